@@ -1,0 +1,66 @@
+# Winnow. `make demo` and `make test` are all a newcomer needs; `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter on the PATH that is new enough; `make demo PYTHON=/path/to/python3.12` chooses another.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$name"; exit; fi; done)
+# Byte code is written when a module is first imported: compiling everything at installation takes longer than the demo's start.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --require-hashes
+PYTEST_ARGS ?=
+export PIP_ROOT_USER_ACTION := ignore
+
+.PHONY: help install install-dev demo test check bench soak lock image
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+install: $(VENV)/.runtime ## Make .venv with what Winnow needs to run
+install-dev: $(VENV)/.dev ## The same, with test and check tools
+
+$(VENV)/bin/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Winnow needs Python 3.11 or newer, and none is on the PATH. Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" >&2; exit 1; fi
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Winnow needs Python 3.11 or newer; $(PYTHON) is $$("$(PYTHON)" --version 2>&1)." >&2; exit 1; }
+	@echo "Making $(VENV) with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "Python could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+
+$(VENV)/.runtime: requirements/base.txt | $(VENV)/bin/python
+	@echo "Installing what Winnow needs to run (about 30 s)"
+	@$(PIP_INSTALL) -r requirements/base.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	@echo "Installing test and check tools"
+	@$(PIP_INSTALL) -r requirements/dev.txt
+	@touch $@
+
+# `exec`: the demo takes the place of the shell, so that a signal to the group or to make reaches it and nothing outlives it.
+demo: install ## Run Winnow with a sample project (PORT, WINNOW_DATA, RESET=1, WINNOW_DEMO_MODEL, WINNOW_DEMO_API_BASE)
+	@exec $(BIN)/python manage.py demo $(if $(filter-out 0,$(RESET)),--reset)
+
+test: install-dev ## Run the tests (PYTEST_ARGS="-k lease -x")
+	@exec $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: install-dev ## Lint, types, layers, migrations, deployment settings, file lengths
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec .ci/check
+
+bench: install-dev ## Measure throughput beside what the machine could do at best
+	@exec $(BIN)/python -m benchmarks
+
+soak: install-dev ## The long tests: killed workers, restarted broker, failing models
+	@exec $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+lock: install-dev ## Resolve requirements/*.in anew
+	@for name in base dev; do \
+		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
+
+image: ## Build the container image (BASE=python:3.12-slim, TAG=winnow)
+	@exec docker build --tag $(or $(TAG),winnow) $(if $(BASE),--build-arg BASE=$(BASE)) .

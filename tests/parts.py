@@ -1,0 +1,86 @@
+"""Parts of a machine that some tests need: a test without its part is skipped and says so, in CI it fails."""
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import pytest
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+
+def missing(reason: str) -> NoReturn:
+    """End the running test because a part is not there: skipped on a person's machine, failed with `CI=true`."""
+    if in_ci():
+        pytest.fail(f"in CI every part must be there: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def shared_data(*names: str) -> Path:
+    """Path of a shared data file or folder, e.g. `shared_data("turns", "mini_coder.jsonl")`."""
+    path = SHARED_DATA.joinpath(*names)
+    if not path.exists():
+        missing(f"no shared data at ../shared/data/{'/'.join(names)}")
+    return path
+
+
+def chromium() -> str | None:
+    """The browser's path: `CHROMIUM` of the environment, else the first one on the PATH."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return named
+    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+
+
+def _runs(*command: str) -> bool:
+    if shutil.which(command[0]) is None:
+        return False
+    return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
+
+
+def _no_postgres() -> str | None:
+    scheme = urlsplit(os.environ.get("DATABASE_URL", "")).scheme
+    return None if scheme in {"postgres", "postgresql"} else "DATABASE_URL names no PostgreSQL"
+
+
+def _no_redis() -> str | None:
+    url = os.environ.get("TEST_BROKER_URL", "")
+    parts = urlsplit(url)
+    if parts.scheme not in {"redis", "rediss"}:
+        return "TEST_BROKER_URL names no Redis"
+    try:
+        socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 6379), timeout=2).close()
+    except OSError as error:
+        return f"the Redis of TEST_BROKER_URL does not answer: {error}"
+    return None
+
+
+def _no_docker() -> str | None:
+    return None if _runs("docker", "version") else "no Docker daemon answers"
+
+
+def _no_browser() -> str | None:
+    return None if chromium() else f"none of {', '.join(CHROMIUM_NAMES)} is installed"
+
+
+def _no_bubblewrap() -> str | None:
+    works = _runs("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true")
+    return None if works else "bwrap is not installed or may not make namespaces"
+
+
+PARTS = {
+    "postgres": _no_postgres,
+    "redis": _no_redis,
+    "docker": _no_docker,
+    "browser": _no_browser,
+    "bubblewrap": _no_bubblewrap,
+}
