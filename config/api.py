@@ -1,0 +1,48 @@
+"""The one NinjaAPI. Each app brings its router; how calls fail is said once, in `curation.web.answers`."""
+
+import orjson
+from django.http import HttpRequest
+from ninja import NinjaAPI
+from ninja.renderers import BaseRenderer
+
+from curation.dashboard.api import router as dashboard_router
+from curation.duels.api import router as duels_router
+from curation.exports.api import router as exports_router
+from curation.llm.api import router as llm_router
+from curation.projects.api import router as projects_router
+from curation.projects.auth import AUTH
+from curation.review.api import router as review_router
+from curation.runs.api import router as runs_router
+from curation.samples.api import router as samples_router
+from curation.web.answers import install_problem_handlers
+
+
+class OrjsonRenderer(BaseRenderer):
+    media_type = "application/json"
+
+    def render(self, request: HttpRequest, data: object, *, response_status: int) -> bytes:
+        return orjson.dumps(data, default=str)
+
+
+api = NinjaAPI(
+    title="Winnow",
+    version="1",
+    description="Training data for agent models: authored, judged, reviewed, exported. See `docs/api.md`.",
+    auth=AUTH,
+    renderer=OrjsonRenderer(),
+    openapi_url="/openapi.json",
+    docs_url="/docs",
+    urls_namespace="api",
+)
+install_problem_handlers(api)
+for router in (
+    projects_router,
+    llm_router,
+    runs_router,
+    samples_router,
+    duels_router,
+    review_router,
+    exports_router,
+    dashboard_router,
+):
+    api.add_router("", router)

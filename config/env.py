@@ -1,0 +1,64 @@
+"""Strict readers of the environment: a setting is right, or the process does not start and says which one is wrong."""
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str) -> str:
+    """The variable as it stands, or the default where it is unset or empty."""
+    return os.environ.get(name, "") or default
+
+
+def choice(name: str, default: str, allowed: Collection[str]) -> str:
+    value = text(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(sorted(allowed))}")
+    return value
+
+
+def flag(name: str, *, default: bool) -> bool:
+    value = text(name, "1" if default else "0").lower()
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} is {value!r}; it must be 1 or 0")
+
+
+def number(name: str, default: int, *, low: int, high: int) -> int:
+    value = text(name, str(default))
+    try:
+        read = int(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a whole number") from None
+    if not low <= read <= high:
+        raise ImproperlyConfigured(f"{name} is {read}; it must lie between {low} and {high}")
+    return read
+
+
+def names(name: str, default: str = "") -> list[str]:
+    """A comma list, without empty entries."""
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def folder(name: str, default: Path) -> Path:
+    """An absolute folder that exists and can be written; it is made where it is missing."""
+    path = Path(text(name, str(default))).expanduser().resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name} is {str(path)!r}, which cannot be made: {error}") from None
+    if not os.access(path, os.W_OK):
+        raise ImproperlyConfigured(f"{name} is {str(path)!r}, which cannot be written")
+    return path
+
+
+def url(name: str, default: str, *, schemes: Collection[str]) -> str:
+    value = text(name, default)
+    if urlsplit(value).scheme not in schemes:
+        raise ImproperlyConfigured(f"{name} must be a URL that starts with one of {', '.join(sorted(schemes))}")
+    return value

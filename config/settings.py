@@ -1,0 +1,224 @@
+"""Settings of Winnow. All that differs between machines is read from the environment by `config.env`.
+
+`docs/operations.md` lists every variable; a test compares that list with this file.
+"""
+
+import secrets
+from pathlib import Path
+
+import dj_database_url
+import plotly
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from config import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+WINNOW_DATA = env.folder("WINNOW_DATA", BASE_DIR / "data")
+
+# --- who may reach it ------------------------------------------------------------------------------------------------
+BIND = env.text("BIND", "127.0.0.1")
+PORT = env.number("PORT", 8000, low=1, high=65535)
+LOOPBACK_ONLY = BIND in {"127.0.0.1", "localhost", "::1"}
+DEBUG = env.flag("DEBUG", default=False)
+HTTPS = env.flag("HTTPS", default=False)
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+# Loopback and private model servers are how people try Winnow at home; a server that others reach must ask for it.
+ALLOW_PRIVATE_MODEL_HOSTS = env.flag("ALLOW_PRIVATE_MODEL_HOSTS", default=LOOPBACK_ONLY)
+
+
+def _secret_key() -> str:
+    """The key of the environment, or one made once and kept in the data folder of a loopback-only server."""
+    given = env.text("SECRET_KEY", "")
+    if given:
+        if len(given) < 32:
+            raise ImproperlyConfigured("SECRET_KEY must have at least 32 characters")
+        return given
+    if not LOOPBACK_ONLY:
+        raise ImproperlyConfigured("SECRET_KEY must be set when BIND is not a loopback address")
+    path = WINNOW_DATA / "secret_key"
+    try:
+        with path.open("x") as made:
+            path.chmod(0o600)
+            made.write(secrets.token_urlsafe(64))
+    except FileExistsError:
+        pass
+    return path.read_text()
+
+
+SECRET_KEY = _secret_key()
+
+# --- what it is made of ----------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "curation.dashboard",
+    "curation.exports",
+    "curation.review",
+    "curation.duels",
+    "curation.samples",
+    "curation.runs",
+    "curation.llm",
+    "curation.projects",
+    "curation.web",
+    "ninja",
+    "django_htmx",
+    "axes",
+    "csp",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+MIDDLEWARE = [
+    "curation.web.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "curation.web.middleware.ApiMiddleware",
+    "curation.web.middleware.ProblemMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "config.shell.shell",
+            ],
+        },
+    },
+]
+
+# --- database --------------------------------------------------------------------------------------------------------
+DATABASE_URL = env.url(
+    "DATABASE_URL", f"sqlite:///{WINNOW_DATA / 'winnow.sqlite3'}", schemes={"sqlite", "postgres", "postgresql"}
+)
+DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # IMMEDIATE takes the write lock at BEGIN: two workers queue for it instead of failing half-way through.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": (
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; "
+            "PRAGMA cache_size=-65536; PRAGMA mmap_size=268435456;"
+        ),
+    }
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- jobs ------------------------------------------------------------------------------------------------------------
+CELERY_BROKER_URL = env.url(
+    "CELERY_BROKER_URL", "filesystem://", schemes={"filesystem", "redis", "rediss", "amqp", "amqps"}
+)
+CELERY_TASK_IGNORE_RESULT = True
+# The broker is only a doorbell: the database holds what is to be done, so a lost message costs a reaper's round.
+CELERY_TASK_ACKS_LATE = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(WINNOW_DATA / "celerybeat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    "reap": {"task": "curation.runs.tasks.reap", "schedule": 10.0, "options": {"expires": 10.0}},
+}
+if CELERY_BROKER_URL.startswith("filesystem"):
+    _BROKER = WINNOW_DATA / "broker"
+    for _folder in ("messages", "processed", "control"):
+        (_BROKER / _folder).mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(_BROKER / "messages"),
+        "data_folder_out": str(_BROKER / "messages"),
+        "processed_folder": str(_BROKER / "processed"),
+        "control_folder": str(_BROKER / "control"),
+        "polling_interval": 0.05,
+    }
+    # Nobody listens to remote-control messages on this transport; written files would only pile up.
+    CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+    CELERY_TASK_SEND_SENT_EVENT = False
+SANDBOX = env.choice("SANDBOX", "auto", {"auto", "docker", "bubblewrap", "none"})
+
+# --- sign-in ---------------------------------------------------------------------------------------------------------
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_TEMPLATE = "errors/429.html"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("TRUST_PROXY", default=False) else None
+SECURE_REDIRECT_EXEMPT = [r"^api/v1/(health|ready)$"]
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "base-uri": [NONE],
+        "object-src": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# --- files -----------------------------------------------------------------------------------------------------------
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly.__file__).parent / "package_data")]
+WHITENOISE_USE_FINDERS = True
+MEDIA_ROOT = WINNOW_DATA / "files"
+FILES_URL = env.url("FILES_URL", f"file://{MEDIA_ROOT}", schemes={"file", "s3"})
+STORAGES = {
+    "default": (
+        {"BACKEND": "django.core.files.storage.FileSystemStorage"}
+        if FILES_URL.startswith("file")
+        else {
+            "BACKEND": "storages.backends.s3.S3Storage",
+            "OPTIONS": {"bucket_name": FILES_URL.removeprefix("s3://").split("/")[0], "default_acl": None},
+        }
+    ),
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
+MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+FILE_UPLOAD_TEMP_DIR = str(WINNOW_DATA)
+
+# --- the rest --------------------------------------------------------------------------------------------------------
+API_REQUESTS_PER_MINUTE = env.number("API_REQUESTS_PER_MINUTE", 60_000, low=60, high=10_000_000)
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {
+        "handlers": ["console"],
+        "level": env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),
+    },
+    "loggers": {"axes": {"level": "WARNING"}, "LiteLLM": {"level": "ERROR"}, "httpx": {"level": "WARNING"}},
+}

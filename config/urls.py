@@ -1,0 +1,24 @@
+"""All addresses: the REST API, the pages of each app, sign-in."""
+
+from django.contrib.auth import views as auth_views
+from django.urls import include, path
+
+from config.api import api
+
+urlpatterns = [
+    path("api/v1/", api.urls),
+    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("", include("curation.projects.urls")),
+    path("", include("curation.llm.urls")),
+    path("", include("curation.runs.urls")),
+    path("", include("curation.samples.urls")),
+    path("", include("curation.duels.urls")),
+    path("", include("curation.review.urls")),
+    path("", include("curation.exports.urls")),
+    path("", include("curation.dashboard.urls")),
+]
+handler400 = "config.shell.bad_request"
+handler403 = "config.shell.permission_denied"
+handler404 = "config.shell.page_not_found"
+handler500 = "config.shell.server_error"

@@ -1,0 +1,1 @@
+"""The Django apps, one folder per noun. Imports go down the list in `docs/architecture.md`, never up."""

@@ -1,0 +1,1 @@
+"""Overview, charts, the system page, the demo."""

@@ -1,0 +1,1 @@
+"""Prompts, king, challenger, judges, buckets, report."""

@@ -1,0 +1,5 @@
+"""REST calls of `curation.duels`."""
+
+from ninja import Router
+
+router = Router(tags=["duels"])

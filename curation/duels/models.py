@@ -1,0 +1,233 @@
+"""Prompts and what is known of their pull requests; answers, duels and verdicts."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from curation.projects.models import Project
+from curation.runs.models import Call, Run
+from curation.samples.models import Sample
+
+
+class Prompt(models.Model):
+    """One agent turn to answer. The history and the reference are long and live in `PromptText`."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="prompts")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that brought it.")
+    source = models.CharField(max_length=200)
+    row_offset = models.PositiveBigIntegerField()
+    turn_index = models.PositiveIntegerField(help_text="Index of the reference in the row's messages.")
+    instance_id = models.CharField(max_length=200, blank=True, default="")
+    repo = models.CharField(max_length=200, blank=True, default="")
+    tokens = models.PositiveIntegerField(help_text="Estimated: characters of the history ÷ 4.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            # Importing the same source again adds nothing twice.
+            models.UniqueConstraint(fields=["project", "source", "row_offset", "turn_index"], name="prompt_once"),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["project", "id"], name="prompt_list"),
+            models.Index(fields=["project", "instance_id", "id"], name="prompt_by_instance"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.row_offset}:{self.turn_index}"
+
+
+class PromptText(models.Model):
+    """`history`: the messages before the turn (`role`, `content`, tool calls kept); `reference`: the source's turn."""
+
+    prompt = models.OneToOneField(Prompt, models.CASCADE, primary_key=True, related_name="text")
+    history = models.JSONField()
+    reference = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"text of prompt {self.prompt_id}"
+
+
+class PullRequest(models.Model):
+    """The hidden record of how a task was resolved; only the challenger sees it."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="pull_requests")
+    instance_id = models.CharField(max_length=200)
+    repo = models.CharField(max_length=200, blank=True, default="")
+    title = models.CharField(max_length=500, blank=True, default="")
+    commit = models.CharField(max_length=80, blank=True, default="")
+    files = models.JSONField(default=list)
+    patch_tokens = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "instance_id"], name="pull_request_once")]
+
+    def __str__(self) -> str:
+        return self.instance_id
+
+
+class PullRequestText(models.Model):
+    pull_request = models.OneToOneField(PullRequest, models.CASCADE, primary_key=True, related_name="text")
+    issue = models.TextField(blank=True, default="")
+    description = models.TextField(blank=True, default="")
+    patch = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"text of {self.pull_request_id}"
+
+
+class Exclusion(models.Model):
+    """An instance that no stage takes, and why."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="exclusions")
+    instance_id = models.CharField(max_length=200)
+    reason = models.CharField(max_length=200)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "instance_id"], name="exclusion_once")]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id}: {self.reason}"
+
+
+class Side(models.TextChoices):
+    KING = "king", "King"
+    CHALLENGER = "challenger", "Challenger"
+
+
+class Answer(models.Model):
+    """One answer of a model to a prompt. A refused one is kept with its reason and is never judged.
+
+    `fingerprint` is the SHA-256 over stage, model, instructions and parameters: a prompt that has an accepted answer
+    with the same fingerprint and sample index is not asked again.
+    """
+
+    prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="answers")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True)
+    call = models.ForeignKey(Call, models.SET_NULL, null=True)
+    side = models.CharField(max_length=10, choices=Side)
+    model = models.CharField(max_length=60, help_text="Name of the endpoint.")
+    family = models.CharField(max_length=60, blank=True, default="")
+    fingerprint = models.CharField(max_length=64)
+    instructions_hash = models.CharField(max_length=64)
+    sample_index = models.PositiveSmallIntegerField(default=0)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    refusal = models.CharField(max_length=20, blank=True, default="", help_text="Reason code; empty when accepted.")
+    has_thought = models.BooleanField(default=False)
+    blocks = models.PositiveSmallIntegerField(default=0)
+    commands = models.PositiveSmallIntegerField(default=0)
+    action_style = models.CharField(max_length=20, blank=True, default="")
+    tokens = models.PositiveIntegerField(default=0)
+    leak_score = models.FloatField(null=True, help_text="Leaked ÷ checkable tokens; None where nothing was compared.")
+    leak_flag = models.BooleanField(default=False)
+    leak_spans = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["prompt", "fingerprint", "sample_index"],
+                condition=models.Q(refusal=""),
+                name="answer_accepted_once",
+            ),
+        ]
+        # The answers of a prompt on one side, and which prompts a fingerprint has answered.
+        indexes: ClassVar = [
+            models.Index(fields=["prompt", "side", "id"], name="answer_by_prompt"),
+            models.Index(fields=["fingerprint", "prompt"], name="answer_by_fingerprint"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.side} by {self.model}"
+
+
+class AnswerText(models.Model):
+    answer = models.OneToOneField(Answer, models.CASCADE, primary_key=True, related_name="text")
+    text = models.TextField()
+    thinking = models.TextField(blank=True, default="", help_text="Kept apart; never judged or exported.")
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+class Opponent(models.TextChoices):
+    KING = "king", "King"
+    REFERENCE = "reference", "Reference"
+
+
+class Duel(models.Model):
+    """A challenger's answer against the king's, or against the reference (`king` is None). One pair meets once.
+
+    `run` is the run that scored it last; `metrics` are the five columns of the report, 0–100; `scoring` keeps what
+    the score was made with (panel, orders, weights), so that it can be made again without a call.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="duels")
+    prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="duels")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="duels")
+    sample = models.OneToOneField(Sample, models.SET_NULL, null=True, related_name="duel")
+    opponent = models.CharField(max_length=9, choices=Opponent, default=Opponent.KING)
+    king = models.ForeignKey(Answer, models.CASCADE, null=True, related_name="duels_as_king")
+    challenger = models.ForeignKey(Answer, models.CASCADE, related_name="duels_as_challenger")
+    score = models.FloatField(null=True)
+    metrics = models.JSONField(default=dict)
+    spread = models.FloatField(default=0.0)
+    bucket = models.CharField(max_length=8, blank=True, default="")
+    flags = models.PositiveSmallIntegerField(default=0)
+    scoring = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["challenger", "king"], condition=models.Q(king__isnull=False), name="duel_pair_once"
+            ),
+            models.UniqueConstraint(
+                fields=["challenger"], condition=models.Q(king__isnull=True), name="duel_reference_once"
+            ),
+        ]
+        indexes: ClassVar = [models.Index(fields=["project", "id"], name="duel_list")]
+
+    def __str__(self) -> str:
+        return f"duel {self.pk}"
+
+
+class Order(models.TextChoices):
+    KING_FIRST = "king_first", "King first"
+    CHALLENGER_FIRST = "challenger_first", "Challenger first"
+
+
+class Verdict(models.Model):
+    """One judge's reading of one duel in one order. `dimensions` are as said: 1 first, 2 second, 0 draw.
+
+    An unparsed reply is kept raw with the reason; it is missing, never a loss.
+    """
+
+    duel = models.ForeignKey(Duel, models.CASCADE, related_name="verdicts")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True)
+    call = models.ForeignKey(Call, models.SET_NULL, null=True)
+    judge = models.CharField(max_length=60, help_text="Name of the endpoint.")
+    family = models.CharField(max_length=60, blank=True, default="")
+    order = models.CharField(max_length=16, choices=Order)
+    fingerprint = models.CharField(max_length=64)
+    instructions_hash = models.CharField(max_length=64)
+    parsed = models.BooleanField()
+    dimensions = models.JSONField(default=dict)
+    reason = models.TextField(blank=True, default="", help_text="The judge's sentence, or why it did not parse.")
+    raw = models.TextField(blank=True, default="", help_text="The reply as it came.")
+    attempts = models.PositiveSmallIntegerField(default=1)
+    tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=16, decimal_places=8, null=True)
+    latency_ms = models.PositiveIntegerField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["duel", "judge", "order"], name="verdict_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.judge} {self.order}"

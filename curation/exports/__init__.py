@@ -1,0 +1,1 @@
+"""Recipes, rows per format, splits, manifest, files."""

@@ -1,0 +1,5 @@
+"""REST calls of `curation.exports`."""
+
+from ninja import Router
+
+router = Router(tags=["exports"])

@@ -1,0 +1,5 @@
+"""REST calls of `curation.llm`."""
+
+from ninja import Router
+
+router = Router(tags=["llm"])

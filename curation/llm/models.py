@@ -1,0 +1,87 @@
+"""Model endpoints, and what all workers share about them: slots in use and the pace of calls."""
+
+from typing import ClassVar
+
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models
+
+from curation.projects.models import Project
+
+
+class EndpointQuerySet(models.QuerySet["Endpoint"]):
+    def of(self, project: Project) -> "EndpointQuerySet":
+        return self.filter(project=project)
+
+
+class Endpoint(models.Model):
+    """A model that can be asked. `model` is a LiteLLM string, or `scripted/…` for the offline scripted models.
+
+    Prices are US dollars per 1,000,000 tokens; None means unknown, which is kept apart from free (0).
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")
+    name = models.CharField(
+        max_length=60, validators=[RegexValidator(r"^[A-Za-z0-9][\w.:-]{0,59}$", "Letters, digits and . _ : -")]
+    )
+    model = models.CharField(max_length=200)
+    api_base = models.CharField(max_length=300, blank=True, default="")
+    api_key_env = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        validators=[RegexValidator(r"^[A-Z_][A-Z0-9_]*$", "The name of an environment variable.")],
+        help_text="Name of the environment variable that holds the key; the key itself is never stored.",
+    )
+    params = models.JSONField(default=dict, blank=True)
+    max_concurrency = models.PositiveIntegerField(default=16, validators=[MinValueValidator(1)])
+    rpm = models.PositiveIntegerField(null=True, blank=True, help_text="Requests per minute.")
+    tpm = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens per minute.")
+    price_in = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
+    price_out = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
+    family = models.CharField(max_length=60, blank=True, default="", help_text="Such as `qwen`, for self-preference.")
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = EndpointQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "name"], name="endpoint_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_scripted(self) -> bool:
+        return self.model.startswith("scripted/")
+
+
+class EndpointPace(models.Model):
+    """When the next request fits into `rpm` and `tpm`, and until when a storm of 429s holds all calls back.
+
+    Its row lock also serialises the sharing-out of slots.
+    """
+
+    endpoint = models.OneToOneField(Endpoint, models.CASCADE, primary_key=True, related_name="pace")
+    requests_free_at = models.FloatField(default=0.0, help_text="Unix seconds.")
+    tokens_free_at = models.FloatField(default=0.0, help_text="Unix seconds.")
+    cooldown_until = models.FloatField(default=0.0, help_text="Unix seconds.")
+
+    def __str__(self) -> str:
+        return f"pace of {self.endpoint}"
+
+
+class EndpointShare(models.Model):
+    """How many of an endpoint's `max_concurrency` slots one worker process holds; a silent holder's share lapses."""
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="shares")
+    holder = models.CharField(max_length=80)
+    wanted = models.PositiveIntegerField()
+    granted = models.PositiveIntegerField()
+    seen_at = models.FloatField(help_text="Unix seconds.")
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["endpoint", "holder"], name="endpoint_share_once")]
+
+    def __str__(self) -> str:
+        return f"{self.holder}: {self.granted}"

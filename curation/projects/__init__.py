@@ -1,0 +1,1 @@
+"""Projects, members and roles, API tokens, settings, the audit log."""

@@ -1,0 +1,90 @@
+"""Who may do what. Pages and API calls enter a project through here; whoever is not a member finds nothing (404)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+
+from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope
+from curation.web.problems import NotAllowed, NotAuthenticated, NotFound
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The user behind a request and the scopes of the credential; a session has all, a token its own."""
+
+    user: User
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A principal inside one project."""
+
+    user: User
+    project: Project
+    role: str
+    scopes: frozenset[str]
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes
+
+    def require(self, scope: str) -> None:
+        if scope not in self.scopes:
+            raise NotAllowed(f"This needs the scope `{scope}`; you are {self.role} of {self.project.slug}.")
+
+
+def principal_of(request: HttpRequest) -> Principal:
+    """The principal that authentication found: `request.auth` of an API call, else the session's user."""
+    found = getattr(request, "auth", None)
+    if isinstance(found, Principal):
+        return found
+    if isinstance(request.user, User):
+        return Principal(request.user, frozenset(Scope))
+    raise NotAuthenticated("Sign in first.")
+
+
+def enter(request: HttpRequest, project: str | Project, scope: str) -> Access:
+    """The caller's access to a project (by slug or row); 404 for a stranger, 403 without the scope."""
+    principal = principal_of(request)
+    if isinstance(project, str):
+        found = Project.objects.visible_to(principal.user).filter(slug=project).first()
+        if found is None:
+            raise NotFound(f"There is no project {project!r}, or you are not a member of it.")
+        project = found
+    role = _role(principal.user, project)
+    if role is None:
+        raise NotFound(f"There is no project {project.slug!r}, or you are not a member of it.")
+    access = Access(principal.user, project, role, SCOPES_OF_ROLE[role] & principal.scopes)
+    access.require(scope)
+    return access
+
+
+def _role(user: User, project: Project) -> str | None:
+    if user.is_superuser:
+        return Role.ADMIN
+    return Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
+
+
+def project_page(
+    scope: str,
+) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
+    """For views of `/p/<slug>/…`: signed in, a member with the scope; the view gets the `Access` as second argument."""
+
+    def decorate(view: Callable[Concatenate[HttpRequest, Access, P], HttpResponse]) -> Callable[..., HttpResponse]:
+        @wraps(view)
+        @login_required
+        def page(request: HttpRequest, slug: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            access = enter(request, slug, scope)
+            request.META["winnow.access"] = access  # the page shell shows the project and its queue count
+            return view(request, access, *args, **kwargs)
+
+        return page
+
+    return decorate

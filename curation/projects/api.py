@@ -1,0 +1,5 @@
+"""REST calls of `curation.projects`."""
+
+from ninja import Router
+
+router = Router(tags=["projects"])

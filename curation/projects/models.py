@@ -1,0 +1,131 @@
+"""A project is a dataset being made: who works on it, how it decides, and what was done to it."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.validators import RegexValidator
+from django.db import models
+
+from curation.projects.settings import ProjectSettings
+from curation.web.problems import Problem
+
+
+class Role(models.TextChoices):
+    VIEWER = "viewer", "Viewer"
+    REVIEWER = "reviewer", "Reviewer"
+    CURATOR = "curator", "Curator"
+    ADMIN = "admin", "Admin"
+
+
+class Scope(models.TextChoices):
+    """What a token may do; a role grants the scopes up to its own."""
+
+    READ = "read", "Read"
+    REVIEW = "review", "Review"
+    RUN = "run", "Launch runs"
+    EXPORT = "export", "Export"
+    ADMIN = "admin", "Administer"
+
+
+SCOPES_OF_ROLE: dict[str, frozenset[str]] = {
+    Role.VIEWER: frozenset({Scope.READ}),
+    Role.REVIEWER: frozenset({Scope.READ, Scope.REVIEW}),
+    Role.CURATOR: frozenset({Scope.READ, Scope.REVIEW, Scope.RUN, Scope.EXPORT}),
+    Role.ADMIN: frozenset(Scope),
+}
+
+
+class ProjectQuerySet(models.QuerySet["Project"]):
+    def visible_to(self, user: AbstractBaseUser) -> "ProjectQuerySet":
+        """The projects this user is a member of; a superuser sees all."""
+        if getattr(user, "is_superuser", False):
+            return self
+        return self.filter(members__user_id=user.pk)
+
+
+class Project(models.Model):
+    slug = models.CharField(
+        max_length=60,
+        unique=True,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", "Lower-case letters, digits and hyphens.")],
+    )
+    name = models.CharField(max_length=120)
+    guidelines = models.TextField(blank=True, default="", help_text="What reviewers go by, in Markdown.")
+    settings_json = models.JSONField(default=dict, blank=True)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ProjectQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def settings(self) -> ProjectSettings:
+        return ProjectSettings.model_validate(self.settings_json)
+
+
+class Member(models.Model):
+    project = models.ForeignKey(Project, models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "user"], name="member_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.role})"
+
+
+class Token(models.Model):
+    """An API token. Only its SHA-256 is kept; the token itself is shown once, when it is made."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=80, blank=True, default="")
+    prefix = models.CharField(max_length=12, help_text="First characters, to tell tokens apart.")
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}…"
+
+
+class AuditEntry(models.Model):
+    """One change, written with the change itself. Rows are added and never altered."""
+
+    project = models.ForeignKey(Project, models.CASCADE, null=True, related_name="audit_entries")
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
+    action = models.CharField(max_length=60, help_text="noun.verb, such as `model.update`.")
+    subject = models.CharField(max_length=200, blank=True, default="", help_text="What it was done to.")
+    data = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        # The audit page of a project, newest first.
+        indexes: ClassVar = [models.Index(fields=["project", "-id"], name="audit_by_project")]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.subject}"
+
+    def save(
+        self,
+        force_insert: bool | tuple[models.base.ModelBase, ...] = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> None:
+        if self.pk is not None:
+            raise Problem("The audit log is append-only.", code="append_only")
+        super().save(force_insert, force_update, using, update_fields)

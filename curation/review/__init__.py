@@ -1,0 +1,1 @@
+"""The queue, leases, decisions, undo, revisions."""

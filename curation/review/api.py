@@ -1,0 +1,5 @@
+"""REST calls of `curation.review`."""
+
+from ninja import Router
+
+router = Router(tags=["review"])

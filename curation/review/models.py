@@ -1,0 +1,121 @@
+"""What people decide: leases, the append-only decisions log, revisions, drafts."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from curation.samples.models import Sample
+
+
+class Lease(models.Model):
+    """A sample that a reviewer has open. `seat` leaves room for more than one reviewer on a sample.
+
+    `swapped` is the blind seat order drawn for this reviewer: True shows the challenger on the left.
+    """
+
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="leases")
+    reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="leases")
+    seat = models.PositiveSmallIntegerField(default=0)
+    swapped = models.BooleanField()
+    until = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["sample", "seat"], name="lease_seat_once")]
+        # A reviewer's open samples; lapsed leases.
+        indexes: ClassVar = [
+            models.Index(fields=["reviewer", "until"], name="lease_by_reviewer"),
+            models.Index(fields=["until"], name="lease_lapsed"),
+        ]
+
+    def __str__(self) -> str:
+        return f"lease of {self.sample_id} by {self.reviewer_id}"
+
+
+class Action(models.TextChoices):
+    APPROVE = "approve", "Approve"
+    REJECT = "reject", "Reject"
+    REFINE = "refine", "Refine"
+    SKIP = "skip", "Skip"
+    FLAG = "flag", "Flag"
+    UNDO = "undo", "Undo"
+
+
+class Pick(models.TextChoices):
+    """Which answer a decision keeps, by what it is and not by where it sat."""
+
+    CANDIDATE = "candidate", "Candidate"
+    OPPONENT = "opponent", "Opponent"
+    DRAW = "draw", "Draw"
+
+
+class Decision(models.Model):
+    """One line of the log. Rows are added and never altered, but for `undone_by`, which an undo sets.
+
+    `version` is the sample's version that the reviewer saw; `before` is the state that an undo restores.
+    """
+
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="decisions")
+    reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="decisions")
+    action = models.CharField(max_length=8, choices=Action)
+    pick = models.CharField(max_length=9, choices=Pick, blank=True, default="")
+    reason = models.CharField(max_length=200, blank=True, default="")
+    comment = models.TextField(blank=True, default="")
+    preference = models.CharField(max_length=10, blank=True, default="", help_text="As given: left, right, draw, …")
+    seconds = models.FloatField(null=True)
+    seat = models.CharField(max_length=16, blank=True, default="", help_text="king_left or challenger_left.")
+    version = models.PositiveIntegerField()
+    batch = models.CharField(max_length=32, blank=True, default="", help_text="Id of the bulk action it belongs to.")
+    revision = models.ForeignKey("Revision", models.SET_NULL, null=True, help_text="The revision that was kept.")
+    before = models.JSONField(default=dict)
+    undone_by = models.OneToOneField("self", models.SET_NULL, null=True, related_name="undoes")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            # A sample's history; a reviewer's last decisions, for undo and pace.
+            models.Index(fields=["sample", "id"], name="decision_by_sample"),
+            models.Index(fields=["reviewer", "-id"], name="decision_by_reviewer"),
+            models.Index(fields=["batch"], name="decision_batch", condition=~models.Q(batch="")),
+            models.Index(fields=["created_at"], name="decision_pace"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} of {self.sample_id}"
+
+
+class Revision(models.Model):
+    """A person's (or a model's suggested) new text of the candidate; `parent` None is the model's own answer."""
+
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="revisions")
+    parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT)
+    number = models.PositiveIntegerField()
+    of = models.CharField(max_length=9, choices=Pick, default=Pick.CANDIDATE, help_text="Whose answer it revises.")
+    text = models.TextField()
+    note = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["sample", "number"], name="revision_number_once")]
+
+    def __str__(self) -> str:
+        return f"revision {self.number} of {self.sample_id}"
+
+
+class Draft(models.Model):
+    """What a reviewer is typing, kept on the server until it becomes a revision or is thrown away."""
+
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="drafts")
+    reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    text = models.TextField(blank=True, default="")
+    note = models.TextField(blank=True, default="")
+    comment = models.TextField(blank=True, default="")
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["sample", "reviewer"], name="draft_once")]
+
+    def __str__(self) -> str:
+        return f"draft of {self.sample_id}"

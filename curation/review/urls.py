@@ -1,0 +1,5 @@
+"""Addresses of the review pages."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

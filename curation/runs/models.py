@@ -1,0 +1,202 @@
+"""Runs and items, their events, and the record of every model call."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from curation.llm.models import Endpoint
+from curation.projects.models import Project
+
+
+class RunState(models.TextChoices):
+    """`queued → running → succeeded | failed | cancelled`; resume and retry lead back to `running`.
+
+    A run is `queued` until the first item is claimed. It has `succeeded` when every stage has ended, even if single
+    items failed (they are counted); `failed` when a stage could not be planned or none of its items came through.
+    A run whose budget is spent is `cancelled` with that reason, its items left for a resume.
+    """
+
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+    @property
+    def tone(self) -> str:
+        return {"queued": "muted", "running": "attention", "succeeded": "good", "failed": "bad"}.get(
+            self.value, "muted"
+        )
+
+
+ENDED = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
+LIVE = (RunState.QUEUED, RunState.RUNNING)
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def live(self) -> "RunQuerySet":
+        return self.filter(state__in=LIVE)
+
+    def of(self, project: Project) -> "RunQuerySet":
+        return self.filter(project=project)
+
+
+class Run(models.Model):
+    """What a person or script asked for. `stage` is the stage in hand; `curation.runs.kinds` lists each kind's stages.
+
+    The counters are kept by the transactions that end items and calls, so that reading them costs one row.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
+    kind = models.CharField(max_length=20)
+    params = models.JSONField(default=dict)
+    budget = models.DecimalField(max_digits=14, decimal_places=6, null=True, help_text="US dollars.")
+    state = models.CharField(max_length=10, choices=RunState, default=RunState.QUEUED)
+    stage = models.CharField(max_length=20, blank=True, default="")
+    cloned_from = models.ForeignKey("self", models.SET_NULL, null=True, related_name="clones")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    rung_at = models.DateTimeField(null=True, help_text="When workers were last called for it.")
+    error = models.TextField(blank=True, default="")
+    result = models.JSONField(default=dict)
+
+    items_total = models.PositiveIntegerField(default=0)
+    items_done = models.PositiveIntegerField(default=0)
+    items_failed = models.PositiveIntegerField(default=0)
+    items_skipped = models.PositiveIntegerField(default=0)
+    tokens_in = models.PositiveBigIntegerField(default=0)
+    tokens_out = models.PositiveBigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=16, decimal_places=8, default=0, help_text="US dollars, known part.")
+    cost_unknown_calls = models.PositiveIntegerField(default=0)
+    calls = models.PositiveIntegerField(default=0)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        indexes: ClassVar = [
+            # The runs page and `GET /projects/{slug}/runs`, newest first.
+            models.Index(fields=["project", "-id"], name="run_by_project"),
+            # The reaper looks at live runs only.
+            models.Index(fields=["state"], name="run_live", condition=models.Q(state__in=["queued", "running"])),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pk}"
+
+
+class ItemState(models.TextChoices):
+    """`pending → claimed → done | failed | skipped`; a lapsed lease and a cancel lead back to `pending`."""
+
+    PENDING = "pending", "Pending"
+    CLAIMED = "claimed", "Claimed"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    SKIPPED = "skipped", "Skipped"
+
+
+class Item(models.Model):
+    """One unit of a run's work, done once. `target_id` is the row that it is about, by the stage's own meaning."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="items")
+    stage = models.CharField(max_length=20)
+    key = models.CharField(max_length=120)
+    target_id = models.BigIntegerField(null=True)
+    data = models.JSONField(default=dict)
+    state = models.CharField(max_length=8, choices=ItemState, default=ItemState.PENDING)
+    claims = models.PositiveSmallIntegerField(default=0, help_text="How often a worker took it.")
+    lease_owner = models.CharField(max_length=80, blank=True, default="")
+    lease_until = models.DateTimeField(null=True)
+    reason = models.TextField(blank=True, default="", help_text="Why it failed or was skipped.")
+    result = models.JSONField(default=dict)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["run", "stage", "key"], name="item_once")]
+        indexes: ClassVar = [
+            # Claiming takes the oldest pending items; the run's page counts and lists by state.
+            models.Index(fields=["run", "stage", "state", "id"], name="item_to_claim"),
+            # The reaper finds lapsed leases.
+            models.Index(fields=["lease_until"], name="item_lapsed", condition=models.Q(state="claimed")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.key}"
+
+
+class RunEvent(models.Model):
+    """A line of a run's log."""
+
+    class Level(models.TextChoices):
+        INFO = "info", "Info"
+        WARNING = "warning", "Warning"
+        ERROR = "error", "Error"
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="events")
+    level = models.CharField(max_length=7, choices=Level, default=Level.INFO)
+    message = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        # The log of one run, and what came after an id.
+        indexes: ClassVar = [models.Index(fields=["run", "id"], name="run_event_log")]
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class CallStatus(models.TextChoices):
+    """A call is written as `sent` before it leaves, so that no call is ever paid for without a row."""
+
+    SENT = "sent", "Under way"
+    OK = "ok", "Answered"
+    ERROR = "error", "Failed"
+    LOST = "lost", "Lost with its worker"
+
+
+class Call(models.Model):
+    """One request that was sent to a model endpoint, whatever came of it. `cost` None is unknown."""
+
+    project = models.ForeignKey(Project, models.CASCADE)
+    run = models.ForeignKey(Run, models.CASCADE, related_name="recorded_calls")
+    item = models.ForeignKey(Item, models.CASCADE, related_name="calls")
+    endpoint = models.ForeignKey(Endpoint, models.SET_NULL, null=True)
+    endpoint_name = models.CharField(max_length=60)
+    content_hash = models.CharField(max_length=64)
+    instructions_hash = models.CharField(max_length=64, blank=True, default="")
+    params = models.JSONField(default=dict)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    status = models.CharField(max_length=5, choices=CallStatus, default=CallStatus.SENT)
+    error_kind = models.CharField(max_length=20, blank=True, default="")
+    error = models.TextField(blank=True, default="")
+    finish_reason = models.CharField(max_length=30, blank=True, default="")
+    tokens_in = models.PositiveIntegerField(null=True)
+    tokens_out = models.PositiveIntegerField(null=True)
+    tokens_cached = models.PositiveIntegerField(null=True)
+    cost = models.DecimalField(max_digits=16, decimal_places=8, null=True)
+    latency_ms = models.PositiveIntegerField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            # The request cache: an answered call of this project with the same content.
+            models.Index(fields=["project", "content_hash"], name="call_cache", condition=models.Q(status="ok")),
+            # A run's calls that a dead worker left behind.
+            models.Index(fields=["item"], name="call_sent", condition=models.Q(status="sent")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint_name} {self.status}"
+
+
+class CallText(models.Model):
+    """What was answered: long, so it lives apart from the slim row."""
+
+    call = models.OneToOneField(Call, models.CASCADE, primary_key=True, related_name="text")
+    text = models.TextField()
+    thinking = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return self.text[:60]

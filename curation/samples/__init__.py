@@ -1,0 +1,1 @@
+"""The curated unit, its lists, filters and saved views."""

@@ -1,0 +1,5 @@
+"""REST calls of `curation.samples`."""
+
+from ninja import Router
+
+router = Router(tags=["samples"])

@@ -1,0 +1,148 @@
+"""Sample: the curated unit that people review and exports take. Lists read the slim row; text has its own table."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from curation.projects.models import Project
+from curation.runs.models import Run
+
+
+class Kind(models.TextChoices):
+    TURN = "turn", "Turn"
+    TRAJECTORY = "trajectory", "Trajectory"
+
+
+class Status(models.TextChoices):
+    PENDING = "pending", "Pending"
+    APPROVED = "approved", "Approved"
+    REJECTED = "rejected", "Rejected"
+    NEEDS_REFINE = "needs_refine", "Needs refining"
+
+    @property
+    def tone(self) -> str:
+        return {"approved": "good", "rejected": "bad", "needs_refine": "attention"}.get(self.value, "muted")
+
+
+class Bucket(models.TextChoices):
+    FINAL = "final", "Final"
+    REFINED = "refined", "Refined"
+    DEFEAT = "defeat", "Defeat"
+    UNPARSED = "unparsed", "Unparsed"
+
+    @property
+    def tone(self) -> str:
+        return {"final": "good", "refined": "borderline", "defeat": "bad"}.get(self.value, "muted")
+
+
+class Flag(models.IntegerChoices):
+    """Bits of `Sample.flags`."""
+
+    LEAK = 1, "leak"
+    FLIP = 2, "flip"
+    LOOP = 4, "loop"
+    TRUNCATED = 8, "truncated"
+    INFRA = 16, "infra"
+    INJECTION = 32, "injection"
+
+
+def flag_names(bits: int) -> list[str]:
+    """The words behind the bits, in the order of `Flag`."""
+    return [flag.label for flag in Flag if bits & flag.value]
+
+
+def flag_bits(names: list[str] | tuple[str, ...]) -> int:
+    return sum(flag.value for flag in Flag if flag.label in names)
+
+
+UNSCORED = -1.0
+
+
+class SampleQuerySet(models.QuerySet["Sample"]):
+    def of(self, project: Project) -> "SampleQuerySet":
+        return self.filter(project=project)
+
+
+class Sample(models.Model):
+    """`score` is 0–100 or None; `score_key` repeats it with -1 for None, since a keyset needs a value in every row.
+
+    `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less what flips, spread
+    judges and leaks add (`curation.samples.priority`).
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="samples")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="samples")
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.TURN)
+    status = models.CharField(max_length=12, choices=Status, default=Status.PENDING)
+    bucket = models.CharField(max_length=8, choices=Bucket, blank=True, default="")
+    score = models.FloatField(null=True)
+    score_key = models.FloatField(default=UNSCORED)
+    flags = models.PositiveSmallIntegerField(default=0)
+    priority = models.FloatField(default=100.0)
+    source = models.CharField(max_length=200, blank=True, default="")
+    repo = models.CharField(max_length=200, blank=True, default="")
+    instance_id = models.CharField(max_length=200, blank=True, default="")
+    action_style = models.CharField(max_length=20, blank=True, default="")
+    model = models.CharField(max_length=60, blank=True, default="", help_text="Name of the candidate's endpoint.")
+    axes = models.JSONField(default=dict, blank=True, help_text="Axes of the scenario; empty for a turn.")
+    preview = models.CharField(max_length=200, blank=True, default="")
+    version = models.PositiveIntegerField(default=1)
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decided_samples")
+    decided_at = models.DateTimeField(null=True)
+    leak_cleared = models.BooleanField(default=False, help_text="A person saw the leak flag and approved.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SampleQuerySet.as_manager()
+
+    class Meta:
+        # `id` ends every index: lists are keyset pages of (sort value, id).
+        indexes: ClassVar = [
+            models.Index(fields=["project", "id"], name="sample_list"),
+            models.Index(fields=["project", "created_at", "id"], name="sample_list_created"),
+            models.Index(fields=["project", "score_key", "id"], name="sample_list_score"),
+            models.Index(fields=["project", "bucket", "id"], name="sample_list_bucket"),
+            models.Index(fields=["project", "status", "id"], name="sample_list_status"),
+            models.Index(fields=["project", "instance_id", "id"], name="sample_list_instance"),
+            models.Index(fields=["project", "repo", "id"], name="sample_list_repo"),
+            # The queue: what is undecided, the most borderline first.
+            models.Index(
+                fields=["project", "priority", "id"], name="sample_queue", condition=models.Q(status="pending")
+            ),
+            # Flagged samples are few; the list of them must not scan the rest.
+            models.Index(fields=["project", "id"], name="sample_flagged", condition=models.Q(flags__gt=0)),
+        ]
+
+    def __str__(self) -> str:
+        return f"sample {self.pk}"
+
+    @property
+    def flag_names(self) -> list[str]:
+        return flag_names(self.flags)
+
+
+class SampleText(models.Model):
+    """What full-text search looks through: the prompt's last turns and both answers (`curation.samples.search`)."""
+
+    sample = models.OneToOneField(Sample, models.CASCADE, primary_key=True, related_name="text")
+    body = models.TextField()
+
+    def __str__(self) -> str:
+        return self.body[:60]
+
+
+class SavedView(models.Model):
+    """A filter of the samples list that a project keeps by name."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="saved_views")
+    name = models.CharField(max_length=80)
+    query = models.CharField(max_length=2000, help_text="The list's URL query.")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "name"], name="saved_view_once")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,5 @@
+"""Addresses of the samples pages."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,89 @@
+"""Problems as `application/problem+json`, and their place in the one NinjaAPI."""
+
+import logging
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
+
+from curation.web.problems import (
+    FieldError,
+    Invalid,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    Problem,
+    TooManyRequests,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """RFC 9457: `type, title, status, detail, code, errors, request_id`, and what the request did not know of."""
+    body = {
+        "type": f"urn:winnow:problem:{problem.code}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "code": problem.code,
+        "errors": [{"path": e.path, "message": e.message} for e in problem.errors],
+        "request_id": request.META.get("winnow.request_id", ""),
+    }
+    if problem.current:
+        body["current"] = problem.current
+    response = HttpResponse(orjson.dumps(body), status=problem.status, content_type="application/problem+json")
+    if isinstance(problem, TooManyRequests):
+        response["Retry-After"] = str(problem.retry_after)
+    if isinstance(problem, NotAuthenticated):
+        response["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def install_problem_handlers(api: NinjaAPI) -> None:
+    """Every way a call can fail, as a problem; a stack trace never leaves the server."""
+
+    def answer(kind: type[Exception], translate: type[Problem], text: str) -> None:
+        def handle(request: HttpRequest, error: Exception | type[Exception]) -> HttpResponse:
+            return problem_response(request, translate(text))
+
+        api.add_exception_handler(kind, handle)
+
+    answer(AuthenticationError, NotAuthenticated, "Send `Authorization: Bearer wn_…`, or sign in.")
+    answer(AuthorizationError, NotAllowed, "Your role or token does not allow this.")
+    answer(Http404, NotFound, "There is nothing at this address.")
+
+    @api.exception_handler(Problem)
+    def on_problem(request: HttpRequest, error: Problem) -> HttpResponse:
+        return problem_response(request, error)
+
+    @api.exception_handler(ValidationError)
+    def on_validation(request: HttpRequest, error: ValidationError) -> HttpResponse:
+        return problem_response(request, _validation_problem(error))
+
+    @api.exception_handler(HttpError)
+    def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+        problem = Problem(str(error), code="bad_request" if error.status_code == 400 else f"http_{error.status_code}")
+        problem.status = error.status_code
+        return problem_response(request, problem)
+
+    @api.exception_handler(Exception)
+    def on_bug(request: HttpRequest, error: Exception) -> HttpResponse:
+        logger.error("request %s failed", request.META.get("winnow.request_id"), exc_info=error)
+        problem = Problem("Something went wrong on the server; the request id finds it in the log.", code="internal")
+        problem.status, problem.title = 500, "Internal error"
+        return problem_response(request, problem)
+
+
+def _validation_problem(error: ValidationError) -> Problem:
+    """400 for query and path parameters, 422 for a body whose shape is wrong; each place named."""
+    errors, places = [], set()
+    for entry in error.errors:
+        place, *path = [str(part) for part in entry.get("loc", ())]
+        places.add(place)
+        # ninja puts the argument's name of the view first, which means nothing to the sender
+        errors.append(FieldError(".".join(path[1:] or path), str(entry.get("msg", "not valid"))))
+    detail = "; ".join(f"{e.path}: {e.message}" for e in errors[:5])
+    kind = Problem if places & {"query", "path", "header"} else Invalid
+    return kind(detail or "The input is not valid.", code="invalid", errors=errors)

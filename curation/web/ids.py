@@ -1,0 +1,18 @@
+"""Ids are opaque strings outside and numbers inside; whatever is not a number is simply not found."""
+
+from typing import TypeVar
+
+from django.db.models import Model, QuerySet
+
+from curation.web.problems import NotFound
+
+M = TypeVar("M", bound=Model)
+
+
+def find(rows: QuerySet[M], given: str, noun: str) -> M:
+    """The row with this id among `rows`, or `NotFound`; `rows` already holds only what the caller may see."""
+    if given.isascii() and given.isdigit() and len(given) < 19:
+        row = rows.filter(pk=int(given)).first()
+        if row is not None:
+            return row
+    raise NotFound(f"There is no {noun} {given!r}, or it is not yours to see.")

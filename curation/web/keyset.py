@@ -1,0 +1,67 @@
+"""Keyset pages: a list is read by index from where the last page ended, never by OFFSET."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import orjson
+from django.db.models import Model, Q, QuerySet
+
+from curation.web.problems import Problem
+
+M = TypeVar("M", bound=Model)
+Key = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[M]):
+    """Rows of one page, the cursor of the next (None at the end) and, only where asked, the exact total."""
+
+    rows: list[M]
+    next_cursor: str | None
+    total: int | None = None
+
+
+def encode_cursor(sort: str, value: Key, pk: int) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps([sort, value, pk])).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, sort: str) -> tuple[Key, int]:
+    """The sort value and id after which the next page starts; a cursor of another sort order is refused."""
+    try:
+        kept, value, pk = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError, TypeError):
+        raise Problem("The cursor is not one that this list gave out.", code="bad_cursor") from None
+    if kept != sort or not isinstance(pk, int) or not isinstance(value, str | int | float):
+        raise Problem(f"The cursor belongs to another order than {sort!r}.", code="bad_cursor")
+    return value, pk
+
+
+def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, count: bool = False) -> Page[M]:
+    """One page of `rows` ordered by `sort` (a field that is never null, `-` before it for descending), then by id.
+
+    The sort field needs an index that ends in the id; `field <= value AND (field < value OR id < last)` is the form
+    that both SQLite and PostgreSQL turn into one range of that index.
+    """
+    field, down = sort.removeprefix("-"), sort.startswith("-")
+    total = rows.count() if count else None
+    if cursor:
+        value, pk = decode_cursor(cursor, sort)
+        way = "lt" if down else "gt"
+        if field == "id":
+            rows = rows.filter(**{f"id__{way}": pk})
+        else:
+            rows = rows.filter(
+                Q(**{f"{field}__{way}e": value}), Q(**{f"{field}__{way}": value}) | Q(**{f"id__{way}": pk})
+            )
+    mark = "-" if down else ""
+    order = [f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"]
+    found = list(rows.order_by(*order)[: limit + 1])
+    if len(found) <= limit:
+        return Page(found, None, total)
+    last = found[limit - 1]
+    value = last.pk if field == "id" else getattr(last, field)
+    if hasattr(value, "isoformat"):
+        value = value.isoformat()
+    return Page(found[:limit], encode_cursor(sort, value, last.pk), total)

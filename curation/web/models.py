@@ -1,0 +1,24 @@
+"""The first answer to a request that may be sent twice."""
+
+from django.db import models
+
+
+class IdempotentAnswer(models.Model):
+    """What a POST with an `Idempotency-Key` was answered; written in the same transaction as what the POST did."""
+
+    owner = models.CharField(max_length=64, help_text="SHA-256 of the credential that sent it.")
+    key = models.CharField(max_length=255)
+    request_hash = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.BinaryField(default=b"")
+    content_type = models.CharField(max_length=100, default="")
+    location = models.CharField(max_length=200, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "key"], name="idempotent_answer_once")]
+        # The daily clean-up deletes by age.
+        indexes = [models.Index(fields=["created_at"], name="idempotent_answer_age")]
+
+    def __str__(self) -> str:
+        return self.key

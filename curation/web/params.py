@@ -1,0 +1,52 @@
+"""Query parameters of lists: one schema per list, derived from `ListParams`, which refuses what it does not know."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from django.http import HttpRequest
+from ninja import Schema
+from pydantic import Field, ValidationInfo, model_validator
+
+from curation.web.problems import FieldError, Problem
+
+
+class ListParams(Schema):
+    """`limit`, `cursor`, `count` and `sort` of every list. A subclass names its `sorts`, the first is the default."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id",)
+
+    limit: int = Field(50, ge=1, le=500, description="Rows on one page.")
+    cursor: str | None = Field(None, description="`next_cursor` of the page before.")
+    count: bool = Field(False, description="Adds the exact `total`.")
+    sort: str | None = Field(None, description="Field to order by, `-` before it for descending.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_unknown(cls, data: object, info: ValidationInfo) -> object:
+        request = (info.context or {}).get("request")
+        if isinstance(request, HttpRequest):
+            unknown = sorted(set(request.GET) - set(cls.model_fields))
+            if unknown:
+                known = ", ".join(sorted(cls.model_fields))
+                raise Problem(
+                    f"Unknown parameter {', '.join(unknown)}. This list knows {known}.",
+                    code="unknown_parameter",
+                    errors=[FieldError(name, "unknown parameter") for name in unknown],
+                )
+        return data
+
+    def order(self) -> str:
+        """The sort order asked for, refused where this list has no index for it."""
+        chosen = self.sort or self.sorts[0]
+        if chosen not in self.sorts:
+            raise Problem(
+                f"This list cannot be sorted by {chosen!r}; it knows {', '.join(self.sorts)}.",
+                code="unknown_sort",
+                errors=[FieldError("sort", "unknown sort order")],
+            )
+        return chosen
+
+
+def words(values: Sequence[str]) -> list[list[str]]:
+    """`a,b` and `c` given as separate parameters: `[[a, b], [c]]`, an AND of ORs."""
+    return [[w.strip() for w in value.split(",") if w.strip()] for value in values if value.strip(" ,")]

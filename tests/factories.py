@@ -1,0 +1,130 @@
+"""Rows for tests. Each `make_*` makes one thing with believable values; keyword arguments override them."""
+
+import itertools
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, PullRequest, PullRequestText, Verdict
+from curation.llm.models import Endpoint
+from curation.projects.models import Member, Project, Role, Scope
+from curation.projects.tokens import create_token
+from curation.runs.models import Run
+from curation.samples.models import UNSCORED, Sample, SampleText
+
+_numbers = itertools.count(1)
+
+HISTORY = [
+    {"role": "system", "content": "You solve coding tasks in a shell."},
+    {"role": "user", "content": "Fix the rounding of totals in billing/totals.py."},
+]
+KING = "THOUGHT: I look around first.\n\n```bash\nls -la\n```"
+CHALLENGER = "THOUGHT: The task names the file, so I read it.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"
+
+
+def make_user(username: str = "", **values: Any) -> User:
+    return User.objects.create_user(username or f"user{next(_numbers)}", password="a long password", **values)
+
+
+def make_project(slug: str = "", *, user: User | None = None, role: str = Role.ADMIN, **values: Any) -> Project:
+    slug = slug or f"project-{next(_numbers)}"
+    project = Project.objects.create(slug=slug, name=values.pop("name", slug), **values)
+    if user is not None:
+        make_member(project, user, role)
+    return project
+
+
+def make_member(project: Project, user: User | None = None, role: str = Role.REVIEWER) -> User:
+    user = user or make_user()
+    Member.objects.create(project=project, user=user, role=role)
+    return user
+
+
+def make_bearer(user: User, *scopes: str) -> dict[str, str]:
+    """Headers of an API call with a new token; all scopes unless some are given."""
+    secret = create_token(user=user, scopes=scopes or Scope.values).secret
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def make_endpoint(project: Project, name: str = "", **values: Any) -> Endpoint:
+    name = name or f"model-{next(_numbers)}"
+    return Endpoint.objects.create(project=project, name=name, **{"model": "scripted/king", **values})
+
+
+def make_run(project: Project, kind: str = "duel", **values: Any) -> Run:
+    return Run.objects.create(project=project, kind=kind, **values)
+
+
+def make_prompt(project: Project, *, history: list[dict[str, Any]] | None = None, **values: Any) -> Prompt:
+    number = next(_numbers)
+    given = {"source": "turns.jsonl", "row_offset": number, "turn_index": 2, "tokens": 40}
+    prompt = Prompt.objects.create(
+        project=project, **{**given, "instance_id": f"acme__billing-{number}", "repo": "acme/billing", **values}
+    )
+    PromptText.objects.create(
+        prompt=prompt, history=history or HISTORY, reference={"role": "assistant", "content": CHALLENGER}
+    )
+    return prompt
+
+
+def make_pull_request(project: Project, instance_id: str, **values: Any) -> PullRequest:
+    text = {key: values.pop(key, "") for key in ("issue", "description", "patch")}
+    row = PullRequest.objects.create(project=project, instance_id=instance_id, **values)
+    PullRequestText.objects.create(pull_request=row, **text)
+    return row
+
+
+def make_answer(prompt: Prompt, side: str = "king", *, text: str = "", **values: Any) -> Answer:
+    given = {"model": f"{side}-a", "fingerprint": f"{next(_numbers):064d}", "instructions_hash": "0" * 64}
+    facts = {"has_thought": True, "blocks": 1, "commands": 1, "action_style": "read"}
+    answer = Answer.objects.create(prompt=prompt, side=side, **{**given, **facts, **values})
+    AnswerText.objects.create(answer=answer, text=text or (KING if side == "king" else CHALLENGER))
+    return answer
+
+
+def make_sample(project: Project, **values: Any) -> Sample:
+    """A slim row with its search text; `score` also sets `score_key`."""
+    body = values.pop("body", "Fix the rounding of totals")
+    score = values.pop("score", 70.0)
+    given = {"bucket": "refined", "priority": 4.0, "preview": "Fix the rounding of totals"} | values
+    sample = Sample.objects.create(
+        project=project, score=score, score_key=UNSCORED if score is None else score, **given
+    )
+    SampleText.objects.create(sample=sample, body=body)
+    return sample
+
+
+def make_duel(project: Project, *, king: str = KING, challenger: str = CHALLENGER, **values: Any) -> Duel:
+    """A judged duel with its sample and three judges' verdicts in both orders; `values` go to the sample."""
+    prompt = make_prompt(project, **({"instance_id": values["instance_id"]} if "instance_id" in values else {}))
+    run = values.pop("run", None)
+    sample = make_sample(
+        project, run=run, **{"source": prompt.source, "repo": prompt.repo, "instance_id": prompt.instance_id} | values
+    )
+    duel = Duel.objects.create(
+        project=project,
+        prompt=prompt,
+        run=run,
+        sample=sample,
+        king=make_answer(prompt, "king", text=king),
+        challenger=make_answer(prompt, "challenger", text=challenger),
+        score=sample.score,
+        bucket=sample.bucket,
+        flags=sample.flags,
+        metrics=dict.fromkeys(("correctness", "grounding", "progress", "protocol", "efficiency"), sample.score),
+    )
+    for judge in ("judge-a", "judge-b", "judge-c"):
+        for order, better in (("king_first", 2), ("challenger_first", 1)):
+            dimensions = {"correctness": better, "grounding": better, "progress": 0, "protocol": 0, "efficiency": 0}
+            Verdict.objects.create(
+                duel=duel,
+                run=run,
+                judge=judge,
+                order=order,
+                fingerprint="0" * 64,
+                instructions_hash="0" * 64,
+                parsed=True,
+                dimensions=dimensions,
+                reason="The second reads the file that the task names.",
+            )
+    return duel
