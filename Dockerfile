@@ -1,0 +1,48 @@
+# Winnow: one image for web, workers and beat; the command says which.
+#
+# BASE needs python3 (3.11 to 3.13) with venv and pip, nothing else; Debian's own python3 does.
+# Behind a company's certificate authority: a BASE that has its bundle, and --build-arg PIP_CERT=/path/in/the/base.
+# Only plain Dockerfile syntax, so that builders without BuildKit manage, and nothing is fetched for the syntax itself.
+ARG BASE=python:3.12-slim
+
+FROM ${BASE} AS build
+# Arguments, not ENV: they serve the installation and are in neither the image nor its environment.
+ARG PIP_CERT
+ARG PIP_INDEX_URL
+WORKDIR /app
+COPY requirements/base.txt requirements/base.txt
+RUN python3 -m venv /opt/venv \
+    && /opt/venv/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-input \
+        --require-hashes --requirement requirements/base.txt \
+    && /opt/venv/bin/python -m pip uninstall --quiet --yes pip setuptools
+ENV PATH=/opt/venv/bin:$PATH
+COPY manage.py gunicorn.conf.py ./
+COPY config config
+COPY curation curation
+COPY judging judging
+COPY sandbox sandbox
+COPY templates templates
+COPY static static
+COPY deploy deploy
+# The data folder of this step, with the key that a loopback server makes for itself, stays behind.
+RUN python -m compileall -q . \
+    && WINNOW_DATA=/tmp/build python manage.py collectstatic --no-input --verbosity 0
+
+FROM ${BASE}
+RUN groupadd --gid 10001 winnow \
+    && useradd --uid 10001 --gid winnow --no-create-home --home-dir /data --shell /usr/sbin/nologin winnow \
+    && install --directory --owner winnow --group winnow --mode 0750 /data
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /app /app
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    WINNOW_DATA=/data \
+    BIND=0.0.0.0 \
+    PORT=8000
+WORKDIR /app
+USER winnow
+VOLUME /data
+EXPOSE 8000
+ENTRYPOINT ["/app/deploy/entrypoint"]
+CMD ["gunicorn", "config.wsgi"]
