@@ -1,0 +1,116 @@
+// Draws Plotly figures that the server made:
+//   <div class="chart" data-figure-url="/…/figure.json" aria-label="…"></div>
+//   <div class="chart" aria-label="…"><script type="application/json" data-plotly>{…}</script></div>
+// Colours in a figure may be tokens, as "var(--good)"; they are resolved here, and again when the theme changes.
+// A point whose customdata is an address on this site opens it. Plotly itself is fetched only by a page that has a chart.
+
+const source = document.querySelector('meta[name="plotly-src"]')?.content;
+const figures = new Map();
+let loading = null;
+
+function plotly() {
+  loading ??= new Promise((resolve, reject) => {
+    if (window.Plotly) return resolve(window.Plotly);
+    const script = Object.assign(document.createElement("script"), { src: source, async: true });
+    script.addEventListener("load", () => resolve(window.Plotly));
+    script.addEventListener("error", () => reject(new Error("The chart library could not be loaded.")));
+    document.head.append(script);
+  });
+  return loading;
+}
+
+// A token holds light-dark(…), which only a rendered element resolves to a colour.
+function resolver() {
+  const probe = Object.assign(document.createElement("span"), { hidden: true });
+  document.body.append(probe);
+  const known = new Map();
+  const colour = (token) => {
+    if (!known.has(token)) {
+      probe.style.color = token;
+      known.set(token, getComputedStyle(probe).color);
+    }
+    return known.get(token);
+  };
+  return { colour, done: () => probe.remove() };
+}
+
+function withColours(value, colour) {
+  if (typeof value === "string") return /^var\(--[\w-]+\)$/.test(value) ? colour(value) : value;
+  if (Array.isArray(value)) return value.map((one) => withColours(one, colour));
+  if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withColours(one, colour)]));
+  return value;
+}
+
+function themed(layout, colour) {
+  const font = getComputedStyle(document.body).fontFamily;
+  const axis = { gridcolor: colour("var(--line)"), linecolor: colour("var(--line-strong)"), zerolinecolor: colour("var(--line-strong)"), tickcolor: colour("var(--line-strong)"), automargin: true };
+  const base = {
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: font, size: 12, color: colour("var(--text-2)") },
+    colorway: [1, 2, 3, 4, 5].map((n) => colour(`var(--chart-${n})`)),
+    margin: { l: 44, r: 12, t: 8, b: 36 },
+    bargap: 0.08,
+    hoverlabel: { bgcolor: colour("var(--bg-raised)"), bordercolor: colour("var(--line-strong)"), font: { family: font, size: 12, color: colour("var(--text)") } },
+    legend: { orientation: "h", y: 1.12, x: 0 },
+  };
+  // The template that Plotly's Python library writes into every figure has colours of its own, for a white page.
+  const { template, ...own } = layout ?? {};
+  const out = { ...base, ...own, font: { ...base.font, ...own.font }, margin: { ...base.margin, ...own.margin }, autosize: true };
+  for (const name of new Set(["xaxis", "yaxis", ...Object.keys(own).filter((key) => /^[xy]axis\d*$/.test(key))])) out[name] = { ...axis, ...own[name] };
+  return out;
+}
+
+async function draw(element) {
+  const figure = figures.get(element);
+  const Plotly = await plotly();
+  const { colour, done } = resolver();
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const { data, layout } = withColours({ data: figure.data, layout: themed(figure.layout, colour) }, colour);
+  done();
+  await Plotly.react(element, data, { ...layout, ...(still ? { transition: { duration: 0 } } : {}) }, { displayModeBar: false, responsive: true, showTips: false, ...figure.config });
+  if (figure.drawn) return;
+  figure.drawn = true;
+  element.dataset.state = "ready";
+  element.on("plotly_click", ({ points }) => {
+    const address = [points[0]?.customdata].flat()[0];
+    if (typeof address === "string" && /^\/(?!\/)/.test(address)) location.assign(address);
+  });
+}
+
+async function load(element) {
+  element.dataset.state = "loading";
+  element.setAttribute("role", "img");
+  try {
+    const inline = element.querySelector("script[data-plotly]");
+    if (inline) {
+      figures.set(element, JSON.parse(inline.textContent));
+      inline.remove();
+    } else {
+      const response = await fetch(element.dataset.figureUrl, { headers: { Accept: "application/json" } });
+      if (!response.ok) throw new Error(`The figure could not be read (${response.status}).`);
+      figures.set(element, await response.json());
+    }
+    await draw(element);
+  } catch (error) {
+    element.dataset.state = "failed";
+    element.textContent = error instanceof Error ? error.message : String(error);
+  }
+}
+
+function find(root) {
+  const found = [...(root.querySelectorAll?.(".chart") ?? [])];
+  if (root.matches?.(".chart")) found.push(root);
+  for (const element of found) {
+    if (!element.dataset.state && (element.dataset.figureUrl || element.querySelector("script[data-plotly]"))) load(element);
+  }
+  for (const element of figures.keys()) {
+    if (element.isConnected) continue;
+    window.Plotly?.purge(element);
+    figures.delete(element);
+  }
+}
+
+find(document);
+document.addEventListener("htmx:load", (event) => find(event.detail.elt));
+document.addEventListener("theme:change", () => { for (const element of figures.keys()) draw(element); });

@@ -1,0 +1,176 @@
+// The keyboard layer. A page declares its keys on the elements that they press:
+//   <button data-key="a">Approve <kbd>a</kbd></button>      one key, or several: data-key="ArrowRight n"
+//   <button data-key="mod+enter">Save and next</button>     Ctrl or Cmd with Enter, also while typing
+//   <a data-goto="q" href="…">Queue</a>                     g, then q
+// Nothing acts while typing, on key repeat, or while an htmx request is under way (polling marked data-background does not
+// count). With a dialog open only the keys declared inside that dialog act. Backspace and Delete can not be bound.
+// A key that nobody declared is offered to other modules as the event "key:free" (rows.js, panel.js).
+
+const GOTO_MS = 1500;
+const REFUSED = new Set(["backspace", "delete", "tab", "enter", " "]);
+const TEXT_INPUTS = new Set(["text", "search", "email", "url", "tel", "password", "number", "date", "datetime-local", "month", "time", "week"]);
+
+const underWay = new Set();
+let leaving = 0;
+let gotoUntil = 0;
+let hint = null;
+
+document.addEventListener("htmx:beforeSend", (event) => {
+  const { xhr, elt } = event.detail;
+  if (elt.closest?.("[data-background]")) return;
+  xhr.addEventListener("loadstart", () => underWay.add(xhr));
+  xhr.addEventListener("loadend", () => underWay.delete(xhr));
+});
+// A plain form leaves the page; until it has, a second key must not press a second button.
+window.addEventListener("submit", (event) => {
+  if (event.defaultPrevented) return;
+  leaving = Date.now() + 5000;
+});
+window.addEventListener("pageshow", () => { leaving = 0; });
+const requestUnderWay = () => underWay.size > 0 || Date.now() < leaving;
+
+function isTyping(target) {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement) return true;
+  return target instanceof HTMLInputElement && TEXT_INPUTS.has(target.type);
+}
+
+// The letter as printed on the key; other alphabets are read by the position of the key.
+function keyName(event) {
+  if (event.key.length !== 1) return event.key.toLowerCase();
+  if (event.key.charCodeAt(0) > 127 && event.code.startsWith("Key")) return event.code.slice(3).toLowerCase();
+  return event.key.toLowerCase();
+}
+
+const openDialog = () => [...document.querySelectorAll("dialog[open]")].at(-1) ?? null;
+const isUsable = (element) =>
+  element.checkVisibility({ visibilityProperty: true }) &&
+  !element.matches(':disabled, [aria-disabled="true"], [aria-busy="true"]') &&
+  !element.closest("[inert]");
+const keysOf = (element) => element.dataset.key.toLowerCase().split(/\s+/).filter((key) => !REFUSED.has(key));
+
+function declared(key) {
+  const scope = openDialog() ?? document;
+  return [...scope.querySelectorAll("[data-key]")].find((element) => keysOf(element).includes(key) && isUsable(element));
+}
+
+function press(element) {
+  if (element.matches("input, textarea, select")) {
+    element.focus();
+    element.select?.();
+  } else element.click();
+}
+
+function showPending(text) {
+  hint?.remove();
+  hint = null;
+  if (!text) return;
+  hint = Object.assign(document.createElement("div"), { className: "key-pending", textContent: text });
+  document.body.append(hint);
+  setTimeout(() => showPending(""), GOTO_MS);
+}
+
+function goTo(key) {
+  gotoUntil = 0;
+  showPending("");
+  const link = [...document.querySelectorAll("[data-goto]")].find((element) => element.dataset.goto === key);
+  link?.click();
+  return Boolean(link);
+}
+
+function onEscape(event) {
+  if (openDialog()) return; // the dialog closes itself
+  gotoUntil = 0;
+  showPending("");
+  if (isTyping(event.target)) event.target.blur();
+  else document.dispatchEvent(new CustomEvent("key:free", { detail: { key: "escape" } }));
+}
+
+function onModEnter(event) {
+  const button = declared("mod+enter");
+  if (!button || requestUnderWay()) return;
+  event.preventDefault();
+  button.click();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.repeat || event.isComposing || event.defaultPrevented) return;
+  if (event.key === "Escape") return onEscape(event);
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.altKey) return onModEnter(event);
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  const key = keyName(event);
+  if (REFUSED.has(key) || requestUnderWay()) return;
+  if (event.shiftKey && /^[a-z]$/.test(key)) return;
+  if (!openDialog()) {
+    if (Date.now() < gotoUntil) return void (goTo(key) && event.preventDefault());
+    if (key === "g" && document.querySelector("[data-goto]")) {
+      gotoUntil = Date.now() + GOTO_MS;
+      return showPending("g …");
+    }
+    if (key === "?") return showKeys(event);
+  }
+  const element = declared(key);
+  if (element) {
+    event.preventDefault();
+    return press(element);
+  }
+  if (openDialog()) return;
+  const free = new CustomEvent("key:free", { detail: { key }, cancelable: true });
+  if (!document.dispatchEvent(free)) event.preventDefault();
+});
+
+// The dialog of all keys is made from the page as it is now.
+const PRINTED = { "mod+enter": "Ctrl+Enter", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
+const printed = (key) => PRINTED[key] ?? key;
+
+function labelOf(element) {
+  if (element.dataset.keyLabel) return element.dataset.keyLabel;
+  const label = element.getAttribute("aria-label") ?? element.getAttribute("placeholder");
+  if (label) return label;
+  const copy = element.cloneNode(true);
+  for (const part of copy.querySelectorAll("kbd, .nav__count, .sr-only")) part.remove();
+  return copy.textContent.trim().replace(/\s+/g, " ");
+}
+
+function line(keys, label) {
+  const item = document.createElement("li");
+  const names = document.createElement("span");
+  for (const key of keys) names.append(Object.assign(document.createElement("kbd"), { textContent: printed(key) }), " ");
+  item.append(Object.assign(document.createElement("span"), { textContent: label }), names);
+  return item;
+}
+
+function showKeys(event) {
+  const dialog = document.querySelector("dialog#keys");
+  if (!dialog) return;
+  event?.preventDefault();
+  const seen = new Set();
+  const here = [];
+  for (const element of document.querySelectorAll("[data-key]")) {
+    const keys = keysOf(element);
+    if (element.closest("dialog") || !element.checkVisibility() || keys.every((key) => seen.has(key))) continue;
+    for (const key of keys) seen.add(key);
+    here.push(line(keys, labelOf(element)));
+  }
+  const rows = document.querySelector("[data-rows]");
+  if (rows) here.push(line(["j", "k"], `Next / previous ${rows.dataset.rows || "row"}`));
+  const places = [...document.querySelectorAll("[data-goto]")].map((link) => line(["g", link.dataset.goto], labelOf(link)));
+  const always = [line(["escape"], "Leave the field, close"), line(["?"], "All keys")];
+  const group = (text) => Object.assign(document.createElement("li"), { className: "keys__group", textContent: text });
+  dialog.querySelector("[data-keys-list]").replaceChildren(group("On this page"), ...here, ...always, group("Go to"), ...places);
+  dialog.showModal();
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-keys-open]")) showKeys();
+});
+
+// Screen readers hear the keys too.
+function announceKeys(root) {
+  for (const element of root.querySelectorAll?.("[data-key]") ?? []) {
+    const shortcuts = keysOf(element).map((key) => (key === "mod+enter" ? "Control+Enter" : key));
+    element.setAttribute("aria-keyshortcuts", shortcuts.join(" "));
+  }
+}
+announceKeys(document);
+document.addEventListener("htmx:load", (event) => announceKeys(event.detail.elt.parentElement ?? document));

@@ -1,0 +1,93 @@
+// Things that open: the side panel, dialogs, menus.
+//   <a href="/full" hx-get="/part" hx-target="#panel-body" data-panel-title="Sample 12">   opens beside the list
+//   <button data-dialog="#confirm">                                                        opens <dialog id="confirm">
+//   <button hx-get="/form" hx-target="#dialog-body" data-dialog-title="New model">         opens the shared dialog
+//   <button data-dialog-close>, <button data-panel-close>
+// The server closes by response header: HX-Trigger: {"dialog:close": null} or {"panel:close": null}.
+
+const panel = document.querySelector("#panel");
+const dialog = document.querySelector("dialog#dialog");
+let opener = null;
+
+function skeleton() {
+  const lines = ["skeleton skeleton--title", "skeleton", "skeleton skeleton--short", "skeleton skeleton--block"];
+  const box = Object.assign(document.createElement("div"), { className: "stack" });
+  box.setAttribute("aria-hidden", "true");
+  box.append(...lines.map((className) => Object.assign(document.createElement("span"), { className })));
+  return box;
+}
+
+function mark(element) {
+  for (const row of document.querySelectorAll('tr[aria-current="true"], [data-row][aria-current="true"]')) row.removeAttribute("aria-current");
+  element?.closest("tr, [data-row]")?.setAttribute("aria-current", "true");
+}
+
+function openPanel(from) {
+  opener = from;
+  panel.hidden = false;
+  panel.querySelector("#panel-title").textContent = from.dataset.panelTitle ?? "";
+  const full = panel.querySelector("[data-panel-full]");
+  const address = from.getAttribute("href");
+  full.hidden = !address;
+  if (address) full.href = address;
+  panel.querySelector("#panel-body").replaceChildren(skeleton());
+  mark(from);
+}
+
+function closePanel() {
+  if (!panel || panel.hidden) return false;
+  panel.hidden = true;
+  panel.querySelector("#panel-body").replaceChildren();
+  mark(null);
+  // The list may have been drawn anew since; then its first row is the best place we know.
+  const back = opener?.isConnected ? opener : document.querySelector("[data-row] a[href]");
+  back?.focus();
+  opener = null;
+  return true;
+}
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const { target, elt } = event.detail;
+  if (target?.id === "panel-body" && !panel.contains(elt)) openPanel(elt);
+  if (target?.id === "dialog-body" && !dialog.open) {
+    dialog.querySelector("#dialog-title").textContent = elt.dataset.dialogTitle ?? "";
+    target.replaceChildren(skeleton());
+    dialog.showModal();
+  }
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target?.id === "panel-body") panel.focus({ preventScroll: true });
+  if (event.detail.target?.id === "dialog-body") event.detail.target.querySelector("[autofocus], input:not([type=hidden]), select, textarea, button")?.focus();
+});
+document.addEventListener("htmx:sendError", (event) => { if (event.detail.target?.id === "dialog-body") dialog.close(); });
+document.addEventListener("htmx:responseError", (event) => {
+  const id = event.detail.target?.id;
+  if (id === "dialog-body" && event.detail.target.querySelector(".skeleton")) dialog.close();
+  if (id === "panel-body" && event.detail.target.querySelector(".skeleton")) closePanel();
+});
+document.addEventListener("dialog:close", () => document.querySelectorAll("dialog[open]").forEach((open) => open.close()));
+document.addEventListener("panel:close", closePanel);
+document.addEventListener("key:free", (event) => {
+  if (event.detail.key !== "escape") return;
+  const menu = document.querySelector("details.menu[open]");
+  if (menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  } else closePanel();
+});
+
+document.addEventListener("click", (event) => {
+  const from = event.target.closest?.("[data-dialog]");
+  if (from) document.querySelector(from.dataset.dialog)?.showModal();
+  else if (event.target.closest?.("[data-dialog-close]")) event.target.closest("dialog")?.close();
+  else if (event.target.closest?.("[data-panel-close]")) closePanel();
+  else if (event.target instanceof HTMLDialogElement && event.target.open && outside(event)) event.target.close();
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target) || event.target.closest(".menu__list a, .menu__list button")) menu.open = false;
+  }
+});
+
+function outside(event) {
+  const box = event.target.getBoundingClientRect();
+  return event.clientX < box.left || event.clientX > box.right || event.clientY < box.top || event.clientY > box.bottom;
+}

@@ -1,0 +1,41 @@
+// <time datetime="2025-03-04T05:06:07Z" data-relative>…</time> says "3 min ago"; the exact local time is its title.
+// <time datetime="…" data-until> counts down as "4:12" (leases) and turns to its data-over text at the end.
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+
+function ago(seconds, date) {
+  const future = seconds < -5;
+  const s = Math.abs(seconds);
+  const say = (n, unit) => (future ? `in ${n} ${unit}` : `${n} ${unit} ago`);
+  if (s < 5) return "just now";
+  if (s < 60) return say(Math.round(s), "s");
+  if (s < 3600) return say(Math.round(s / 60), "min");
+  if (s < 86400) return say(Math.round(s / 3600), "h");
+  if (s < 14 * 86400) return say(Math.round(s / 86400), s < 1.5 * 86400 ? "day" : "days");
+  return day.format(date);
+}
+
+function left(seconds) {
+  const s = Math.max(0, Math.floor(seconds));
+  return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`;
+}
+
+function refresh() {
+  const now = Date.now();
+  for (const element of document.querySelectorAll("time[data-relative], time[data-until]")) {
+    const date = new Date(element.dateTime);
+    if (Number.isNaN(date.getTime())) continue;
+    if (!element.title) element.title = exact.format(date);
+    const seconds = (now - date.getTime()) / 1000;
+    let text = "until" in element.dataset ? left(-seconds) : ago(seconds, date);
+    if ("until" in element.dataset && seconds >= 0 && element.dataset.over) text = element.dataset.over;
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+refresh();
+document.addEventListener("htmx:load", refresh);
+// Once a second is needed by countdowns only; the others change at most that often, and rarely.
+setInterval(() => { if (!document.hidden) refresh(); }, 1000);
+document.addEventListener("visibilitychange", refresh);
