@@ -16,5 +16,5 @@ graceful_timeout = 30
 max_requests = 20_000
 max_requests_jitter = 2_000
 accesslog = "-"
-access_log_format = '%(t)s %(m)s %(U)s %(s)s %(b)s B %(M)s ms'
+access_log_format = "%(t)s %(m)s %(U)s %(s)s %(b)s B %(M)s ms"
 control_socket_disable = True

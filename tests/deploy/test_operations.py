@@ -1,0 +1,52 @@
+"""docs/operations.md names every setting that is read, and no other."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+READ = re.compile(r"env\.(?:text|choice|flag|number|names|folder|url)\(\s*\"([A-Z_]+)\"")
+ROW = re.compile(r"^\| (`[A-Z_`, ]+`) \|", re.MULTILINE)
+NAME = re.compile(r"`([A-Z_]+)`")
+INTERPOLATED = re.compile(r"\$\{([A-Z_]+)")
+# Read by compose.yaml itself, not by the product.
+OF_COMPOSE_ALONE = {
+    *("PUBLISH", "POSTGRES_PASSWORD", "LLM_PROCESSES", "DEFAULT_PROCESSES", "SANDBOX_SLOTS"),
+    *("DOCKER_SOCKET", "DOCKER_GID", "WINNOW_IMAGE", "BASE"),
+}
+
+
+def _documented() -> set[str]:
+    rows = ROW.findall((ROOT / "docs/operations.md").read_text())
+    return {name for row in rows for name in NAME.findall(row)}
+
+
+def _read_by_the_product() -> set[str]:
+    sources = [ROOT / "config/settings.py", ROOT / "gunicorn.conf.py"]
+    return {name for source in sources for name in READ.findall(source.read_text())}
+
+
+def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
+    assert _documented() - OF_COMPOSE_ALONE == _read_by_the_product()
+
+
+def test_compose_takes_only_documented_variables() -> None:
+    assert set(INTERPOLATED.findall((ROOT / "compose.yaml").read_text())) <= _documented()
+
+
+def test_compose_hands_only_settings_to_the_product() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    product = {name: row for name, row in services.items() if name not in {"postgres", "redis"}}
+
+    handed = {variable for service in product.values() for variable in service["environment"]}
+    assert handed <= _read_by_the_product()
+
+
+def test_compose_has_a_worker_for_every_queue_and_one_beat() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    commands = [str(service.get("command", "")) for service in services.values()]
+
+    for queue in ("llm", "sandbox", "default"):
+        assert sum(f"--queues {queue} " in command for command in commands) == 1, queue
+    assert sum("'beat'" in command for command in commands) == 1
