@@ -102,6 +102,31 @@ class Token(models.Model):
         return f"{self.prefix}…"
 
 
+class InstructionsOverride(models.Model):
+    """One version of a project's own text for a stage; the newest one is in force, all are kept.
+
+    A row with `shipped` leads back to the text that comes with Winnow (its `text` is empty).
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="instructions")
+    name = models.CharField(max_length=40, help_text="The stage's instructions, such as `judge`.")
+    version = models.PositiveIntegerField(help_text="Counts from 1 within the project and name.")
+    shipped = models.BooleanField(default=False)
+    text = models.TextField(blank=True, default="")
+    sha256 = models.CharField(max_length=64)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        # Also the index by which the newest version is read.
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["project", "name", "version"], name="instructions_version_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
 class AuditEntry(models.Model):
     """One change, written with the change itself. Rows are added and never altered."""
 
