@@ -1,0 +1,122 @@
+"""Scripted judges: one comparison by counted facts, four tempers.
+
+A judge reads the last user message, which ends with ``<answer_1>``…``</answer_1>`` and ``<answer_2>``…``</answer_2>``
+after ``<history>``…``</history>``, and replies one JSON object on one line: 1 = the first answer is better, 2 = the
+second, 0 = a draw.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from curation.llm.scripted.reading import DIMENSIONS, Evidence, Mark, read_answer, read_history
+
+ANSWERS = re.compile(r"<answer_1>\n(.*?)\n?</answer_1>\s*<answer_2>\n(.*?)\n?</answer_2>", re.DOTALL)
+ROOM_FOR_QUOTES = 1700  # characters of both answers that judge-first can restate before its reply is cut
+EPSILON = 1e-9
+
+
+@dataclass(frozen=True)
+class Temper:
+    """How large a lead must be to count, whether the THOUGHT is checked too, and who gets a close call."""
+
+    margin: float
+    thought_counts: bool = True
+    leans_first: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    evidence: Evidence
+    answer_1: str
+    answer_2: str
+
+
+CAREFUL = Temper(margin=0.16)
+BRISK = Temper(margin=0.07, thought_counts=False)
+FIRST = Temper(margin=0.12, leans_first=True)
+
+
+def _case(prompt: str) -> Case:
+    """Split the judge's prompt into history and answers.
+
+    Raises:
+        ValueError: the two answers are missing.
+    """
+    start = prompt.rfind("<answer_1>\n")
+    found = ANSWERS.search(prompt, start) if start >= 0 else None
+    if found is None:
+        raise ValueError("a scripted judge needs <answer_1> and <answer_2> in the last user message")
+    opened, closed = prompt.find("<history>"), prompt.rfind("</history>", 0, start)
+    history = prompt[opened + len("<history>") : closed] if 0 <= opened < closed else prompt[:start]
+    return Case(read_history(history), found.group(1), found.group(2))
+
+
+def _choice(difference: float, temper: Temper) -> int:
+    if abs(difference) < EPSILON:
+        return 0
+    if abs(difference) <= temper.margin:
+        return 1 if temper.leans_first else 0
+    return 1 if difference > 0 else 2
+
+
+def _reason(marks: tuple[dict[str, Mark], dict[str, Mark]], choices: dict[str, int]) -> str:
+    """One sentence naming the dimension with the widest lead and the fact that made it."""
+    one, two = marks
+    leads = {d: abs(one[d].value - two[d].value) for d in DIMENSIONS}
+    decided = [d for d in DIMENSIONS if choices[d]]
+    if not decided:
+        return "No dimension differs enough to call: " + _both(one, two, max(DIMENSIONS, key=leads.__getitem__))
+    widest = max(decided, key=leads.__getitem__)
+    value_1, value_2 = one[widest].value, two[widest].value
+    weaker, mark = (2, two[widest]) if value_1 > value_2 else (1, one[widest])
+    if choices[widest] == weaker:
+        return f"Close on every dimension, so the first answer gets it: {_both(one, two, widest)}"
+    stronger = choices[widest]
+    better = marks[stronger - 1][widest]
+    return f"{widest.capitalize()} decided most: answer {weaker} {mark.fact}, answer {stronger} {better.fact}."
+
+
+def _both(one: dict[str, Mark], two: dict[str, Mark], dimension: str) -> str:
+    facts = one[dimension].fact, two[dimension].fact
+    return f"each {facts[0]}." if facts[0] == facts[1] else f"answer 1 {facts[0]}, answer 2 {facts[1]}."
+
+
+def _verdict(case: Case, temper: Temper) -> str:
+    one = dict(read_answer(case.answer_1, case.evidence, thought_counts=temper.thought_counts))
+    two = dict(read_answer(case.answer_2, case.evidence, thought_counts=temper.thought_counts))
+    choices = {d: _choice(one[d].value - two[d].value, temper) for d in DIMENSIONS}
+    return json.dumps({**choices, "reason": _reason((one, two), choices)}, ensure_ascii=False)
+
+
+def careful(prompt: str, attempt: int) -> tuple[str, str]:
+    return _verdict(_case(prompt), CAREFUL), "stop"
+
+
+def brisk(prompt: str, attempt: int) -> tuple[str, str]:
+    return _verdict(_case(prompt), BRISK), "stop"
+
+
+def first(prompt: str, attempt: int) -> tuple[str, str]:
+    """Leans to the first answer; restates long answers before judging and then has no room left for the verdict."""
+    case = _case(prompt)
+    if len(case.answer_1) + len(case.answer_2) > ROOM_FOR_QUOTES:
+        quoted = f"Let me restate both answers before I compare them. The first one says: {case.answer_1}"
+        return quoted[: ROOM_FOR_QUOTES // 3], "length"
+    return _verdict(case, FIRST), "stop"
+
+
+def rambling(prompt: str, attempt: int) -> tuple[str, str]:
+    """Prose without JSON in 2 of 10 cases and JSON cut short in 1 of 10, for good; in 1 of 10 only the first time."""
+    case = _case(prompt)
+    verdict = _verdict(case, CAREFUL)
+    lot = blake2b(f"{case.answer_1}\0{case.answer_2}".encode(), digest_size=2).digest()[0] % 10
+    if lot < 2 or (lot == 3 and attempt == 1):
+        return (
+            "Both answers have their merits. On the whole I lean towards the calmer one.",
+            "stop",
+        )
+    if lot == 2:
+        return verdict[: len(verdict) // 3], "length"
+    return f"Here is my verdict.\n\n```json\n{verdict}\n```", "stop"
