@@ -1,5 +1,9 @@
 """Addresses of the exports pages."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from curation.exports import views
+
+urlpatterns = [
+    path("p/<slug:slug>/exports/", views.export_list, name="export-list"),
+]
