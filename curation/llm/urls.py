@@ -1,5 +1,9 @@
 """Addresses of the llm pages."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from curation.llm import views
+
+urlpatterns = [
+    path("p/<slug:slug>/models/", views.model_list, name="model-list"),
+]

@@ -1,5 +1,10 @@
 """Addresses of the projects pages."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from curation.projects import views
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("p/<slug:slug>/settings/", views.settings, name="settings"),
+]
