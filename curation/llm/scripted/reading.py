@@ -165,7 +165,7 @@ def _protocol(answer: str, blocks: list[str]) -> Mark:
         return Mark(0.4, "has no THOUGHT")
     if commands != 1:
         return Mark(0.6, f"has {commands} commands in its block")
-    return Mark(1.0, "keeps to THOUGHT and one command")
+    return Mark(1.0, "keeps to a THOUGHT and one command line")
 
 
 def _efficiency(answer: str, command: str, style: str, again: bool, evidence: Evidence) -> Mark:
