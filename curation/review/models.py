@@ -39,6 +39,7 @@ class Action(models.TextChoices):
     REFINE = "refine", "Refine"
     SKIP = "skip", "Skip"
     FLAG = "flag", "Flag"
+    QUEUE = "queue", "Send to queue"
     UNDO = "undo", "Undo"
 
 
