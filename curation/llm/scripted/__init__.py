@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.llm.scripted.answers import challenger_answer, king_answer, message_text
-from curation.llm.scripted.judges import brisk, careful, first, rambling
+from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
 
 RAW_TOOL_CALL = '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0{"command": "ls"}<|tool_call_end|>'
 CHARACTERS_PER_TOKEN = 4  # the usual rule of thumb for English and code; an estimate, nothing is tokenised here
@@ -53,7 +53,10 @@ def _last_user(messages: Sequence[Mapping[str, object]]) -> str:
 
 def _judge(judge: Callable[[str, int], tuple[str, str]]) -> Script:
     def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-        text, finish_reason = judge(_last_user(messages), attempt)
+        try:
+            text, finish_reason = judge(_last_user(messages), attempt)
+        except NothingToCompare as reason:  # said as a model would say it: the caller finds no verdict in it
+            return Utterance(str(reason))
         return Utterance(text, finish_reason)
 
     return script
@@ -106,7 +109,6 @@ def reply(
 
     Raises:
         UnknownScriptedModel: `name` is not in `SCRIPTED_MODELS`.
-        ValueError: a judge's last user message does not end with two delimited answers.
     """
     if name not in _MODELS:
         raise UnknownScriptedModel(f"no scripted model {name!r}; there are {', '.join(sorted(_MODELS))}")

@@ -38,16 +38,16 @@ BRISK = Temper(margin=0.07, thought_counts=False)
 FIRST = Temper(margin=0.12, leans_first=True)
 
 
-def _case(prompt: str) -> Case:
-    """Split the judge's prompt into history and answers.
+class NothingToCompare(ValueError):
+    """The last user message does not end with two delimited answers."""
 
-    Raises:
-        ValueError: the two answers are missing.
-    """
+
+def _case(prompt: str) -> Case:
+    """Split the judge's prompt into history and answers, or raise `NothingToCompare`."""
     start = prompt.rfind("<answer_1>\n")
     found = ANSWERS.search(prompt, start) if start >= 0 else None
     if found is None:
-        raise ValueError("a scripted judge needs <answer_1> and <answer_2> in the last user message")
+        raise NothingToCompare("I compare <answer_1> with <answer_2>, but the last message does not hold both.")
     opened, closed = prompt.find("<history>"), prompt.rfind("</history>", 0, start)
     history = prompt[opened + len("<history>") : closed] if 0 <= opened < closed else prompt[:start]
     return Case(read_history(history), found.group(1), found.group(2))
