@@ -1,5 +1,9 @@
 """Addresses of the samples pages."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from curation.samples import views
+
+urlpatterns = [
+    path("p/<slug:slug>/samples/", views.sample_list, name="sample-list"),
+]
