@@ -8,9 +8,14 @@ const source = document.querySelector('meta[name="plotly-src"]')?.content;
 const figures = new Map();
 let loading = null;
 
+// Plotly carries the style sheet of a map library and writes it inline, which our security policy refuses with an error in the
+// console, unless an element of this id exists. The id is that of the pinned Plotly; another one would only bring the error back.
+const MAP_STYLES = "9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53";
+
 function plotly() {
   loading ??= new Promise((resolve, reject) => {
     if (window.Plotly) return resolve(window.Plotly);
+    document.head.append(Object.assign(document.createElement("meta"), { id: MAP_STYLES }));
     const script = Object.assign(document.createElement("script"), { src: source, async: true });
     script.addEventListener("load", () => resolve(window.Plotly));
     script.addEventListener("error", () => reject(new Error("The chart library could not be loaded.")));
