@@ -31,12 +31,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `sample_index` and `attempt` tell equal requests apart that want different answers."""
+    """One request. `sample_index` and `attempt` tell equal requests apart that want different answers.
+
+    `schema` is a JSON schema in OpenAI's `response_format` form, used where the model supports it.
+    """
 
     messages: Sequence[Message]
     params: Mapping[str, object] = field(default_factory=dict)
     sample_index: int = 0
     attempt: int = 1
+    schema: Mapping[str, object] | None = None
 
     def content_hash(self, target: Target) -> str:
         """SHA-256 over all that decides the answer; the key of the request cache."""

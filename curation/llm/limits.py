@@ -1,0 +1,196 @@
+"""What all workers share of an endpoint: its slots, its requests and tokens per minute, and its bad moments.
+
+The database holds the shares, so that the limits hold for any number of workers on any broker.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from django.db import transaction
+
+from curation.llm.completion import Target
+from curation.llm.models import Endpoint, EndpointPace, EndpointShare
+
+T = TypeVar("T")
+SILENT_AFTER = 10.0
+BURST_SECONDS = 2.0
+STORM_CALLS, STORM_SHARE, STORM_SECONDS = 6, 0.5, 3.0
+
+
+class Commit(Protocol):
+    """Runs database work off the event loop."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Slots this worker may use now, and until when (Unix seconds) a storm of 429s holds the endpoint back."""
+
+    slots: int
+    cooldown_until: float
+
+
+def share_slots(
+    *, endpoint_id: int, holder: str, wanted: int, in_use: int, cap: int, cooldown_until: float = 0.0
+) -> Share:
+    """Gives a worker as many of `cap` slots as are free, and no more than its fair part while others go short.
+
+    What it still has in use stays counted until it is given back, so that all shares together never exceed `cap`.
+    A `cooldown_until` (Unix seconds) that this worker was told by the endpoint holds for all.
+    """
+    now = time.time()
+    with transaction.atomic():
+        pace = _locked_pace(endpoint_id)
+        if cooldown_until > pace.cooldown_until:
+            pace.cooldown_until = cooldown_until
+            pace.save(update_fields=["cooldown_until"])
+        others = list(
+            EndpointShare.objects.filter(endpoint_id=endpoint_id, seen_at__gt=now - SILENT_AFTER).exclude(holder=holder)
+        )
+        slots = min(wanted, max(0, cap - sum(other.granted for other in others)))
+        if any(other.wanted > other.granted for other in others):
+            slots = min(slots, max(1, cap // (len(others) + 1)))
+        EndpointShare.objects.update_or_create(
+            endpoint_id=endpoint_id,
+            holder=holder,
+            defaults={"wanted": wanted, "granted": max(in_use, slots), "seen_at": now},
+        )
+        return Share(slots, pace.cooldown_until)
+
+
+def give_back_slots(*, endpoint_id: int, holder: str) -> None:
+    now = time.time()
+    EndpointShare.objects.filter(endpoint_id=endpoint_id, holder=holder).delete()
+    EndpointShare.objects.filter(endpoint_id=endpoint_id, seen_at__lt=now - 60 * SILENT_AFTER).delete()
+
+
+def reserve(*, target: Target, tokens: int) -> float:
+    """Seconds to wait until one more request of `tokens` fits into `rpm` and `tpm` (a leaky bucket per limit)."""
+    now = time.time()
+    with transaction.atomic():
+        pace = _locked_pace(target.endpoint_id)
+        wait = max(0.0, pace.cooldown_until - now)
+        if target.rpm:
+            start = max(pace.requests_free_at, now - BURST_SECONDS)
+            wait = max(wait, start - now)
+            pace.requests_free_at = start + 60.0 / target.rpm
+        if target.tpm:
+            start = max(pace.tokens_free_at, now - BURST_SECONDS)
+            wait = max(wait, start - now)
+            pace.tokens_free_at = start + 60.0 * tokens / target.tpm
+        pace.save(update_fields=["requests_free_at", "tokens_free_at"])
+        return wait
+
+
+def _locked_pace(endpoint_id: int) -> EndpointPace:
+    """The endpoint's pace row, locked; made on first use. The endpoint may have been deleted meanwhile."""
+    found = EndpointPace.objects.select_for_update().filter(pk=endpoint_id).first()
+    if found is None:
+        Endpoint.objects.select_for_update().get(pk=endpoint_id)
+        found, _ = EndpointPace.objects.select_for_update().get_or_create(endpoint_id=endpoint_id)
+    return found
+
+
+class EndpointLimiter:
+    """One worker's view of one endpoint. `async with limiter.slot(tokens)` holds one of the slots."""
+
+    def __init__(self, target: Target, holder: str, commit: Commit) -> None:
+        self.target = target
+        self._holder = holder
+        self._commit = commit
+        self._in_use = 0
+        self._slots = 0
+        self._ceiling = float(target.max_concurrency)
+        self._cooldown_until = 0.0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._recent: deque[tuple[float, bool]] = deque(maxlen=64)
+        self._halved_at = 0.0
+        self._first = True
+
+    @asynccontextmanager
+    async def slot(self, tokens: int) -> AsyncIterator[None]:
+        if self._first:
+            self._first = False
+            await self.renew(eager=True)
+        if self._waiting or not self._free():
+            place = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._leave()
+                raise
+        else:
+            self._in_use += 1
+        try:
+            await self._keep_pace(tokens)
+            yield
+        finally:
+            self._leave()
+
+    async def renew(self, *, eager: bool = False) -> None:
+        """Asks for the slots it could use now; tells of a storm that it met and hears of those that others met."""
+        demand = self.target.max_concurrency if eager or self._waiting else self._in_use
+        in_use, cooldown_until = self._in_use, self._cooldown_until
+        share = await self._commit(
+            lambda: share_slots(
+                endpoint_id=self.target.endpoint_id,
+                holder=self._holder,
+                wanted=demand,
+                in_use=in_use,
+                cap=self.target.max_concurrency,
+                cooldown_until=cooldown_until,
+            )
+        )
+        self._slots = share.slots
+        self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
+        self._admit()
+
+    async def give_back(self) -> None:
+        await self._commit(lambda: give_back_slots(endpoint_id=self.target.endpoint_id, holder=self._holder))
+
+    def went_well(self) -> None:
+        self._recent.append((time.monotonic(), False))
+        self._ceiling = min(float(self.target.max_concurrency), self._ceiling + 1.0 / max(1.0, self._ceiling))
+
+    def rate_limited(self, retry_after: float | None) -> None:
+        """Single 429s delay their own call; a storm of them halves this worker's pace and pauses the endpoint."""
+        now = time.monotonic()
+        self._recent.append((now, True))
+        lately = [limited for at, limited in self._recent if at > now - STORM_SECONDS]
+        if len(lately) < min(STORM_CALLS, self.target.max_concurrency) or sum(lately) < STORM_SHARE * len(lately):
+            return
+        if now - self._halved_at > 1.0:
+            self._halved_at = now
+            self._ceiling = max(1.0, self._ceiling / 2)
+        self._cooldown_until = max(self._cooldown_until, time.time() + (retry_after or 1.0))
+
+    def _free(self) -> bool:
+        return self._in_use < min(self._slots, int(self._ceiling))
+
+    def _admit(self) -> None:
+        while self._waiting and self._free():
+            place = self._waiting.popleft()
+            if not place.done():
+                self._in_use += 1
+                place.set_result(None)
+
+    def _leave(self) -> None:
+        self._in_use -= 1
+        self._admit()
+
+    async def _keep_pace(self, tokens: int) -> None:
+        pause = self._cooldown_until - time.time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+        if self.target.rpm or self.target.tpm:
+            wait = await self._commit(lambda: reserve(target=self.target, tokens=tokens))
+            if wait > 0:
+                await asyncio.sleep(wait)

@@ -1,0 +1,116 @@
+"""The only place that imports LiteLLM. It takes seconds, so only workers come here, on their first real call."""
+
+import asyncio
+import os
+import time
+from decimal import Decimal
+from typing import Any
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+import litellm
+import openai
+
+from curation.llm.addresses import refuse_private
+from curation.llm.completion import Completion, Request, Target
+from curation.llm.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
+from curation.llm.pricing import cost_of
+from curation.web.problems import Problem
+from judging.answers import split_thinking
+
+litellm.telemetry = False
+litellm.suppress_debug_info = True
+litellm.modify_params = True
+
+TIMEOUT_SECONDS = 120.0
+WORTH_ANOTHER_TRY = frozenset({408, 409, 500, 502, 503, 504, 529})
+
+
+class LiteLlmClient:
+    """Asks whatever LiteLLM can reach. It never retries: retries are ours, recorded one by one."""
+
+    async def complete(self, target: Target, request: Request) -> Completion:
+        params = {**target.params, **request.params}
+        limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
+        if request.schema and litellm.supports_response_schema(model=target.model):
+            params["response_format"] = request.schema
+        key = _key(target)
+        if target.api_base:
+            try:
+                refuse_private(target.api_base)
+            except Problem as problem:
+                raise Misconfigured(problem.detail) from problem
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(limit + 1.0):
+                response = await litellm.acompletion(
+                    model=target.model,
+                    messages=list(request.messages),
+                    api_base=target.api_base or None,
+                    api_key=key,
+                    timeout=limit,
+                    num_retries=0,
+                    max_retries=0,
+                    **params,
+                )
+        except (TimeoutError, litellm.exceptions.Timeout) as error:
+            raise TimedOut(f"no answer within {limit:g} s") from error
+        except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
+            raise _translate(error) from error
+        return _completion(target, response, round((time.perf_counter() - started) * 1000))
+
+
+def _key(target: Target) -> str:
+    """The key of the named variable; a placeholder where the endpoint is called without one."""
+    if not target.api_key_env:
+        return "none" if target.api_base else ""
+    key = os.environ.get(target.api_key_env, "")
+    if not key:
+        raise Misconfigured(f"the environment variable {target.api_key_env} of this endpoint is not set")
+    return key
+
+
+def _translate(error: Exception) -> CallError:
+    status = getattr(error, "status_code", None)
+    detail = f"{type(error).__name__}: {getattr(error, 'message', error)}"[:1000]
+    if status == 429:
+        return RateLimited(detail, _retry_after(error))
+    if isinstance(error, litellm.exceptions.APIConnectionError) or status in WORTH_ANOTHER_TRY or status is None:
+        return Transient(detail, _retry_after(error))
+    return Refused(detail)
+
+
+def _retry_after(error: Exception) -> float | None:
+    response = getattr(error, "response", None)
+    headers: Any = getattr(response, "headers", None) or getattr(error, "litellm_response_headers", None) or {}
+    try:
+        return min(600.0, max(0.0, float(headers.get("retry-after", ""))))
+    except ValueError:
+        return None
+
+
+def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
+    choice = response.choices[0]
+    said = split_thinking(choice.message.content or "")
+    thinking = getattr(choice.message, "reasoning_content", None) or said.thinking
+    usage = getattr(response, "usage", None)
+    tokens_in, tokens_out = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    cost = cost_of(target, tokens_in, tokens_out)
+    return Completion(
+        text=said.text,
+        thinking=thinking,
+        finish_reason=str(choice.finish_reason or ""),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        tokens_cached=getattr(details, "cached_tokens", None),
+        cost=cost if cost is not None else _listed_cost(target, response),
+        latency_ms=latency_ms,
+    )
+
+
+def _listed_cost(target: Target, response: Any) -> Decimal | None:
+    """The cost by LiteLLM's packaged price list; None where the model is not in it or is served from elsewhere."""
+    if target.api_base or target.model not in litellm.model_cost:
+        return None
+    return Decimal(str(litellm.completion_cost(completion_response=response, model=target.model)))

@@ -1,0 +1,90 @@
+"""Cancel, resume, retry failed, clone: each a conditional update, so that two clicks do it once."""
+
+from decimal import Decimal
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from curation.projects.audit import record
+from curation.runs.bell import ring
+from curation.runs.kinds import stages_of
+from curation.runs.launch import launch
+from curation.runs.models import ENDED, LIVE, Item, ItemState, Run, RunEvent, RunState
+from curation.web.problems import Conflict
+
+
+def cancel(*, run: Run, user: User) -> Run:
+    """Stops the run; items under way are given back within seconds. Raises `Conflict` where it has ended."""
+    _move(run, LIVE, user, "cancel", "Cancelled.", state=RunState.CANCELLED, finished_at=timezone.now())
+    return run
+
+
+def stop_for_budget(run_id: int) -> None:
+    """The run has spent its budget: it stops as if cancelled, says why, and can be resumed with a higher one."""
+    run = Run.objects.get(pk=run_id)
+    why = f"Stopped: the budget of ${run.budget:f} is spent (${run.cost:f}). Resume it with a higher one."
+    live = Run.objects.filter(pk=run_id, state__in=LIVE)
+    if live.update(state=RunState.CANCELLED, finished_at=timezone.now(), error=why) == 1:
+        RunEvent.objects.create(run=run, level=RunEvent.Level.WARNING, message=why)
+
+
+def resume(*, run: Run, user: User, budget: Decimal | None = None) -> Run:
+    """Goes on with a cancelled or failed run where it stopped, with a new budget where one is given."""
+    allowed = budget if budget is not None else run.budget
+    if allowed is not None and allowed <= run.cost:
+        raise Conflict(f"The run has spent ${run.cost:f} already; give a budget above that.", code="budget_spent")
+    changes = {"state": RunState.RUNNING, "finished_at": None, "error": "", "budget": allowed}
+    _move(run, (RunState.CANCELLED, RunState.FAILED), user, "resume", "Resumed.", **changes)
+    return run
+
+
+def retry_failed(*, run: Run, user: User) -> Run:
+    """Takes up the run's failed items again, from the earliest stage that has any. Raises `Conflict` without one."""
+    with transaction.atomic():
+        failed = Item.objects.filter(run=run, state=ItemState.FAILED)
+        stages = set(failed.values_list("stage", flat=True).distinct())
+        first = next((stage.name for stage in stages_of(run) if stage.name in stages), None)
+        if first is None:
+            raise Conflict("The run has no failed items.", code="nothing_failed")
+        # Later stages were planned on what came through; they are planned anew once this stage has ended.
+        names = [stage.name for stage in stages_of(run)]
+        _forget_later_stages(run, names[names.index(first) + 1 :])
+        count = failed.filter(stage=first).update(
+            state=ItemState.PENDING, reason="", claims=0, lease_owner="", lease_until=None, finished_at=None
+        )
+        changes = {"state": RunState.RUNNING, "stage": first, "finished_at": None, "error": ""}
+        Run.objects.filter(pk=run.pk).update(items_failed=F("items_failed") - count)
+        _move(run, (*ENDED, *LIVE), user, "retry-failed", f"Trying {count} failed items again.", **changes)
+    return run
+
+
+def clone(*, run: Run, user: User) -> Run:
+    """A new run with the same kind, parameters and budget."""
+    return launch(project=run.project, kind=run.kind, params=run.params, user=user, budget=run.budget, cloned_from=run)
+
+
+def _forget_later_stages(run: Run, names: list[str]) -> None:
+    """Later stages' items go, their results stay: answers and verdicts that exist are found again, not asked anew."""
+    later = Item.objects.filter(run=run, stage__in=names)
+    counts = {state: later.filter(state=state).count() for state in ItemState}
+    Run.objects.filter(pk=run.pk).update(
+        items_total=F("items_total") - sum(counts.values()),
+        items_done=F("items_done") - counts[ItemState.DONE],
+        items_failed=F("items_failed") - counts[ItemState.FAILED],
+        items_skipped=F("items_skipped") - counts[ItemState.SKIPPED],
+    )
+    later.delete()
+
+
+def _move(run: Run, states: tuple[RunState, ...], user: User, verb: str, message: str, **changes: object) -> None:
+    with transaction.atomic():
+        if Run.objects.filter(pk=run.pk, state__in=states).update(**changes) != 1:
+            run.refresh_from_db()
+            raise Conflict(f"The run is {run.state}; it cannot be asked to {verb}.", code="wrong_state")
+        RunEvent.objects.create(run=run, message=message)
+        record(actor=user, project=run.project, action=f"run.{verb}", subject=f"{run.kind} {run.pk}")
+        run.refresh_from_db()
+        if run.state in LIVE:
+            transaction.on_commit(lambda: ring(run.pk))

@@ -1,0 +1,163 @@
+"""Stages of model calls: one process drives many items at once with asyncio."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any, cast
+
+from django.db import DatabaseError
+
+from curation.llm.completion import Client, Request, Target
+from curation.llm.gateway import client_for
+from curation.llm.limits import EndpointLimiter
+from curation.runs.budget import Budget, BudgetSpent
+from curation.runs.calls import Answered, ask
+from curation.runs.claim import LeaseLost, claim, finish, release, set_aside
+from curation.runs.control import stop_for_budget
+from curation.runs.group_commit import GroupCommit
+from curation.runs.heartbeat import Heartbeat
+from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, Stage
+from curation.runs.models import Item, ItemState, Run
+
+logger = logging.getLogger(__name__)
+SHARD_SECONDS = 120.0
+SHARE_SECONDS = 0.5
+MOST_OPEN_ITEMS = 512
+
+
+class LlmContext:
+    """What a stage may use while it works on an item."""
+
+    def __init__(self, run: Run, owner: str, commit: GroupCommit) -> None:
+        self.run = run
+        self.owner = owner
+        self.commit = commit
+        self.budget = Budget(run, commit)
+        self._limiters: dict[int, EndpointLimiter] = {}
+        self._clients: dict[int, Client] = {}
+
+    async def ask(
+        self, item: Item, target: Target, request: Request, *, instructions_hash: str = "", fresh: bool = False
+    ) -> Answered:
+        """One answer to one request; see `curation.runs.calls.ask`."""
+        return await ask(
+            self, item=item, target=target, request=request, instructions_hash=instructions_hash, fresh=fresh
+        )
+
+    def limiter(self, target: Target) -> EndpointLimiter:
+        if target.endpoint_id not in self._limiters:
+            self._limiters[target.endpoint_id] = EndpointLimiter(target, self.owner, self.commit)
+        return self._limiters[target.endpoint_id]
+
+    def client(self, target: Target) -> Client:
+        if target.endpoint_id not in self._clients:
+            self._clients[target.endpoint_id] = client_for(target)
+        return self._clients[target.endpoint_id]
+
+    async def keep_shares(self) -> None:
+        """Renews this worker's share of each endpoint's slots for as long as the shard lasts."""
+        while True:
+            for limiter in list(self._limiters.values()):
+                try:
+                    await limiter.renew()
+                except DatabaseError as error:
+                    logger.warning("share of %s: %s", limiter.target.name, error)
+            await asyncio.sleep(SHARE_SECONDS)
+
+    async def give_back_shares(self) -> None:
+        for limiter in self._limiters.values():
+            await limiter.give_back()
+
+
+@cache
+def _runner() -> asyncio.Runner:
+    """One event loop for the life of the process: HTTP connections outlive a shard."""
+    return asyncio.Runner()
+
+
+def drive_llm(run: Run, stage: Stage, owner: str) -> None:
+    """Claims items as places become free, for about two minutes; then the bell lets another run have its turn."""
+    worker = cast("LlmStage[Any]", stage)
+    targets = worker.targets(run)
+    for target in targets:
+        client_for(target)  # imports LiteLLM before the leases run
+    with Heartbeat(run.pk, owner) as heartbeat:
+        loop = _runner().get_loop()
+        context = LlmContext(run, owner, GroupCommit(loop))
+        _runner().run(_drive(context, worker, heartbeat, targets))
+    release(owner=owner)
+    if context.budget.spent:
+        stop_for_budget(run.pk)
+
+
+async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[Target]) -> None:
+    run, owner, commit = context.run, context.owner, context.commit
+    shares = asyncio.create_task(context.keep_shares())
+    # Twice the slots: while one half waits for answers, the other is being written and read.
+    window = min(MOST_OPEN_ITEMS, max(16, 2 * sum(target.max_concurrency for target in targets)))
+    open_items: set[asyncio.Task[None]] = set()
+    freed = asyncio.Event()
+    until, exhausted = time.monotonic() + SHARD_SECONDS, False
+
+    def ended(task: asyncio.Task[None]) -> None:
+        open_items.discard(task)
+        freed.set()
+
+    try:
+        while not heartbeat.stopped and not context.budget.spent:
+            wanted = window - len(open_items)
+            if not exhausted and time.monotonic() < until and wanted >= window // 4:
+                items, jobs = await commit(partial(_take, run, stage, owner, wanted))
+                exhausted = not items
+                for item in items:
+                    task = asyncio.create_task(_work_on(stage, context, item, jobs.get(item.pk)))
+                    open_items.add(task)
+                    task.add_done_callback(ended)
+            if not open_items:
+                break
+            freed.clear()
+            try:
+                await asyncio.wait_for(freed.wait(), timeout=0.5)
+            except TimeoutError:
+                exhausted = False  # items may have been given back meanwhile
+    finally:
+        for task in open_items:
+            task.cancel()
+        await asyncio.gather(*open_items, return_exceptions=True)
+        shares.cancel()
+        await asyncio.gather(shares, return_exceptions=True)
+        await context.give_back_shares()
+        await commit.close()
+
+
+def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> tuple[list[Item], dict[int, Any]]:
+    items = claim(run=run, owner=owner, limit=limit)
+    return items, stage.load(run, items) if items else {}
+
+
+async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job: Any) -> None:
+    owner = context.owner
+    try:
+        try:
+            write = await stage.work(context, item, job)
+            await context.commit(lambda: finish(item=item, owner=owner, write=write))
+        except ItemFailed as failed:
+            await _set_aside(context, item, ItemState.FAILED, str(failed))
+        except ItemSkipped as skipped:
+            await _set_aside(context, item, ItemState.SKIPPED, str(skipped))
+    except BudgetSpent:
+        logger.info("item %s waits for a higher budget", item.pk)
+    except LeaseLost as error:
+        logger.info("%s was taken over; its result is dropped", error)
+    except DatabaseError as error:
+        # Not the item's fault: its lease lapses and it is done again, from the record where it was answered.
+        logger.warning("item %s left to its lease: %s", item.pk, error)
+    except Exception as error:  # the one error boundary of a stage: a bug ends the item, never the worker
+        logger.exception("item %s of run %s", item.pk, item.run_id)
+        await _set_aside(context, item, ItemState.FAILED, f"Internal error: {error!r}")
+
+
+async def _set_aside(context: LlmContext, item: Item, state: ItemState, reason: str) -> None:
+    await context.commit(lambda: set_aside(item=item, owner=context.owner, state=state, reason=reason))

@@ -1,0 +1,81 @@
+"""Launch: a run and the items of its first stage in one transaction, then the bell."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from pydantic import BaseModel, ValidationError
+
+from curation.projects.audit import record
+from curation.projects.models import Project
+from curation.runs.advance import enter_stage
+from curation.runs.bell import ring
+from curation.runs.kinds import Estimate, Kind, kind_of
+from curation.runs.models import Run, RunEvent
+from curation.web.problems import FieldError, Invalid
+
+
+def launch(
+    *,
+    project: Project,
+    kind: str,
+    params: dict[str, Any],
+    user: User | None,
+    budget: Decimal | None = None,
+    cloned_from: Run | None = None,
+) -> Run:
+    """Starts a run, or raises `Invalid` with the place of what is wrong; nothing is written then."""
+    found = kind_of(kind)
+    read = read_params(found, params)
+    found.check(project, read)
+    if budget is not None:
+        _check_budget(budget, found.estimate(project, read))
+    with transaction.atomic():
+        run = Run.objects.create(
+            project=project,
+            kind=kind,
+            params=read.model_dump(mode="json", exclude_none=True),
+            budget=budget,
+            created_by=user,
+            cloned_from=cloned_from,
+        )
+        run.result = found.begin(run)
+        run.save(update_fields=["result"])
+        stage = found.stages(read)[0]
+        planned = enter_stage(run, stage)
+        RunEvent.objects.create(run=run, message=f"Launched: {planned} items in stage {stage.name}.")
+        record(
+            actor=user, project=project, action="run.launch", subject=f"{kind} {run.pk}", data={"params": run.params}
+        )
+        transaction.on_commit(lambda: ring(run.pk))
+    run.refresh_from_db()
+    return run
+
+
+def estimate(*, project: Project, kind: str, params: dict[str, Any]) -> Estimate:
+    """What a launch with these parameters would do; the same refusals as `launch`."""
+    found = kind_of(kind)
+    read = read_params(found, params)
+    found.check(project, read)
+    return found.estimate(project, read)
+
+
+def read_params(kind: Kind, params: dict[str, Any]) -> BaseModel:
+    try:
+        return kind.params.model_validate(params)
+    except ValidationError as error:
+        errors = [FieldError(".".join(["params", *map(str, e["loc"])]), e["msg"]) for e in error.errors()]
+        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors) from None
+
+
+def _check_budget(budget: Decimal, estimated: Estimate) -> None:
+    if budget <= 0:
+        raise Invalid("A budget must be above 0.", errors=[FieldError("budget", "must be above 0")])
+    if estimated.unpriced:
+        names = ", ".join(estimated.unpriced)
+        raise Invalid(
+            f"A budget cannot be held: the price of {names} is unknown. Set its prices (0 where it is free).",
+            code="unpriced_model",
+            errors=[FieldError("budget", f"unknown price of {names}")],
+        )

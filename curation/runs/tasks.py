@@ -1,0 +1,16 @@
+"""Celery shells. What they do is in `drive` and `reap`."""
+
+from celery import shared_task
+
+from curation.runs.drive import drive
+from curation.runs.reap import reap_all
+
+
+@shared_task
+def work(run_id: int) -> None:
+    drive(run_id)
+
+
+@shared_task
+def reap() -> None:
+    reap_all()
