@@ -62,10 +62,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def eventually(what: str, happens: Callable[[], bool], seconds: float = 90) -> None:
+def eventually(
+    what: str, happens: Callable[[], bool], *, log: Callable[[], str] = lambda: "", seconds: float = 90
+) -> None:
+    """Waits until it `happens`; the `log` is read when it did not."""
     deadline = time.monotonic() + seconds
     while not happens():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s\n{log()}"
         time.sleep(0.3)
 
 

@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.redis,
     pytest.mark.timeout(900),
-    pytest.mark.xdist_group("image"),
 ]
 
 TAG = "winnow-test:latest"
@@ -86,7 +85,7 @@ def product(image: str) -> Iterator[tuple[Installation, httpx.Client]]:
             made.start("worker-default", *WORKER, "default", "--hostname", "default@%h")
             made.start("beat", "celery", "--app", "config", "beat", "--pidfile", "")
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-                eventually(f"web answers; its log:\n{made.logs('web')}", lambda: _healthy(client))
+                eventually("web is healthy", lambda: _healthy(client), log=lambda: made.logs("web"))
                 made.inside(
                     "web",
                     *("env", f"DJANGO_SUPERUSER_PASSWORD={PASSWORD}", "python", "manage.py", "createsuperuser"),
