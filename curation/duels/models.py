@@ -10,6 +10,46 @@ from curation.runs.models import Call, Run
 from curation.samples.models import Sample
 
 
+class PromptQuerySet(models.QuerySet["Prompt"]):
+    """Reads of prompts. Exclusions and records belong to an instance; a prompt without an `instance_id` has neither."""
+
+    def of(self, project: Project) -> "PromptQuerySet":
+        return self.filter(project=project)
+
+    def answerable(self) -> "PromptQuerySet":
+        """Prompts that a stage may take: their instance is not excluded."""
+        return self.filter(~models.Exists(self._exclusion()))
+
+    def excluded(self) -> "PromptQuerySet":
+        return self.filter(models.Exists(self._exclusion()))
+
+    def with_record(self) -> "PromptQuerySet":
+        """Prompts whose pull request is known: only they can be challenged."""
+        return self.filter(models.Exists(self._record()))
+
+    def without_record(self) -> "PromptQuerySet":
+        return self.filter(~models.Exists(self._record()))
+
+    def for_list(self) -> "PromptQuerySet":
+        """Slim rows of the list, each with `has_record` and `exclusion` (the reason, or None)."""
+        return self.annotate(
+            has_record=models.Exists(self._record()),
+            exclusion=models.Subquery(self._exclusion().values("reason")[:1]),
+        )
+
+    @staticmethod
+    def _exclusion() -> "models.QuerySet[Exclusion]":
+        return Exclusion.objects.filter(
+            project_id=models.OuterRef("project_id"), instance_id=models.OuterRef("instance_id")
+        )
+
+    @staticmethod
+    def _record() -> "models.QuerySet[PullRequest]":
+        return PullRequest.objects.filter(
+            project_id=models.OuterRef("project_id"), instance_id=models.OuterRef("instance_id")
+        )
+
+
 class Prompt(models.Model):
     """One agent turn to answer. The history and the reference are long and live in `PromptText`."""
 
@@ -22,6 +62,8 @@ class Prompt(models.Model):
     repo = models.CharField(max_length=200, blank=True, default="")
     tokens = models.PositiveIntegerField(help_text="Estimated: characters of the history ÷ 4.")
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = PromptQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [

@@ -2,4 +2,6 @@
 
 from django.urls import URLPattern
 
-urlpatterns: list[URLPattern] = []
+from curation.duels.urls_prompts import prompt_urlpatterns
+
+urlpatterns: list[URLPattern] = [*prompt_urlpatterns]
