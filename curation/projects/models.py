@@ -1,6 +1,7 @@
 """A project is a dataset being made: who works on it, how it decides, and what was done to it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import ClassVar
 
 from django.conf import settings
@@ -127,6 +128,36 @@ class InstructionsOverride(models.Model):
         return f"{self.name} {self.version}"
 
 
+class AuditQuerySet(models.QuerySet["AuditEntry"]):
+    def of(self, project: Project) -> "AuditQuerySet":
+        return self.filter(project=project).select_related("actor")
+
+    def narrowed(
+        self,
+        *,
+        actions: Sequence[str] = (),
+        actors: Sequence[str] = (),
+        after: datetime | None = None,
+        before: datetime | None = None,
+    ) -> "AuditQuerySet":
+        """Only entries with one of the actions, by one of the actors, in the span of time; empty means any."""
+        rows = self
+        if actions:
+            rows = rows.filter(action__in=actions)
+        if actors:
+            rows = rows.filter(actor__username__in=actors)
+        if after:
+            rows = rows.filter(created_at__gt=after)
+        if before:
+            rows = rows.filter(created_at__lt=before)
+        return rows
+
+    def actions_known(self) -> list[str]:
+        """The actions among the newest entries, for a filter's choices; never a scan of the whole log."""
+        recent = self.order_by("-id").values_list("action", flat=True)[:2000]
+        return sorted(set(recent))
+
+
 class AuditEntry(models.Model):
     """One change, written with the change itself. Rows are added and never altered."""
 
@@ -136,6 +167,8 @@ class AuditEntry(models.Model):
     subject = models.CharField(max_length=200, blank=True, default="", help_text="What it was done to.")
     data = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AuditQuerySet.as_manager()
 
     class Meta:
         # The audit page of a project, newest first.
@@ -153,4 +186,4 @@ class AuditEntry(models.Model):
     ) -> None:
         if self.pk is not None:
             raise Problem("The audit log is append-only.", code="append_only")
-        super().save(force_insert, force_update, using, update_fields)
+        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)

@@ -1,11 +1,19 @@
-"""A project's settings: one typed document, checked whenever it is written, stored as JSON."""
+"""A project's settings: one typed document, checked whenever it is written, stored as JSON.
+
+Titles and descriptions are what the settings page and the OpenAPI document say about each.
+"""
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from judging.rubric import DIMENSIONS
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Points = Annotated[float, Field(ge=0.0, le=100.0)]
+Temperature = Annotated[float, Field(ge=0.0, le=2.0)]
+TokenLimit = Annotated[int, Field(ge=16, le=131_072)]
+Name = Annotated[str, Field(min_length=1, max_length=60)]
 
 
 class Section(BaseModel):
@@ -17,8 +25,8 @@ class Section(BaseModel):
 class Thresholds(Section):
     """Bucket edges in points of the duel score: `final` from the first on, `refined` from the second on."""
 
-    final: Points = 80.0
-    refined: Points = 66.0
+    final: Points = Field(80.0, title="Final from", description="Points of the duel score.")
+    refined: Points = Field(66.0, title="Refined from", description="Points; a lower score is a defeat.")
 
     @model_validator(mode="after")
     def in_order(self) -> "Thresholds":
@@ -30,57 +38,102 @@ class Thresholds(Section):
 class Panel(Section):
     """Who judges by default, and how."""
 
-    judges: list[str] = []
-    swap: bool = True
-    min_judges: Annotated[int, Field(ge=1)] | None = None
-    attempts: Annotated[int, Field(ge=1, le=10)] = 3
-    max_tokens: Annotated[int, Field(ge=16, le=131_072)] = 1024
-    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.0
-    show_reference: bool = False
-    mode: Literal[1, 2] = 2
-    weights: dict[str, Annotated[float, Field(ge=0.0)]] = {}
+    judges: list[Name] = Field([], title="Judges", description="Names of model endpoints, one in a line.")
+    swap: bool = Field(True, title="Judge both orders", description="Costs twice the calls and shows position bias.")
+    min_judges: Annotated[int, Field(ge=1)] | None = Field(
+        None, title="Judges needed", description="A duel counts as parsed from this many on; empty means all."
+    )
+    attempts: Annotated[int, Field(ge=1, le=10)] = Field(
+        3, title="Attempts", description="How often an unparsed reply is asked for again."
+    )
+    max_tokens: TokenLimit = Field(1024, title="Token limit of a verdict")
+    temperature: Temperature = Field(0.0, title="Temperature")
+    show_reference: bool = Field(
+        False, title="Show judges the reference", description="The source's own answer to the turn."
+    )
+    mode: Literal[1, 2] = Field(2, title="Mode", description="1: against the reference, 2: against the king.")
+    weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] = Field(
+        {},
+        title="Weights",
+        description="One `dimension = number` in a line; what is not named weighs 1, and empty means all alike.",
+    )
+
+    @field_validator("judges")
+    @classmethod
+    def each_once(cls, judges: list[str]) -> list[str]:
+        if len(set(judges)) != len(judges):
+            raise ValueError("a judge is named twice")
+        return judges
+
+    @field_validator("weights")
+    @classmethod
+    def of_known_dimensions(cls, weights: dict[str, float]) -> dict[str, float]:
+        unknown = sorted(set(weights) - set(DIMENSIONS))
+        if unknown:
+            raise ValueError(f"unknown dimension {', '.join(unknown)}; there are {', '.join(DIMENSIONS)}")
+        if not any(weights.get(name, 1.0) for name in DIMENSIONS):
+            raise ValueError("at least one dimension must weigh more than 0")
+        return weights
+
+    def dimension_weights(self) -> dict[str, float] | None:
+        """A weight for every dimension, as the scoring wants it; None where all weigh alike."""
+        return {name: self.weights.get(name, 1.0) for name in DIMENSIONS} if self.weights else None
 
 
 class Generation(Section):
     """How king and challenger answer by default."""
 
-    king_model: str = ""
-    challenger_model: str = ""
-    max_tokens: Annotated[int, Field(ge=16, le=131_072)] = 2048
-    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.7
+    king_model: str = Field("", max_length=60, title="King", description="Name of a model endpoint.")
+    challenger_model: str = Field("", max_length=60, title="Challenger", description="Name of a model endpoint.")
+    max_tokens: TokenLimit = Field(2048, title="Token limit of an answer")
+    temperature: Temperature = Field(0.7, title="Temperature")
 
 
 class Gate(Section):
     """When a run's challenger is accepted (`judging.gate`)."""
 
-    min_parsed: Share = 0.5
-    win_margin: float = 2.0
-    resamples: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
-    seed: int = 0
-    cluster: bool = True
+    min_parsed: Share = Field(0.5, title="Parsed share", description="At least this share of the duels, 0 to 1.")
+    win_margin: Annotated[float, Field(ge=-100.0, le=100.0)] = Field(
+        2.0, title="Win margin", description="Points of challenger minus king."
+    )
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(10_000, title="Bootstrap resamples")
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(0, title="Seed")
+    cluster: bool = Field(
+        True,
+        title="Resample by instance",
+        description="Turns of one pull request depend on each other and are drawn together.",
+    )
 
 
 class Review(Section):
     """How people decide."""
 
-    blind: bool = True
-    advance: bool = True
-    lease_seconds: Annotated[int, Field(ge=30, le=3600)] = 300
-    reasons: list[str] = ["wrong", "leaks", "invented facts", "repeats itself", "format", "unsafe", "too costly"]
+    blind: bool = Field(True, title="Blind", description="Reviewers do not see others' decisions before their own.")
+    advance: bool = Field(True, title="Advance", description="A decision opens the next sample.")
+    lease_seconds: Annotated[int, Field(ge=30, le=3600)] = Field(
+        300, title="Lease", description="Seconds for which a sample is held without a sign of life."
+    )
+    reasons: list[Name] = Field(
+        ["wrong", "leaks", "invented facts", "repeats itself", "format", "unsafe", "too costly"],
+        title="Reasons",
+        description="Offered when a sample is rejected, one in a line.",
+    )
 
 
 class Limits(Section):
-    """`max_patch_tokens`: a larger pull request is excluded. `max_leak`: a leak score above it raises the flag."""
+    """What is taken in, and from where on it is flagged."""
 
-    max_patch_tokens: Annotated[int, Field(ge=1)] = 32_768
-    max_leak: Share = 0.34
+    max_patch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        32_768, title="Patch tokens", description="A larger pull request is excluded as oversized."
+    )
+    max_leak: Share = Field(0.34, title="Leak score", description="A score above it raises the flag, 0 to 1.")
 
 
 class Balance(Section):
-    """Share of `panic` terminals an export may hold before it warns."""
+    """Share of `panic` terminals that an export may hold before it warns."""
 
-    panic_low: Share = 0.05
-    panic_high: Share = 0.5
+    panic_low: Share = Field(0.05, title="Panic at least", description="Share of rows, 0 to 1.")
+    panic_high: Share = Field(0.5, title="Panic at most", description="Share of rows, 0 to 1.")
 
 
 class ProjectSettings(Section):

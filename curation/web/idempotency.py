@@ -10,7 +10,13 @@ from curation.web.models import IdempotentAnswer
 from curation.web.problems import Conflict, Problem
 
 HEADER = "Idempotency-Key"
+KEPT = "winnow_kept_body"
 Answer = Callable[[HttpRequest], HttpResponse]
+
+
+def keep_instead(response: HttpResponse, body: bytes) -> None:
+    """What is stored for a replay in place of the answer's own body, which holds something that is shown only once."""
+    setattr(response, KEPT, body)
 
 
 def answer_once(request: HttpRequest, get_response: Answer) -> HttpResponse:
@@ -29,7 +35,7 @@ def answer_once(request: HttpRequest, get_response: Answer) -> HttpResponse:
                 if response.status_code >= 400:
                     transaction.set_rollback(True)
                     return response
-                row.status, row.body = response.status_code, response.content
+                row.status, row.body = response.status_code, getattr(response, KEPT, response.content)
                 row.content_type = response.get("Content-Type", "")
                 row.location = response.get("Location", "")
                 row.save()

@@ -6,28 +6,39 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('projects', '0001_initial'),
+        ("projects", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='InstructionsOverride',
+            name="InstructionsOverride",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text="The stage's instructions, such as `judge`.", max_length=40)),
-                ('version', models.PositiveIntegerField(help_text='Counts from 1 within the project and name.')),
-                ('shipped', models.BooleanField(default=False)),
-                ('text', models.TextField(blank=True, default='')),
-                ('sha256', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='instructions', to='projects.project')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(help_text="The stage's instructions, such as `judge`.", max_length=40)),
+                ("version", models.PositiveIntegerField(help_text="Counts from 1 within the project and name.")),
+                ("shipped", models.BooleanField(default=False)),
+                ("text", models.TextField(blank=True, default="")),
+                ("sha256", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="instructions", to="projects.project"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('project', 'name', 'version'), name='instructions_version_once')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "name", "version"), name="instructions_version_once")
+                ],
             },
         ),
     ]

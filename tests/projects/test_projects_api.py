@@ -1,0 +1,163 @@
+"""`/projects`: making, reading and changing projects by REST."""
+
+import orjson
+import pytest
+from django.test import Client
+
+from curation.projects.models import AuditEntry, Member, Project, Role
+from tests.factories import make_bearer, make_member, make_project, make_user
+
+pytestmark = pytest.mark.django_db
+JSON = "application/json"
+
+
+class TestCreate:
+    def test_the_creator_becomes_admin_and_the_log_says_so(self, client: Client) -> None:
+        ada = make_user("ada")
+        answer = client.post(
+            "/api/v1/projects", {"slug": "shell", "name": "Shell"}, content_type=JSON, headers=make_bearer(ada)
+        )
+        assert answer.status_code == 201
+        assert answer["Location"] == "/api/v1/projects/shell"
+        assert answer.json()["settings"]["thresholds"] == {"final": 80.0, "refined": 66.0}
+        assert Member.objects.get(project__slug="shell").role == Role.ADMIN
+        assert AuditEntry.objects.get(action="project.create").actor == ada
+
+    def test_a_token_without_admin_is_refused(self, client: Client) -> None:
+        headers = make_bearer(make_user(), "read", "run")
+        answer = client.post("/api/v1/projects", {"slug": "shell", "name": "x"}, content_type=JSON, headers=headers)
+        assert answer.status_code == 403
+        assert not Project.objects.exists()
+
+    def test_a_taken_slug_is_a_conflict(self, client: Client) -> None:
+        make_project("shell")
+        answer = client.post(
+            "/api/v1/projects", {"slug": "shell", "name": "x"}, content_type=JSON, headers=make_bearer(make_user())
+        )
+        assert answer.status_code == 409
+        assert answer.json()["code"] == "slug_taken"
+
+    @pytest.mark.parametrize("slug", ["", "Shell", "-a", "a b", "ä", "x" * 61, "a\n"])
+    def test_a_bad_slug_is_named(self, client: Client, slug: str) -> None:
+        answer = client.post(
+            "/api/v1/projects", {"slug": slug, "name": "x"}, content_type=JSON, headers=make_bearer(make_user())
+        )
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["path"] == "slug"
+
+    def test_an_unknown_key_is_refused_with_its_path(self, client: Client) -> None:
+        body = {"slug": "shell", "name": "x", "colour": "red"}
+        answer = client.post("/api/v1/projects", body, content_type=JSON, headers=make_bearer(make_user()))
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["path"] == "colour"
+
+
+class TestList:
+    def test_shows_only_the_callers_projects_page_by_page(self, client: Client) -> None:
+        ada = make_user()
+        for slug in ("c", "a", "b"):
+            make_project(slug, user=ada)
+        make_project("foreign")
+        headers = make_bearer(ada, "read")
+        first = client.get("/api/v1/projects?limit=2&count=true", headers=headers).json()
+        assert [row["slug"] for row in first["data"]] == ["a", "b"]
+        assert first["total"] == 3
+        second = client.get(f"/api/v1/projects?limit=2&cursor={first['next_cursor']}", headers=headers).json()
+        assert [row["slug"] for row in second["data"]] == ["c"]
+        assert second["next_cursor"] is None
+        assert "total" not in second
+
+    def test_an_unknown_parameter_is_refused(self, client: Client) -> None:
+        answer = client.get("/api/v1/projects?colour=red", headers=make_bearer(make_user()))
+        assert answer.status_code == 400
+        assert answer.json()["code"] == "unknown_parameter"
+        assert answer.json()["errors"] == [{"path": "colour", "message": "unknown parameter"}]
+
+
+class TestRead:
+    def test_carries_the_version_as_etag(self, client: Client) -> None:
+        ada = make_user()
+        make_project("shell", user=ada, role=Role.VIEWER, version=4)
+        answer = client.get("/api/v1/projects/shell", headers=make_bearer(ada, "read"))
+        assert answer["ETag"] == '"4"'
+        assert answer.json()["version"] == 4
+
+    def test_a_stranger_finds_nothing(self, client: Client) -> None:
+        make_project("shell")
+        assert client.get("/api/v1/projects/shell", headers=make_bearer(make_user())).status_code == 404
+
+
+class TestChange:
+    @pytest.fixture
+    def headers(self) -> dict[str, str]:
+        ada = make_user("ada")
+        make_project("shell", user=ada)
+        return make_bearer(ada)
+
+    def change(self, client: Client, headers: dict[str, str], **body: object) -> tuple[int, dict[str, object]]:
+        answer = client.patch("/api/v1/projects/shell", orjson.dumps(body), content_type=JSON, headers=headers)
+        return answer.status_code, answer.json()
+
+    def test_settings_are_merged_deeply_and_logged(self, client: Client, headers: dict[str, str]) -> None:
+        self.change(client, headers, settings={"thresholds": {"final": 90}, "panel": {"judges": ["a", "b"]}})
+        status, answer = self.change(client, headers, settings={"thresholds": {"refined": 70}})
+        assert status == 200
+        assert answer["version"] == 3
+        settings = Project.objects.get().settings
+        assert (settings.thresholds.final, settings.thresholds.refined) == (90, 70)
+        assert settings.panel.judges == ["a", "b"]
+        entry = AuditEntry.objects.filter(action="project.update").latest("id")
+        assert entry.data["settings"] == {"thresholds.refined": [66.0, 70.0]}
+
+    def test_null_takes_a_setting_back_to_its_default(self, client: Client, headers: dict[str, str]) -> None:
+        self.change(client, headers, settings={"thresholds": {"final": 90}})
+        self.change(client, headers, settings={"thresholds": {"final": None}})
+        assert Project.objects.get().settings.thresholds.final == 80
+
+    @pytest.mark.parametrize(
+        ("settings", "path"),
+        [
+            ({"thresholds": {"final": 101}}, "settings.thresholds.final"),
+            ({"thresholds": {"finale": 90}}, "settings.thresholds.finale"),
+            ({"thresholds": {"finale": None}}, "settings.thresholds.finale"),
+            ({"treshold": {}}, "settings.treshold"),
+            ({"thresholds": {"final": 10}}, "settings.thresholds"),
+            ({"panel": {"weights": {"beauty": 1}}}, "settings.panel.weights"),
+            ({"thresholds": 3}, "settings.thresholds"),
+        ],
+    )
+    def test_what_is_wrong_is_named_and_nothing_is_written(
+        self, client: Client, headers: dict[str, str], settings: dict[str, object], path: str
+    ) -> None:
+        status, answer = self.change(client, headers, settings=settings)
+        assert status == 422
+        assert answer["errors"][0]["path"] == path  # type: ignore[index]
+        assert Project.objects.get().version == 1
+
+    def test_a_stale_version_is_refused_with_the_current_one(self, client: Client, headers: dict[str, str]) -> None:
+        self.change(client, headers, name="Shell agents")
+        answer = client.patch(
+            "/api/v1/projects/shell", {"name": "Other"}, content_type=JSON, headers={**headers, "If-Match": '"1"'}
+        )
+        assert answer.status_code == 412
+        assert answer.json()["current"] == {"version": 2}
+        assert Project.objects.get().name == "Shell agents"
+
+    def test_the_current_version_is_accepted(self, client: Client, headers: dict[str, str]) -> None:
+        answer = client.patch(
+            "/api/v1/projects/shell", {"name": "Other"}, content_type=JSON, headers={**headers, "If-Match": '"1"'}
+        )
+        assert answer.status_code == 200
+        assert answer["ETag"] == '"2"'
+
+    def test_no_change_keeps_the_version_and_the_log(self, client: Client, headers: dict[str, str]) -> None:
+        _, answer = self.change(client, headers, name="shell", settings={"thresholds": {"final": 80}})
+        assert answer["version"] == 1
+        assert not AuditEntry.objects.filter(action="project.update").exists()
+
+    @pytest.mark.parametrize("role", [Role.VIEWER, Role.REVIEWER, Role.CURATOR])
+    def test_only_admins_may(self, client: Client, headers: dict[str, str], role: str) -> None:
+        other = make_member(Project.objects.get(), role=role)
+        status, _ = self.change(client, make_bearer(other), name="Mine")
+        assert status == 403
+        assert Project.objects.get().name == "shell"
