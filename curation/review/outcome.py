@@ -15,10 +15,10 @@ CHUNK = 1_000
 class Outcome:
     """One sample's texts as they leave.
 
-    `pick` says whose answer is kept; a draw keeps the candidate and has no `rejected_text`. `chosen_text` is the latest
-    revision of that answer where there is one, and then `revision_id` names it and `replaced_text` is the model's answer
-    that it replaced. Where no person approved the sample, `reviewers` is empty, `decided_at` None and `pick` the
-    candidate; whether such a sample may leave is the recipe's matter.
+    `pick` says whose answer is kept; a draw keeps the candidate and has no `rejected_text`. `chosen_text` is the
+    latest revision of that answer where there is one; then `revision_id` names it and `replaced_text` is the model's
+    answer that it replaced. Where no person approved the sample, `reviewers` is empty, `decided_at` None and `pick`
+    the candidate; whether such a sample may leave is the recipe's matter.
     """
 
     pick: str

@@ -1,11 +1,99 @@
-"""The queue: what is left to decide."""
+"""The queue: how much is left to decide, and the next sample for a reviewer."""
 
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db import transaction
+from django.db.models import Exists, Max, Min, OuterRef, Subquery
+from django.utils import timezone
+
+from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.samples.models import Sample, Status
+from curation.review.lease import Held, claim
+from curation.review.models import Action, Decision, Lease
+from curation.samples.models import Sample, SampleQuerySet, Status
 
 COUNTED_UP_TO = 10_000
+# Each round that finds a sample just taken by another means that the other got one: somebody always moves on.
+ROUNDS = 200
+
+Order = Literal["borderline", "newest", "random"]
+Narrow = Callable[[SampleQuerySet], SampleQuerySet]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A sample that the caller now holds. `skipped_before`: the caller passed it over earlier and it came round."""
+
+    sample: Sample
+    held: Held
+    skipped_before: bool
 
 
 def open_count(project: Project) -> int:
     """Undecided samples, counted by index up to `COUNTED_UP_TO`; a page shows more as "10,000+"."""
     return Sample.objects.of(project).filter(status=Status.PENDING).order_by()[:COUNTED_UP_TO].count()
+
+
+def take_next(
+    *, access: Access, order: Order = "borderline", narrow: Narrow | None = None, resume: bool = False
+) -> Taken | None:
+    """Claims the next undecided sample that nobody holds, in one transaction; None when there is none.
+
+    What the caller skipped or flagged comes after all else, the longest ago first. With `resume` the caller's own live
+    lease is given back before anything new, so that reloading a page shows the same sample again.
+    """
+    rows = Sample.objects.of(access.project).filter(status=Status.PENDING)
+    if narrow is not None:
+        rows = narrow(rows)
+    with transaction.atomic():
+        if resume and (taken := _open_already(rows, access)):
+            return taken
+        for _ in range(ROUNDS):
+            found, skipped = _first(rows, access, order)
+            if found is None:
+                return None
+            held = claim(found, access)
+            if held is not None:
+                return Taken(found, held, skipped)
+    return None
+
+
+def _open_already(rows: SampleQuerySet, access: Access) -> Taken | None:
+    own = Lease.objects.filter(reviewer=access.user, until__gt=timezone.now())
+    sample_id = own.filter(sample__in=rows).order_by("-created_at").values_list("sample_id", flat=True).first()
+    if sample_id is None:
+        return None
+    found = rows.select_for_update(of=("self",)).filter(pk=sample_id).first()
+    held = claim(found, access) if found else None
+    return Taken(found, held, False) if found and held else None
+
+
+def _first(rows: SampleQuerySet, access: Access, order: Order) -> tuple[Sample | None, bool]:
+    """The first free sample in this order, locked, and whether it is one that the caller had skipped."""
+    live = Lease.objects.filter(sample=OuterRef("pk"), until__gt=timezone.now())
+    skips = Decision.objects.filter(
+        sample=OuterRef("pk"), reviewer=access.user, action__in=(Action.SKIP, Action.FLAG), undone_by=None
+    )
+    free = rows.filter(~Exists(live)).select_for_update(skip_locked=True, of=("self",))
+    fresh = _in_order(free.filter(~Exists(skips)), access.project, order)
+    if fresh is not None:
+        return fresh, False
+    last_skip = Subquery(skips.order_by("-id").values("id")[:1])
+    return free.filter(Exists(skips)).order_by(last_skip).first(), True
+
+
+def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | None:
+    if order == "newest":
+        return free.order_by("-id").first()
+    if order == "random":
+        # A random place in the ids, then the next one there: no sorting of a million rows. Gaps make the sample after
+        # a long one likelier, which nobody reviewing notices.
+        ends = Sample.objects.of(project).aggregate(low=Min("id"), high=Max("id"))
+        if ends["low"] is None:
+            return None
+        start = ends["low"] + secrets.randbelow(ends["high"] - ends["low"] + 1)
+        return free.filter(id__gte=start).order_by("id").first() or free.order_by("id").first()
+    return free.order_by("priority", "id").first()

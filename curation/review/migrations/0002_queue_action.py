@@ -4,15 +4,25 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('review', '0001_initial'),
+        ("review", "0001_initial"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='decision',
-            name='action',
-            field=models.CharField(choices=[('approve', 'Approve'), ('reject', 'Reject'), ('refine', 'Refine'), ('skip', 'Skip'), ('flag', 'Flag'), ('queue', 'Send to queue'), ('undo', 'Undo')], max_length=8),
+            model_name="decision",
+            name="action",
+            field=models.CharField(
+                choices=[
+                    ("approve", "Approve"),
+                    ("reject", "Reject"),
+                    ("refine", "Refine"),
+                    ("skip", "Skip"),
+                    ("flag", "Flag"),
+                    ("queue", "Send to queue"),
+                    ("undo", "Undo"),
+                ],
+                max_length=8,
+            ),
         ),
     ]

@@ -1,0 +1,93 @@
+"""Leases: holding a sample while it is open, keeping it, giving it back. Whoever comes next may take a lapsed one."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from curation.projects.access import Access
+from curation.review.models import Lease
+from curation.review.seats import draw_swapped
+from curation.review.state import lock_sample
+from curation.samples.models import Sample
+from curation.web.problems import Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lease that the caller holds until `until`; `swapped` puts the challenger on the left."""
+
+    lease_id: int
+    sample_id: int
+    until: datetime
+    swapped: bool
+
+
+def claim(sample: Sample, access: Access) -> Held | None:
+    """Gives the locked sample to the caller, or None where another reviewer holds it. Call it inside a transaction.
+
+    A lapsed lease is taken over in place; the caller's own is extended and keeps its seats.
+    """
+    review = access.project.settings.review
+    now = timezone.now()
+    until = now + timedelta(seconds=review.lease_seconds)
+    lease = Lease.objects.filter(sample=sample, seat=0).first()
+    if lease is None:
+        swapped = draw_swapped(blind=review.blind)
+        lease = Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until)
+        return _held(lease)
+    mine = lease.reviewer_id == access.user.pk
+    if not mine and lease.until > now:
+        return None
+    if not mine:
+        lease.reviewer, lease.swapped, lease.created_at = access.user, draw_swapped(blind=review.blind), now
+    lease.until = until
+    lease.save(update_fields=["reviewer", "swapped", "until", "created_at"])
+    return _held(lease)
+
+
+def hold(*, access: Access, sample_id: int) -> Held:
+    """Claims this very sample for the caller; a conflict names who has it."""
+    with transaction.atomic():
+        sample = lock_sample(access.project, sample_id)
+        held = claim(sample, access)
+        if held is None:
+            raise held_by_other(sample_id, holder_of(sample_id, other_than=access.user))
+        return held
+
+
+def heartbeat(*, access: Access, lease: Lease) -> Held:
+    """Extends the caller's lease, also one that has lapsed and that nobody has taken since."""
+    if lease.reviewer_id != access.user.pk:
+        raise Conflict(f"Lease {lease.pk} is held by {lease.reviewer.get_username()}.", code="lease_lost")
+    until = timezone.now() + timedelta(seconds=access.project.settings.review.lease_seconds)
+    kept = Lease.objects.filter(pk=lease.pk, reviewer=access.user).update(until=until)
+    if not kept:
+        raise Conflict(f"Lease {lease.pk} has lapsed and someone else has taken the sample.", code="lease_lost")
+    lease.until = until
+    return _held(lease)
+
+
+def release(*, access: Access, lease: Lease) -> None:
+    """Gives the sample back to the queue; a lease that is another's or gone is left as it is."""
+    Lease.objects.filter(pk=lease.pk, reviewer=access.user).delete()
+
+
+def holder_of(sample_id: int, *, other_than: User | None = None) -> User | None:
+    """Who has the sample open now, if that is anyone other than `other_than`."""
+    rows = Lease.objects.filter(sample_id=sample_id, until__gt=timezone.now()).select_related("reviewer")
+    if other_than is not None:
+        rows = rows.exclude(reviewer=other_than)
+    lease = rows.first()
+    return lease.reviewer if lease else None
+
+
+def held_by_other(sample_id: int, holder: User | None) -> Conflict:
+    name = holder.get_username() if holder else "someone else"
+    return Conflict(f"Sample {sample_id} is in review by {name}.", code="leased", current={"in_review_by": name})
+
+
+def _held(lease: Lease) -> Held:
+    return Held(lease.pk, lease.sample_id, lease.until, lease.swapped)
