@@ -46,18 +46,19 @@ function withColours(value, colour) {
   return value;
 }
 
-function themed(layout, colour) {
+function themed({ data, layout }, colour) {
   const font = getComputedStyle(document.body).fontFamily;
+  const legend = layout?.showlegend ?? data.length > 1;
   const axis = { gridcolor: colour("var(--line)"), linecolor: colour("var(--line-strong)"), zerolinecolor: colour("var(--line-strong)"), tickcolor: colour("var(--line-strong)"), automargin: true };
   const base = {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: font, size: 12, color: colour("var(--text-2)") },
     colorway: [1, 2, 3, 4, 5].map((n) => colour(`var(--chart-${n})`)),
-    margin: { l: 44, r: 12, t: 8, b: 36 },
+    margin: { l: 44, r: 12, t: legend ? 32 : 8, b: 36 },
     bargap: 0.08,
     hoverlabel: { bgcolor: colour("var(--bg-raised)"), bordercolor: colour("var(--line-strong)"), font: { family: font, size: 12, color: colour("var(--text)") } },
-    legend: { orientation: "h", y: 1.12, x: 0 },
+    legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0 },
   };
   // The template that Plotly's Python library writes into every figure has colours of its own, for a white page.
   const { template, ...own } = layout ?? {};
@@ -71,7 +72,7 @@ async function draw(element) {
   const Plotly = await plotly();
   const { colour, done } = resolver();
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const { data, layout } = withColours({ data: figure.data, layout: themed(figure.layout, colour) }, colour);
+  const { data, layout } = withColours({ data: figure.data, layout: themed(figure, colour) }, colour);
   done();
   await Plotly.react(element, data, { ...layout, ...(still ? { transition: { duration: 0 } } : {}) }, { displayModeBar: false, responsive: true, showTips: false, ...figure.config });
   if (figure.drawn) return;

@@ -3,6 +3,7 @@
 // a "say" event is read out and not shown. Failed htmx requests are told here in words, with a way to try again.
 
 const STAYS_MS = 6000;
+const MOST = 4;
 const region = document.querySelector("#toasts");
 const speaker = document.querySelector("#say");
 
@@ -41,6 +42,7 @@ function show({ text, title = "", tone = "neutral", action = null, stays = false
   dismiss.addEventListener("click", () => close(toast));
   toast.append(dismiss);
   region.append(toast);
+  while (region.children.length > MOST) region.firstElementChild.remove();
   if (!stays) expire(toast);
   return toast;
 }

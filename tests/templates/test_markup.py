@@ -1,0 +1,57 @@
+"""What the security policy forbids and what nobody would notice missing, found in the files themselves."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.template.loader import get_template, render_to_string
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+SCRIPT = re.compile(r"<script\b(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>", re.IGNORECASE)
+HANDLER = re.compile(r"\s(on[a-z]+|hx-on[:\w-]*)=[\"']", re.IGNORECASE)
+ADDRESS = re.compile(r"(?:src|href)=[\"'](?:https?:)?//", re.IGNORECASE)
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT / "templates"))
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=_name)
+def test_a_template_has_nothing_that_the_security_policy_refuses(path: Path) -> None:
+    text = path.read_text()
+    assert not re.search(r"\sstyle=[\"']|<style\b", text), "inline style"
+    assert not SCRIPT.search(text), "inline script"
+    assert not HANDLER.search(text), "inline handler"
+    assert not ADDRESS.search(text) or "rel=" in text, "a file from another host"
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=_name)
+def test_a_template_parses_and_escapes(path: Path) -> None:
+    get_template(_name(path))
+    text = path.read_text()
+    assert "|safe" not in text and "autoescape off" not in text
+
+
+def test_every_icon_that_is_asked_for_is_drawn() -> None:
+    drawn = set(re.findall(r'<symbol id="([\w-]+)"', (ROOT / "static" / "icons.svg").read_text()))
+    asked = {
+        name
+        for path in TEMPLATES
+        for name in re.findall(r'"_icon\.html" with name="([\w-]+)"', path.read_text())
+        + re.findall(r'(?<![\w-])icon="([\w-]+)"', path.read_text())
+    }
+    assert asked <= drawn
+
+
+@pytest.mark.parametrize("code", ["400", "403", "404", "429", "500", "503"])
+def test_an_error_page_needs_no_context(code: str) -> None:
+    page = render_to_string(f"errors/{code}.html")
+    assert code in page
+    assert 'href="/"' in page
+
+
+def test_the_server_s_words_are_escaped_in_the_error_region() -> None:
+    region = render_to_string("_error.html", {"title": "The run failed", "detail": "<script>alert(1)</script>"})
+    assert "<script>" not in region
+    assert "&lt;script&gt;" in region
