@@ -3,3 +3,8 @@ from django.apps import AppConfig
 
 class RunsConfig(AppConfig):
     name = "curation.runs"
+
+    def ready(self) -> None:
+        from curation.runs.endpoint_test import register_kind
+
+        register_kind()

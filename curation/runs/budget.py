@@ -29,7 +29,7 @@ class Budget:
 
     @asynccontextmanager
     async def room_for(self, target: Target, request: Request, tokens_in: int) -> AsyncIterator[None]:
-        """Holds the call's highest cost while it is open; raises `BudgetSpent` when nothing open could still free it."""
+        """Holds the call's highest cost while it is open; raises `BudgetSpent` when no open call could still free it."""
         if self._limit is None:
             yield
             return

@@ -46,13 +46,20 @@ class Asking(Protocol):
 
 
 async def ask(
-    asking: Asking, *, item: Item, target: Target, request: Request, instructions_hash: str = "", fresh: bool = False
+    asking: Asking,
+    *,
+    item: Item,
+    target: Target,
+    request: Request,
+    instructions_hash: str = "",
+    fresh: bool = False,
+    tries: int = MOST_TRIES,
 ) -> Answered:
     """The answer from the record or from the endpoint; raises `ItemFailed` with the reason when there is none."""
     limiter, client = asking.limiter(target), asking.client(target)
     size = sum(len(str(m.get("content") or "")) for m in request.messages) // 4
     deadline = time.monotonic() + PATIENCE_SECONDS
-    tries = 0
+    tried = 0
     while True:
         async with limiter.slot(size), asking.budget.room_for(target, request, size):
             opened = await asking.commit(_open_call(asking.run, item, target, request, instructions_hash, fresh))
@@ -69,22 +76,23 @@ async def ask(
                 return Answered(completion, opened, cached=False)
         if isinstance(failure, RateLimited):
             limiter.rate_limited(failure.retry_after)
-            if time.monotonic() > deadline:
-                raise ItemFailed(f"{target.name} answered 429 for {PATIENCE_SECONDS / 60:.0f} minutes: {failure}")
+            if time.monotonic() > deadline or tries == 1:
+                raise ItemFailed(f"{target.name} is rate limited: {failure}")
             await asyncio.sleep(_pause(1, failure.retry_after))
             continue
-        tries += 1
+        tried += 1
         if not isinstance(failure, Transient):
             raise ItemFailed(f"{target.name}: {failure}") from failure
-        if tries == MOST_TRIES:
-            raise ItemFailed(f"{target.name}: {failure} (tried {tries} times)") from failure
-        await asyncio.sleep(_pause(tries, failure.retry_after))
+        if tried >= tries:
+            often = f" (tried {tried} times)" if tried > 1 else ""
+            raise ItemFailed(f"{target.name}: {failure}{often}") from failure
+        await asyncio.sleep(_pause(tried, failure.retry_after))
 
 
-def _pause(tries: int, retry_after: float | None) -> float:
+def _pause(tried: int, retry_after: float | None) -> float:
     """Seconds to wait: doubling with full jitter, never less than the server asked for."""
     jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
-    pause: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * jitter
+    pause: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tried) * jitter
     return max(pause, retry_after or 0.0)
 
 

@@ -63,10 +63,12 @@ def finish(*, item: Item, owner: str, write: Write) -> None:
             Item.objects.filter(pk=item.pk).update(result=result)
 
 
-def set_aside(*, item: Item, owner: str, state: ItemState, reason: str) -> None:
-    """Ends the item as failed or skipped, with the reason."""
+def set_aside(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
+    """Ends the item as failed or skipped, with the reason and what is to be kept all the same."""
     with transaction.atomic():
         _end(item, owner, state, reason)
+        if write is not None:
+            Item.objects.filter(pk=item.pk).update(result=write())
 
 
 def _end(item: Item, owner: str, state: ItemState, reason: str) -> None:

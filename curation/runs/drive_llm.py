@@ -13,12 +13,12 @@ from curation.llm.completion import Client, Request, Target
 from curation.llm.gateway import client_for
 from curation.llm.limits import EndpointLimiter
 from curation.runs.budget import Budget, BudgetSpent
-from curation.runs.calls import Answered, ask
+from curation.runs.calls import MOST_TRIES, Answered, ask
 from curation.runs.claim import LeaseLost, claim, finish, release, set_aside
 from curation.runs.control import stop_for_budget
 from curation.runs.group_commit import GroupCommit
 from curation.runs.heartbeat import Heartbeat
-from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, Stage
+from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, Stage, Write
 from curation.runs.models import Item, ItemState, Run
 
 logger = logging.getLogger(__name__)
@@ -39,11 +39,24 @@ class LlmContext:
         self._clients: dict[int, Client] = {}
 
     async def ask(
-        self, item: Item, target: Target, request: Request, *, instructions_hash: str = "", fresh: bool = False
+        self,
+        item: Item,
+        target: Target,
+        request: Request,
+        *,
+        instructions_hash: str = "",
+        fresh: bool = False,
+        tries: int = MOST_TRIES,
     ) -> Answered:
         """One answer to one request; see `curation.runs.calls.ask`."""
         return await ask(
-            self, item=item, target=target, request=request, instructions_hash=instructions_hash, fresh=fresh
+            self,
+            item=item,
+            target=target,
+            request=request,
+            instructions_hash=instructions_hash,
+            fresh=fresh,
+            tries=tries,
         )
 
     def limiter(self, target: Target) -> EndpointLimiter:
@@ -144,7 +157,7 @@ async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job:
             write = await stage.work(context, item, job)
             await context.commit(lambda: finish(item=item, owner=owner, write=write))
         except ItemFailed as failed:
-            await _set_aside(context, item, ItemState.FAILED, str(failed))
+            await _set_aside(context, item, ItemState.FAILED, str(failed), failed.write)
         except ItemSkipped as skipped:
             await _set_aside(context, item, ItemState.SKIPPED, str(skipped))
     except BudgetSpent:
@@ -159,5 +172,7 @@ async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job:
         await _set_aside(context, item, ItemState.FAILED, f"Internal error: {error!r}")
 
 
-async def _set_aside(context: LlmContext, item: Item, state: ItemState, reason: str) -> None:
-    await context.commit(lambda: set_aside(item=item, owner=context.owner, state=state, reason=reason))
+async def _set_aside(
+    context: LlmContext, item: Item, state: ItemState, reason: str, write: Write | None = None
+) -> None:
+    await context.commit(lambda: set_aside(item=item, owner=context.owner, state=state, reason=reason, write=write))

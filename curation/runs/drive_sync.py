@@ -64,7 +64,7 @@ def _work_on(stage: SyncStage, context: WorkContext, item: Item, owner: str) -> 
         try:
             finish(item=item, owner=owner, write=stage.work(context, item))
         except ItemFailed as failure:
-            set_aside(item=item, owner=owner, state=ItemState.FAILED, reason=str(failure))
+            set_aside(item=item, owner=owner, state=ItemState.FAILED, reason=str(failure), write=failure.write)
         except ItemSkipped as skipped:
             set_aside(item=item, owner=owner, state=ItemState.SKIPPED, reason=str(skipped))
         except Problem as problem:

@@ -24,7 +24,14 @@ Job = TypeVar("Job")
 
 
 class ItemFailed(Exception):
-    """The item cannot be done; the reason is kept and shown. "Retry failed" takes it up again."""
+    """The item cannot be done; the reason is kept and shown. "Retry failed" takes it up again.
+
+    `write` keeps what was found on the way, in the transaction that ends the item.
+    """
+
+    def __init__(self, reason: str, write: Write | None = None) -> None:
+        super().__init__(reason)
+        self.write = write
 
 
 class ItemSkipped(Exception):
@@ -92,7 +99,7 @@ class Kind:
     """A kind of run: typed parameters, stages in a row, what is checked before and said after.
 
     `begin` gives the run's first `result` (what is being made), inside the launch's transaction; `finish` adds the
-    figures at the end. `needs_price` kinds may have a budget only where every endpoint has a price.
+    figures at the end.
     """
 
     name: str

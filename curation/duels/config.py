@@ -1,0 +1,87 @@
+"""How a run judges: its parameters with the project's settings filled in, resolved against the project's endpoints."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from curation.duels.models import Order
+from curation.duels.params import JudgeParams, RescoreParams
+from curation.llm.completion import Target
+from curation.llm.gateway import target_of
+from curation.llm.models import Endpoint
+from curation.projects.models import Project
+from curation.runs.models import Run
+from curation.web.problems import FieldError, Invalid
+
+BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
+
+
+@dataclass(frozen=True, slots=True)
+class PanelConfig:
+    """Who judges, in which orders, and what a duel needs to count as parsed (`min_judges` None: the whole panel)."""
+
+    judges: tuple[str, ...]
+    orders: tuple[str, ...]
+    mode: int
+    attempts: int
+    min_judges: int | None
+    show_reference: bool
+    weights: Mapping[str, float] | None
+    params: Mapping[str, object]
+
+
+def panel_config(project: Project, params: JudgeParams | RescoreParams) -> PanelConfig:
+    """The panel that is meant; raises `Invalid` where there is none or it asks for the impossible."""
+    panel = project.settings.panel
+    judges = tuple(dict.fromkeys(params.judges if params.judges is not None else panel.judges))
+    if not judges:
+        raise Invalid(
+            "No judges: name them in the run, or a panel in the project's settings.",
+            errors=[FieldError("params.judges", "at least one judge is needed")],
+        )
+    wanted = params.min_judges if params.min_judges is not None else panel.min_judges
+    if wanted is not None and wanted > len(judges):
+        raise Invalid(
+            f"min_judges is {wanted}, but the panel has {len(judges)}.",
+            errors=[FieldError("params.min_judges", f"at most {len(judges)}")],
+        )
+    asked = params if isinstance(params, JudgeParams) else JudgeParams()
+    weights = params.weights if isinstance(params, RescoreParams) and params.weights else panel.weights
+    swap = panel.swap if asked.swap is None else asked.swap
+    return PanelConfig(
+        judges=judges,
+        orders=BOTH_ORDERS if swap else BOTH_ORDERS[:1],
+        mode=asked.mode or panel.mode,
+        attempts=asked.attempts or panel.attempts,
+        min_judges=wanted,
+        show_reference=panel.show_reference if asked.show_reference is None else asked.show_reference,
+        weights=weights or None,
+        params={"temperature": panel.temperature, "max_tokens": panel.max_tokens},
+    )
+
+
+def model_name(given: str | None, default: str, place: str) -> str:
+    """The endpoint's name of the run or of the settings; `Invalid` where neither names one."""
+    name = given or default
+    if not name:
+        raise Invalid(
+            f"No {place}: name it in the run, or in the project's settings.",
+            errors=[FieldError(f"params.{place}", "missing")],
+        )
+    return name
+
+
+def targets_named(project: Project, names: Sequence[str], place: str) -> list[Target]:
+    """The endpoints with these names, in their order; `Invalid` names the ones that are not there."""
+    found = {endpoint.name: endpoint for endpoint in Endpoint.objects.of(project).filter(name__in=names)}
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise Invalid(
+            f"There is no model {', '.join(missing)} in this project.",
+            code="unknown_model",
+            errors=[FieldError(f"params.{place}", f"unknown model {name}") for name in missing],
+        )
+    return [target_of(found[name]) for name in names]
+
+
+def run_target(run: Run, name: str) -> Target:
+    return targets_named(run.project, [name], "model")[0]

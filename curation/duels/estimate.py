@@ -1,0 +1,81 @@
+"""What a launch would cost, before it is launched: calls, tokens and US dollars from the prompts' sizes and the prices."""
+
+from decimal import Decimal
+
+from django.db.models import Count, QuerySet, Sum
+
+from curation.duels.config import panel_config, targets_named
+from curation.duels.models import Answer, Prompt, PullRequest, Side
+from curation.duels.params import AnswerParams, DuelParams, JudgeParams
+from curation.duels.selecting import prompts_in
+from curation.llm.completion import Target
+from curation.llm.pricing import cost_of
+from curation.projects.models import Project
+from curation.runs.kinds import Estimate
+
+# Tokens of our instructions, of a typical answer and of a verdict: measured on scripted and on small real models.
+INSTRUCTIONS, ANSWER, VERDICT = 500, 120, 90
+
+
+def answer_estimate(project: Project, side: Side, model: str, params: AnswerParams | DuelParams) -> Estimate:
+    """One call per prompt and sample. Answers that are there already are found again and cost nothing."""
+    target = targets_named(project, [model], "model")[0]
+    prompts = prompts_in(project, params.filter)
+    notes: list[str] = []
+    extra = 0
+    if side == Side.CHALLENGER:
+        total, prompts = prompts.count(), prompts.with_record()
+        without = total - prompts.count()
+        if without:
+            notes.append(f"{without} prompts have no pull-request record and cannot be challenged.")
+        records = PullRequest.objects.filter(project=project)
+        extra = int((records.aggregate(n=Sum("patch_tokens"))["n"] or 0) / max(1, records.count()))
+    count, tokens = _size(prompts)
+    calls = count * params.samples
+    tokens_in = (tokens + count * (INSTRUCTIONS + extra)) * params.samples
+    return _priced([(target, calls, tokens_in, calls * ANSWER)], notes)
+
+
+def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
+    """One call per duel, judge and order; a duel per prompt and sample that has, or will have, both answers."""
+    config = panel_config(project, params)
+    targets = targets_named(project, config.judges, "judges")
+    prompts = prompts_in(project, params.filter)
+    samples = params.samples if isinstance(params, DuelParams) else 1
+    if isinstance(params, DuelParams):
+        prompts = prompts.with_record()
+    else:
+        for side in [Side.CHALLENGER, *([Side.KING] if config.mode == 2 else [])]:
+            answered = Answer.objects.filter(side=side, refusal="", prompt__project=project).values("prompt_id")
+            prompts = prompts.filter(pk__in=answered)
+    count, tokens = _size(prompts)
+    calls = count * samples * len(config.orders)
+    tokens_in = (tokens + count * (INSTRUCTIONS + 2 * ANSWER)) * samples * len(config.orders)
+    return _priced([(target, calls, tokens_in, calls * VERDICT) for target in targets], [])
+
+
+def sum_estimates(*parts: Estimate) -> Estimate:
+    costs = [part.cost for part in parts]
+    return Estimate(
+        items=sum(part.items for part in parts),
+        calls=sum(part.calls for part in parts),
+        tokens_in=sum(part.tokens_in for part in parts),
+        tokens_out=sum(part.tokens_out for part in parts),
+        cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
+        unpriced=tuple(dict.fromkeys(name for part in parts for name in part.unpriced)),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
+def _size(prompts: QuerySet[Prompt]) -> tuple[int, int]:
+    found = prompts.aggregate(n=Count("id"), tokens=Sum("tokens"))
+    return found["n"], found["tokens"] or 0
+
+
+def _priced(asked: list[tuple[Target, int, int, int]], notes: list[str]) -> Estimate:
+    parts = []
+    for target, calls, tokens_in, tokens_out in asked:
+        cost = cost_of(target, tokens_in, tokens_out)
+        unpriced = () if cost is not None else (target.name,)
+        parts.append(Estimate(calls, calls, tokens_in, tokens_out, cost, unpriced, tuple(notes)))
+    return sum_estimates(*parts)

@@ -1,0 +1,70 @@
+"""Which answers meet: each challenger's answer with the king's to the same prompt and sample, or with the reference."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from django.db.models import QuerySet
+
+from curation.duels.models import Answer, Duel, Opponent, Prompt, Side
+from curation.projects.models import Project
+
+CHUNK = 1000
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Entrants:
+    """Which answers may meet: by fingerprint where a run made them, else by model, else the newest of any."""
+
+    king_fingerprint: str = ""
+    challenger_fingerprint: str = ""
+    king_model: str = ""
+    challenger_model: str = ""
+
+
+def pair(*, project: Project, prompts: QuerySet[Prompt], entrants: Entrants, mode: int) -> Iterator[int]:
+    """Yields the id of each duel that the prompts' answers make, prompt by prompt; makes those that are new."""
+    ids = prompts.order_by("id").values_list("pk", flat=True).iterator(CHUNK)
+    for chunk in _chunks(ids):
+        challengers = _newest(chunk, Side.CHALLENGER, entrants.challenger_fingerprint, entrants.challenger_model)
+        kings: dict[Place, int] = {}
+        if mode == 2:
+            kings = _newest(chunk, Side.KING, entrants.king_fingerprint, entrants.king_model)
+        yield from _meet(project, challengers, kings, mode)
+
+
+def _meet(project: Project, challengers: dict[Place, int], kings: dict[Place, int], mode: int) -> list[int]:
+    pairs = [
+        (place[0], challenger, kings.get(place))
+        for place, challenger in challengers.items()
+        if mode == 1 or place in kings
+    ]
+    opponent = Opponent.KING if mode == 2 else Opponent.REFERENCE
+    Duel.objects.bulk_create(
+        [
+            Duel(project=project, prompt_id=prompt, challenger_id=challenger, king_id=king, opponent=opponent)
+            for prompt, challenger, king in pairs
+        ],
+        ignore_conflicts=True,
+    )
+    known = Duel.objects.filter(challenger_id__in=[challenger for _, challenger, _ in pairs], opponent=opponent)
+    rows = known.values_list("challenger_id", "king_id", "pk")
+    by_pair: dict[tuple[int, int | None], int] = {(challenger, king): pk for challenger, king, pk in rows}
+    return [by_pair[challenger, king] for _, challenger, king in pairs]
+
+
+def _newest(prompt_ids: Sequence[int], side: Side, fingerprint: str, model: str) -> dict[Place, int]:
+    """The newest accepted answer for each (prompt, sample index)."""
+    rows = Answer.objects.filter(prompt_id__in=prompt_ids, side=side, refusal="")
+    if fingerprint:
+        rows = rows.filter(fingerprint=fingerprint)
+    if model:
+        rows = rows.filter(model=model)
+    return {(row[0], row[1]): row[2] for row in rows.order_by("id").values_list("prompt_id", "sample_index", "pk")}
+
+
+def _chunks(ids: Iterable[int]) -> Iterator[list[int]]:
+    iterator = iter(ids)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
