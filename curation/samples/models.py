@@ -60,8 +60,24 @@ UNSCORED = -1.0
 
 
 class SampleQuerySet(models.QuerySet["Sample"]):
+    project: Project | None = None
+
     def of(self, project: Project) -> "SampleQuerySet":
-        return self.filter(project=project)
+        """The samples of one project; the rows remember it, since a filter may name other rows of the project."""
+        rows = self.filter(project=project)
+        rows.project = project
+        return rows
+
+    def for_list(self) -> "SampleQuerySet":
+        """What a list shows of each row, in one query; `duel` and its prompt belong to a layer above."""
+        return self.select_related("decided_by").annotate(
+            duel_pk=models.F("duel__id"), row_offset=models.F("duel__prompt__row_offset")
+        )
+
+    def _clone(self) -> "SampleQuerySet":
+        clone: SampleQuerySet = super()._clone()  # type: ignore[misc]  # the stubs leave this hook of QuerySet out
+        clone.project = self.project
+        return clone
 
 
 class Sample(models.Model):
@@ -71,8 +87,9 @@ class Sample(models.Model):
     judges and leaks add (`curation.samples.priority`).
     """
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="samples")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="samples")
+    # Keys without an index of their own: those below begin with the same column.
+    project = models.ForeignKey(Project, models.CASCADE, related_name="samples", db_index=False)
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="samples", db_index=False)
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.TURN)
     status = models.CharField(max_length=12, choices=Status, default=Status.PENDING)
     bucket = models.CharField(max_length=8, choices=Bucket, blank=True, default="")
@@ -88,7 +105,9 @@ class Sample(models.Model):
     axes = models.JSONField(default=dict, blank=True, help_text="Axes of the scenario; empty for a turn.")
     preview = models.CharField(max_length=200, blank=True, default="")
     version = models.PositiveIntegerField(default=1)
-    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decided_samples")
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decided_samples", db_index=False
+    )
     decided_at = models.DateTimeField(null=True)
     leak_cleared = models.BooleanField(default=False, help_text="A person saw the leak flag and approved.")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -98,19 +117,31 @@ class Sample(models.Model):
     class Meta:
         # `id` ends every index: lists are keyset pages of (sort value, id).
         indexes: ClassVar = [
+            # The list in each of its orders.
             models.Index(fields=["project", "id"], name="sample_list"),
             models.Index(fields=["project", "created_at", "id"], name="sample_list_created"),
             models.Index(fields=["project", "score_key", "id"], name="sample_list_score"),
+            models.Index(fields=["project", "priority", "id"], name="sample_list_priority"),
+            # The list under each of its filters.
             models.Index(fields=["project", "bucket", "id"], name="sample_list_bucket"),
             models.Index(fields=["project", "status", "id"], name="sample_list_status"),
             models.Index(fields=["project", "instance_id", "id"], name="sample_list_instance"),
             models.Index(fields=["project", "repo", "id"], name="sample_list_repo"),
-            # The queue: what is undecided, the most borderline first.
+            models.Index(fields=["project", "source", "id"], name="sample_list_source"),
+            models.Index(fields=["project", "model", "id"], name="sample_list_model"),
+            models.Index(fields=["project", "action_style", "id"], name="sample_list_style"),
+            models.Index(fields=["run", "id"], name="sample_list_run"),
             models.Index(
-                fields=["project", "priority", "id"], name="sample_queue", condition=models.Q(status="pending")
+                fields=["decided_by", "id"], name="sample_list_reviewer", condition=models.Q(decided_by__isnull=False)
             ),
-            # Flagged samples are few; the list of them must not scan the rest.
+            # Flagged samples and trajectories are few; their lists must not scan the rest.
             models.Index(fields=["project", "id"], name="sample_flagged", condition=models.Q(flags__gt=0)),
+            models.Index(fields=["project", "id"], name="sample_trajectories", condition=models.Q(kind="trajectory")),
+            # A bucket from its best or worst score on, as the thresholds page and the duels list read it.
+            models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
+            # The queue: what is undecided, the most borderline first. Not a partial index: SQLite uses those only
+            # where the condition is written out, and Django sends it as a parameter.
+            models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
         ]
 
     def __str__(self) -> str:

@@ -10,22 +10,10 @@ from curation.samples.models import UNSCORED, Sample, SampleText
 
 PREVIEW_CHARACTERS = 200
 BODY_BYTES = 200_000
-SCORED_FIELDS = [
-    "run",
-    "kind",
-    "score",
-    "score_key",
-    "bucket",
-    "flags",
-    "priority",
-    "source",
-    "repo",
-    "instance_id",
-    "action_style",
-    "model",
-    "axes",
-    "preview",
-]
+SCORED_FIELDS = (
+    *("run", "kind", "score", "score_key", "bucket", "flags", "priority", "source", "repo", "instance_id"),
+    *("action_style", "model", "axes", "preview"),
+)
 # Controls, and the marks that turn the direction of text or hide in it: a preview must read as it is stored.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 _SPACE = re.compile(r"\s+")
