@@ -3,3 +3,9 @@ from django.apps import AppConfig
 
 class ExportsConfig(AppConfig):
     name = "curation.exports"
+
+    def ready(self) -> None:
+        from curation.exports.stage import EXPORT
+        from curation.runs.kinds import register
+
+        register(EXPORT)

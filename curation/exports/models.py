@@ -3,10 +3,11 @@
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 
 from curation.projects.models import Project
-from curation.runs.models import Run
+from curation.runs.models import Run, RunState
 
 
 class Recipe(models.Model):
@@ -26,23 +27,44 @@ class Recipe(models.Model):
         return self.name
 
 
+class ExportQuerySet(models.QuerySet["Export"]):
+    def of(self, project: Project) -> "ExportQuerySet":
+        """A project's exports with what their list shows, in three queries."""
+        return self.filter(project=project).select_related("run__created_by").prefetch_related("files")
+
+    def visible_to(self, user: User) -> "ExportQuerySet":
+        """Exports of the projects that this user is a member of."""
+        return self.filter(project__in=Project.objects.visible_to(user)).select_related("project", "run__created_by")
+
+
 class Export(models.Model):
-    """One artefact. Its state is its run's; its files exist only once all of them are written."""
+    """One artefact. Its state is its run's; its files exist only once all of them are written.
+
+    `counts` holds how far the writing has come, and once `ready` the counts of the manifest; `examples` names a few
+    left-out samples per reason for the page.
+    """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="exports")
     run = models.OneToOneField(Run, models.CASCADE, related_name="export")
     recipe = models.JSONField()
     recipe_name = models.CharField(max_length=80, blank=True, default="")
     counts = models.JSONField(default=dict)
+    examples = models.JSONField(default=dict)
     manifest_sha256 = models.CharField(max_length=64, blank=True, default="")
     ready = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ExportQuerySet.as_manager()
 
     class Meta:
         indexes: ClassVar = [models.Index(fields=["project", "-id"], name="export_by_project")]
 
     def __str__(self) -> str:
         return f"export {self.pk}"
+
+    @property
+    def state(self) -> RunState:
+        return RunState(self.run.state)
 
 
 class ExportFile(models.Model):
@@ -66,12 +88,19 @@ class ExportFile(models.Model):
 
 
 class FrozenRow(models.Model):
-    """A sample as it stood when the export began: the same recipe on the same frozen rows gives the same bytes."""
+    """A sample as it stood when the export began: the same recipe on the same frozen rows gives the same bytes.
+
+    `revision_id` is the revision that was kept. Score, bucket and flags are here because scoring anew changes them
+    without a new version.
+    """
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="frozen")
     sample_id = models.BigIntegerField()
     version = models.PositiveIntegerField()
     revision_id = models.BigIntegerField(null=True)
+    score = models.FloatField(null=True)
+    bucket = models.CharField(max_length=8, blank=True, default="")
+    flags = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["export", "sample_id"], name="frozen_row_once")]

@@ -1,0 +1,148 @@
+"""The history as trainers read it: one shape for every message of a file, whatever the source's was.
+
+Plain conversations have `role` and `content`. Where tools were called every message has all five keys, empty where
+they do not apply, since a reader that derives its columns from the first rows must find the same ones later.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import orjson
+
+from curation.exports.hygiene import Reason
+
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+ROLES["function"] = "tool"
+THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
+
+
+class Function(TypedDict):
+    name: str
+    arguments: str
+
+
+class ToolCall(TypedDict):
+    id: str
+    type: str
+    function: Function
+
+
+class Message(TypedDict, total=False):
+    role: str
+    content: str
+    tool_calls: list[ToolCall]
+    tool_call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages of one shape; `tools` says which; `characters` is the length of all that a model would read."""
+
+    messages: list[Message]
+    tools: bool
+    characters: int
+
+
+class BadHistory(Exception):
+    """A history that cannot be exported, and the reason for it."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.label)
+        self.reason = reason
+
+
+def conversation(history: object) -> Conversation:
+    """The history of a prompt in the shape of the files; raises `BadHistory`.
+
+    Thinking text at the start of an assistant turn is left out, keys other than the five are dropped.
+    """
+    if not isinstance(history, list):
+        raise BadHistory(Reason.BAD_MESSAGE)
+    read = [_read(message) for message in history]
+    if not any(message["content"].strip() for message in read):
+        raise BadHistory(Reason.EMPTY_PROMPT)
+    tools = any(message["role"] == "tool" or "tool_calls" in message for message in read)
+    characters = sum(len(message["content"]) for message in read)
+    if not tools:
+        return Conversation(read, False, characters)
+    full = [_with_all_keys(message) for message in read]
+    calls = sum(len(call["function"]["arguments"]) for message in full for call in message["tool_calls"])
+    return Conversation(full, True, characters + calls)
+
+
+def assistant(text: str, *, tools: bool) -> Message:
+    """An answer as the assistant message that ends a row."""
+    message: Message = {"role": "assistant", "content": text}
+    return _with_all_keys(message) if tools else message
+
+
+def _read(message: object) -> Message:
+    if not isinstance(message, dict):
+        raise BadHistory(Reason.BAD_MESSAGE)
+    role = ROLES.get(message.get("role", ""))
+    if role is None:
+        raise BadHistory(Reason.BAD_MESSAGE)
+    content, given = message.get("content"), message.get("tool_calls")
+    if not isinstance(content, str):
+        content = _joined(content)
+    kept: Message = {"role": role, "content": content}
+    if role == "assistant":
+        if "<think" in content:
+            kept["content"] = content = THINKING.sub("", content, count=1) if THINKING.match(content) else content
+        if given:
+            kept["tool_calls"] = [_call(call) for call in _sequence(given)]
+        elif not content.strip():
+            raise BadHistory(Reason.EMPTY_TURN)
+    elif role == "tool":
+        kept["tool_call_id"], kept["name"] = _word(message.get("tool_call_id")), _word(message.get("name"))
+    return kept
+
+
+def _joined(content: object) -> str:
+    """Text of a content that is null or a list of text parts; pictures and the like cannot be exported."""
+    if content is None:
+        return ""
+    parts = []
+    for part in _sequence(content):
+        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            raise BadHistory(Reason.BAD_MESSAGE)
+        parts.append(part["text"])
+    return "\n".join(parts)
+
+
+def _call(call: object) -> ToolCall:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise BadHistory(Reason.BAD_MESSAGE)
+    arguments = function.get("arguments", "")
+    if not isinstance(arguments, str):
+        # Objects with other keys in every row are no column; a string of JSON is what the models' own API sends.
+        arguments = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS).decode()
+    return {
+        "id": _word(call.get("id")),
+        "type": "function",
+        "function": {"name": function["name"], "arguments": arguments},
+    }
+
+
+def _sequence(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise BadHistory(Reason.BAD_MESSAGE)
+    return value
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _with_all_keys(message: Message) -> Message:
+    return {
+        "role": message["role"],
+        "content": message["content"],
+        "tool_calls": message.get("tool_calls", []),
+        "tool_call_id": message.get("tool_call_id", ""),
+        "name": message.get("name", ""),
+    }

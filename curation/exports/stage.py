@@ -1,0 +1,129 @@
+"""The run kind `export`: freeze what the recipe matches, then write it."""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from curation.exports.freeze import freeze
+from curation.exports.models import Export, ExportFile
+from curation.exports.models import Recipe as SavedRecipe
+from curation.exports.recipe import Recipe
+from curation.exports.write import Written, write
+from curation.projects.models import Project
+from curation.runs.drive_sync import WorkContext
+from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, Write
+from curation.runs.models import Item, Run
+from curation.web.problems import FieldError, Invalid
+
+
+class ExportParams(BaseModel):
+    """A recipe, or the name of a saved one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    recipe: Recipe | str
+
+
+class FreezeStage:
+    name = "freeze"
+    queue = "default"
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key="freeze")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        export = Export.objects.select_related("project").get(run_id=item.run_id)
+
+        def frozen() -> Json:
+            samples = freeze(export=export)
+            Export.objects.filter(pk=export.pk).update(counts={"samples": samples, "written": 0})
+            return {"samples": samples}
+
+        return frozen
+
+
+class WriteStage:
+    name = "write"
+    queue = "default"
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key="write")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        written = write(export=export, checkpoint=context.checkpoint)
+        return lambda: _publish(export, written)
+
+
+def _publish(export: Export, written: Written) -> Json:
+    """Makes the files downloadable, all at once with the end of the item."""
+    ExportFile.objects.filter(export=export).delete()
+    ExportFile.objects.bulk_create(
+        ExportFile(
+            export=export,
+            name=file.name,
+            stored_as=file.stored_as,
+            format=file.format,
+            split=file.split,
+            rows=file.rows,
+            bytes=file.bytes,
+            sha256=file.sha256,
+        )
+        for file in written.files
+    )
+    Export.objects.filter(pk=export.pk).update(
+        ready=True, counts=written.counts, examples=written.examples, manifest_sha256=written.manifest_sha256
+    )
+    return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
+
+
+def resolved(project: Project, params: ExportParams) -> Recipe:
+    """The recipe itself; raises `Invalid` where no saved one has that name."""
+    if isinstance(params.recipe, Recipe):
+        return params.recipe
+    saved = SavedRecipe.objects.filter(project=project, name=params.recipe).first()
+    if saved is None:
+        text = f"there is no saved recipe {params.recipe!r} in this project"
+        raise Invalid(text, errors=[FieldError("recipe", text)])
+    return Recipe.model_validate(saved.document)
+
+
+def _stages(params: ExportParams) -> Sequence[Stage]:
+    return (FreezeStage(), WriteStage())
+
+
+def _check(project: Project, params: ExportParams) -> None:
+    resolved(project, params).samples(project)
+
+
+def _estimate(project: Project, params: ExportParams) -> Estimate:
+    return Estimate(items=2, notes=("An export calls no model.",))
+
+
+def _begin(run: Run) -> Json:
+    params = ExportParams.model_validate(run.params)
+    recipe = resolved(run.project, params)
+    export = Export.objects.create(
+        project=run.project,
+        run=run,
+        recipe=recipe.model_dump(mode="json"),
+        recipe_name=params.recipe if isinstance(params.recipe, str) else "",
+    )
+    return {"export": str(export.pk)}
+
+
+def _finish(run: Run) -> Json:
+    export = Export.objects.get(run=run)
+    return {"export": str(export.pk), "counts": export.counts, "manifest_sha256": export.manifest_sha256}
+
+
+EXPORT = Kind(
+    name="export",
+    title="Export",
+    params=ExportParams,
+    stages=_stages,
+    check=_check,
+    estimate=_estimate,
+    begin=_begin,
+    finish=_finish,
+)

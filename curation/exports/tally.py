@@ -1,0 +1,61 @@
+"""The counts of an export, kept while its samples pass by. Preview, manifest, card and page show the same ones."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from curation.exports.hygiene import Reason
+from curation.exports.models import FrozenRow
+from curation.exports.sift import Sifted
+
+EXAMPLES = 20
+BINS = 10
+
+
+@dataclass(slots=True)
+class Tally:
+    """`excluded` counts samples per reason, in one format or in all; `histogram` has 10 bins of 10 points."""
+
+    samples: int = 0
+    exported: int = 0
+    unscored: int = 0
+    bytes: int = 0
+    rows: dict[str, Counter[str]] = field(default_factory=dict)
+    excluded: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    histogram: list[int] = field(default_factory=lambda: [0] * BINS)
+    revisions: int = 0
+
+    def add(self, sifted: Sifted) -> None:
+        self.samples += 1
+        for line in sifted.lines:
+            self.rows.setdefault(line.format, Counter())[line.split] += 1
+            self.bytes += len(line.data)
+        if sifted.lines:
+            self._exported(sifted.frozen)
+        for left in sifted.left_out:
+            self.excluded[left.reason.value] += 1
+            named = self.examples.setdefault(left.reason.value, [])
+            if len(named) < EXAMPLES:
+                named.append(str(sifted.frozen.sample_id))
+
+    def _exported(self, frozen: FrozenRow) -> None:
+        self.exported += 1
+        self.revisions += frozen.revision_id is not None
+        if frozen.score is None:
+            self.unscored += 1
+        else:
+            self.histogram[min(int(frozen.score * BINS / 100), BINS - 1)] += 1
+
+    def of(self, name: str, split: str) -> int:
+        """Rows in a format and split."""
+        return self.rows[name][split] if name in self.rows else 0
+
+    def counts(self, formats: list[str], splits: list[str]) -> dict[str, object]:
+        """As JSON; every format and split of the recipe is there, also with 0 rows. Reasons stand in their order."""
+        rows = {name: {split: self.of(name, split) for split in splits} for name in formats}
+        return {
+            "samples": self.samples,
+            "exported": self.exported,
+            "rows": rows,
+            "excluded": {reason.value: self.excluded[reason] for reason in Reason if self.excluded[reason]},
+        }

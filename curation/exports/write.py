@@ -1,0 +1,106 @@
+"""Write: the frozen rows of an export as files, chunk by chunk; memory does not grow with the export."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from curation.exports.artefact import Artefact, WrittenFile
+from curation.exports.card import card
+from curation.exports.manifest import manifest
+from curation.exports.models import Export, FrozenRow
+from curation.exports.recipe import Recipe
+from curation.exports.sift import CHUNK, LeftOut, Line, Sieve, Sifted
+from curation.exports.tally import Tally
+
+EXCLUDED, FROZEN, CARD, MANIFEST = "excluded.jsonl", "frozen.jsonl", "README.md", "manifest.json"
+_LINE = orjson.OPT_APPEND_NEWLINE
+_PROGRESS_EVERY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one attempt wrote; nothing of it can be downloaded before it is published."""
+
+    files: tuple[WrittenFile, ...]
+    counts: dict[str, object]
+    examples: dict[str, list[str]]
+    manifest_sha256: str
+
+
+def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
+    """Writes all files of a frozen export; `checkpoint` raises to stop between chunks, and nothing stays then."""
+    recipe = Recipe.model_validate(export.recipe)
+    sieve, tally = Sieve(export.project, recipe), Tally()
+    with Artefact(export.pk) as artefact:
+        artefact.touch(EXCLUDED)
+        artefact.touch(FROZEN)
+        told = time.monotonic()
+        for chunk in _chunks(export):
+            checkpoint()
+            for sifted in sieve.sift(chunk):
+                tally.add(sifted)
+                _add(artefact, sifted, packed=recipe.gzip)
+            artefact.flush()
+            if time.monotonic() - told > _PROGRESS_EVERY:
+                told = time.monotonic()
+                _tell(export, tally.samples)
+        counts = tally.counts(recipe.formats, list(recipe.splits))
+        data = artefact.close()
+        artefact.whole(CARD, card(export.project, recipe, tally, data).encode())
+        document = manifest(export, recipe, counts, tally, artefact.close())
+        listed = artefact.whole(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
+        return Written(tuple(artefact.close()), counts, tally.examples, listed.sha256)
+
+
+def file_name(line: Line, *, packed: bool) -> str:
+    """`<format>.<split>.jsonl`; rows with tool calls have more columns and so a file of their own."""
+    return f"{line.format}.{line.split}{'.tools' if line.tools else ''}.jsonl{'.gz' if packed else ''}"
+
+
+def _add(artefact: Artefact, sifted: Sifted, *, packed: bool) -> None:
+    frozen, rows = sifted.frozen, []
+    for line in sifted.lines:
+        name = file_name(line, packed=packed)
+        artefact.add(name, line.data, format=line.format, split=line.split, packed=packed)
+        digest = hashlib.sha256(line.data).hexdigest()
+        rows.append({"format": line.format, "source": line.source, "split": line.split, "sha256": digest})
+    for left in sifted.left_out:
+        artefact.add(EXCLUDED, orjson.dumps(_excluded(frozen, left), option=_LINE))
+    artefact.add(FROZEN, orjson.dumps(_frozen(frozen, rows), option=_LINE))
+
+
+def _excluded(frozen: FrozenRow, left: LeftOut) -> dict[str, object]:
+    return {
+        "sample": str(frozen.sample_id),
+        "version": frozen.version,
+        "formats": left.formats,
+        "reason": left.reason.value,
+        "detail": left.reason.label,
+    }
+
+
+def _frozen(frozen: FrozenRow, rows: Sequence[dict[str, str]]) -> dict[str, object]:
+    return {
+        "sample": str(frozen.sample_id),
+        "version": frozen.version,
+        "revision": None if frozen.revision_id is None else str(frozen.revision_id),
+        "score": frozen.score,
+        "bucket": frozen.bucket,
+        "flags": frozen.flags,
+        "rows": rows,
+    }
+
+
+def _chunks(export: Export) -> Iterator[list[FrozenRow]]:
+    last = -1
+    while chunk := list(FrozenRow.objects.filter(export=export, sample_id__gt=last).order_by("sample_id")[:CHUNK]):
+        yield chunk
+        last = chunk[-1].sample_id
+
+
+def _tell(export: Export, done: int) -> None:
+    total = export.counts.get("samples", 0)
+    Export.objects.filter(pk=export.pk, ready=False).update(counts={"samples": total, "written": done})

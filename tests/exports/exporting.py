@@ -1,0 +1,69 @@
+"""Exports in tests: approved duels, a run driven to its end by the real engine, and what it wrote."""
+
+import hashlib
+from typing import Any
+
+import orjson
+from django.contrib.auth.models import User
+from django.core.files.storage import default_storage
+
+from curation.exports.models import Export
+from curation.projects.models import Project
+from curation.review.models import Action, Decision, Pick, Revision
+from curation.runs.drive import drive
+from curation.runs.launch import launch
+from curation.runs.models import Run
+from curation.samples.models import Sample, Status
+from tests.factories import make_duel, make_user
+
+
+def approve(sample: Sample, *, by: User, pick: str = Pick.CANDIDATE, **values: Any) -> Sample:
+    """An approval as the log and the sample hold it."""
+    Decision.objects.create(sample=sample, reviewer=by, action=Action.APPROVE, pick=pick, version=sample.version)
+    sample.status, sample.version = Status.APPROVED, sample.version + 1
+    for name, value in values.items():
+        setattr(sample, name, value)
+    sample.save()
+    return sample
+
+
+def make_approved(project: Project, *, by: User | None = None, pick: str = Pick.CANDIDATE, **values: Any) -> Sample:
+    """A duel's sample that a person approved; `values` go to `make_duel`."""
+    sample = make_duel(project, **values).sample
+    assert sample is not None
+    return approve(sample, by=by or make_user(), pick=pick)
+
+
+def revise(sample: Sample, text: str, *, by: User, of: str = Pick.CANDIDATE) -> Revision:
+    number = sample.revisions.count() + 1
+    return Revision.objects.create(sample=sample, author=by, number=number, text=text, of=of)
+
+
+def run_export(project: Project, recipe: dict[str, Any], *, user: User | None = None) -> Export:
+    """Launches the run and drives it as a worker would."""
+    run = launch(project=project, kind="export", params={"recipe": recipe}, user=user)
+    return drive_export(run)
+
+
+def drive_export(run: Run) -> Export:
+    for _ in range(5):
+        drive(run.pk)
+    return Export.objects.get(run=run)
+
+
+def content(export: Export, name: str) -> bytes:
+    """A file's bytes, checked against its recorded size and hash."""
+    file = export.files.get(name=name)
+    with default_storage.open(file.stored_as) as opened:
+        data = bytes(opened.read())
+    assert (len(data), hashlib.sha256(data).hexdigest()) == (file.bytes, file.sha256)
+    return data
+
+
+def rows(export: Export, name: str) -> list[Any]:
+    return [orjson.loads(line) for line in content(export, name).splitlines()]
+
+
+def reasons(export: Export) -> dict[str, str]:
+    """Reason by sample id, as `excluded.jsonl` lists them."""
+    return {row["sample"]: row["reason"] for row in rows(export, "excluded.jsonl")}
