@@ -71,11 +71,19 @@ class Project(models.Model):
         return ProjectSettings.model_validate(self.settings_json)
 
 
+class MemberQuerySet(models.QuerySet["Member"]):
+    def listed(self, project: Project) -> "MemberQuerySet":
+        """A project's members by name, with their users."""
+        return self.filter(project=project).select_related("user").order_by("user__username")
+
+
 class Member(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MemberQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["project", "user"], name="member_once")]

@@ -2,9 +2,29 @@
 
 from django.urls import path
 
-from curation.projects import views
+from curation.projects import instruction_views, member_views, token_views, views
+
+SETTINGS = "p/<slug:slug>/settings"
 
 urlpatterns = [
     path("", views.home, name="home"),
-    path("p/<slug:slug>/settings/", views.settings, name="settings"),
+    path("projects/new/", views.project_new, name="project-new"),
+    path(f"{SETTINGS}/", views.settings, name="settings"),
+    path(f"{SETTINGS}/guidelines/preview/", views.guidelines_preview, name="guidelines-preview"),
+    path(f"{SETTINGS}/rules/", views.settings_rules, name="settings-rules"),
+    path(f"{SETTINGS}/rules/toml/", views.settings_toml, name="settings-toml"),
+    path(f"{SETTINGS}/instructions/", instruction_views.instructions_list, name="instructions-list"),
+    path(f"{SETTINGS}/instructions/<slug:name>/", instruction_views.instructions, name="instructions"),
+    path(f"{SETTINGS}/instructions/<slug:name>/diff/", instruction_views.instructions_diff, name="instructions-diff"),
+    path(
+        f"{SETTINGS}/instructions/<slug:name>/restore/",
+        instruction_views.instructions_restore,
+        name="instructions-restore",
+    ),
+    path(f"{SETTINGS}/members/", member_views.member_list, name="member-list"),
+    path(f"{SETTINGS}/members/<str:username>/role/", member_views.member_change, name="member-change"),
+    path(f"{SETTINGS}/members/<str:username>/remove/", member_views.member_remove, name="member-remove"),
+    path(f"{SETTINGS}/tokens/", token_views.token_list, name="token-list"),
+    path(f"{SETTINGS}/tokens/<str:token_id>/revoke/", token_views.token_revoke, name="token-revoke"),
+    path(f"{SETTINGS}/audit/", member_views.audit_list, name="audit-list"),
 ]

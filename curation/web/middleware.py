@@ -46,7 +46,8 @@ class ProblemMiddleware:
             return problem_response(request, error)
         if request.headers.get("HX-Request"):
             return HttpResponse(error.detail, status=error.status, content_type="text/plain; charset=utf-8")
-        return render(request, "errors/problem.html", {"problem": error}, status=error.status)
+        context = {"problem": error, "request_id": request.META.get("winnow.request_id", "")}
+        return render(request, "errors/problem.html", context, status=error.status)
 
 
 class ApiMiddleware:
@@ -58,16 +59,18 @@ class ApiMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not is_api(request):
             return self.get_response(request)
+        limit, left, reset = _count_request(request)
         try:
-            limit, left, reset = _count_request(request)
+            if left < 0:
+                raise TooManyRequests(f"More than {limit} requests in a minute.", retry_after=reset)
             if request.method == "POST" and idempotency.HEADER in request.headers:
                 response = idempotency.answer_once(request, self.get_response)
             else:
                 response = self.get_response(request)
         except Problem as problem:
-            return problem_response(request, problem)
+            response = problem_response(request, problem)
         response["RateLimit-Limit"] = str(limit)
-        response["RateLimit-Remaining"] = str(left)
+        response["RateLimit-Remaining"] = str(max(0, left))
         response["RateLimit-Reset"] = str(reset)
         return response
 
@@ -77,7 +80,7 @@ def is_api(request: HttpRequest) -> bool:
 
 
 def _count_request(request: HttpRequest) -> tuple[int, int, int]:
-    """(limit, left, seconds to the next window) for the credential; a fixed window of one minute."""
+    """(limit, left or below 0, seconds to the next window) for the credential; a fixed window of one minute."""
     limit = settings.API_REQUESTS_PER_MINUTE
     window, spent = divmod(int(time.time()), 60)
     sent = request.headers.get("Authorization") or request.COOKIES.get("sessionid") or request.META["REMOTE_ADDR"]
@@ -87,6 +90,4 @@ def _count_request(request: HttpRequest) -> tuple[int, int, int]:
         used = cache.incr(key)
     except ValueError:  # the window was evicted between the two calls
         used = 1
-    if used > limit:
-        raise TooManyRequests(f"More than {limit} requests in a minute.", retry_after=60 - spent)
     return limit, limit - used, 60 - spent

@@ -1,0 +1,83 @@
+"""`manage.py token create|list|revoke`: API tokens from the command line of the server."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+from django.utils import timezone
+
+from curation.projects.access import Principal
+from curation.projects.models import Scope, Token
+from curation.projects.tokens import MAX_DAYS, create_token, revoke_token
+from curation.web.problems import Problem
+
+
+class Command(BaseCommand):
+    help = "Make, list and revoke API tokens. `create` prints the token alone, this once."
+    # The token must be all that is on the standard output, for TOKEN=$(manage.py token create …).
+    requires_system_checks: tuple[str, ...] = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True, metavar="create|list|revoke")
+        create = actions.add_parser("create", help="print a new token")
+        create.add_argument("--user", required=True, help="name of the user whose token it is")
+        create.add_argument("--scopes", default="read", help=f"comma list of {', '.join(Scope.values)} (default read)")
+        create.add_argument("--name", default="", help="what it is for")
+        create.add_argument("--expires-days", type=int, help=f"1 to {MAX_DAYS}; without it, it never expires")
+        listing = actions.add_parser("list", help="tokens without their secrets")
+        listing.add_argument("--user", help="only this user's")
+        revoke = actions.add_parser("revoke", help="end a token at once")
+        revoke.add_argument("id", help="the id that `list` shows")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            if options["action"] == "create":
+                self._create(options["user"], options["scopes"], options["name"], options["expires_days"])
+            elif options["action"] == "list":
+                self._list(options["user"])
+            else:
+                self._revoke(options["id"])
+        except Problem as problem:
+            raise CommandError(problem.detail) from None
+        except DatabaseError as error:
+            raise CommandError(f"The database cannot be used ({error}). Has `manage.py migrate` been run?") from None
+
+    def _create(self, username: str, scopes: str, name: str, days: int | None) -> None:
+        user = _user(username)
+        if days is not None and not 1 <= days <= MAX_DAYS:
+            raise CommandError(f"--expires-days is {days}; it must lie between 1 and {MAX_DAYS}.")
+        made = create_token(
+            user=user,
+            scopes=[scope.strip() for scope in scopes.split(",") if scope.strip()],
+            name=name,
+            expires_at=timezone.now() + timedelta(days=days) if days else None,
+        )
+        self.stdout.write(made.secret)
+
+    def _list(self, username: str | None) -> None:
+        rows = Token.objects.select_related("user")
+        if username:
+            rows = rows.filter(user=_user(username))
+        for row in rows:
+            ends = f"{row.expires_at:%Y-%m-%d %H:%M} UTC" if row.expires_at else "never"
+            used = f"{row.last_used_at:%Y-%m-%d %H:%M} UTC" if row.last_used_at else "never"
+            scopes = ",".join(row.scopes)
+            self.stdout.write(
+                f"{row.pk}\t{row.prefix}…\t{row.user.get_username()}\t{scopes}\texpires {ends}\tused {used}\t{row.name}"
+            )
+
+    def _revoke(self, token_id: str) -> None:
+        row = Token.objects.select_related("user").filter(pk=token_id).first() if token_id.isdigit() else None
+        if row is None:
+            raise CommandError(f"There is no token {token_id!r}; `token list` shows the ids.")
+        revoke_token(Principal(row.user, frozenset(Scope)), token_id)
+        self.stderr.write(f"Revoked {row.prefix}… of {row.user.get_username()}.")
+
+
+def _user(username: str) -> User:
+    user = User.objects.filter(username=username, is_active=True).first()
+    if user is None:
+        raise CommandError(f"There is no active user {username!r}.")
+    return user

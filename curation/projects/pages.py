@@ -1,0 +1,45 @@
+"""What the settings pages share: their tabs, and the numbers that forms and addresses carry."""
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from curation.projects.access import Access
+from curation.projects.models import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    label: str
+    url: str
+    active: bool
+
+
+# (key, label, URL name, scope that shows it)
+TABS = (
+    ("general", "General", "settings", Scope.READ),
+    ("rules", "Rules", "settings-rules", Scope.READ),
+    ("instructions", "Instructions", "instructions-list", Scope.READ),
+    ("members", "Members", "member-list", Scope.READ),
+    ("tokens", "Tokens", "token-list", Scope.READ),
+    ("audit", "Audit log", "audit-list", Scope.ADMIN),
+)
+
+
+def settings_context(access: Access, active: str, api_path: str) -> dict[str, object]:
+    """Tabs that the caller may open, whether they may change things, and the page's REST call."""
+    slug = access.project.slug
+    return {
+        "tabs": [
+            Tab(label, reverse(view, args=[slug]), key == active)
+            for key, label, view, scope in TABS
+            if access.may(scope)
+        ],
+        "may_change": access.may(Scope.ADMIN),
+        "api_path": api_path,
+    }
+
+
+def whole(given: str | None) -> int | None:
+    """A whole number from a form or an address; None for anything else."""
+    return int(given) if given and given.isascii() and given.isdigit() and len(given) < 10 else None
