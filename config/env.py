@@ -57,6 +57,22 @@ def folder(name: str, default: Path) -> Path:
     return path
 
 
+def places(name: str) -> list[str]:
+    """A comma list of absolute folders that exist and of `s3://bucket/prefix/` addresses; folders come back resolved."""
+    found = []
+    for entry in names(name):
+        if entry.startswith("s3://"):
+            if not entry.endswith("/"):
+                raise ImproperlyConfigured(f"{name} names {entry!r}; an s3:// prefix must end in a slash")
+            found.append(entry)
+            continue
+        path = Path(entry).expanduser()
+        if not path.is_absolute() or not path.is_dir():
+            raise ImproperlyConfigured(f"{name} names {entry!r}, which is not an absolute folder that exists")
+        found.append(str(path.resolve()))
+    return found
+
+
 def url(name: str, default: str, *, schemes: Collection[str]) -> str:
     value = text(name, default)
     if urlsplit(value).scheme not in schemes:

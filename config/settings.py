@@ -56,6 +56,7 @@ INSTALLED_APPS = [
     "curation.review",
     "curation.duels",
     "curation.samples",
+    "curation.imports",
     "curation.runs",
     "curation.llm",
     "curation.projects",
@@ -72,6 +73,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "curation.web.middleware.RequestIdMiddleware",
+    "curation.imports.middleware.UploadLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -202,6 +204,8 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
+# What imports may name besides uploads and public addresses; everybody who may launch a run reads it.
+IMPORT_FOLDERS = env.places("IMPORT_FOLDERS")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(WINNOW_DATA)
