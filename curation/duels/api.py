@@ -1,5 +1,89 @@
-"""REST calls of `curation.duels`."""
+"""REST calls of `curation.duels`: duels and the report of a run."""
 
-from ninja import Router
+from collections.abc import Sequence
+from typing import ClassVar
+
+from django.db.models import F
+from django.http import HttpRequest, StreamingHttpResponse
+from ninja import Query, Router
+
+from curation.duels.models import Duel, DuelQuerySet
+from curation.duels.report import REPORTED_KINDS, markdown, report_of
+from curation.duels.shapes import DuelOut, DuelPage, duel_out, duel_row
+from curation.projects.access import enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.runs.models import Run
+from curation.samples.models import Bucket, Flag, flag_bits
+from curation.web.ids import find
+from curation.web.keyset import paginate
+from curation.web.params import ListParams, one_of, words
+from curation.web.problems import NotFound
 
 router = Router(tags=["duels"])
+
+
+class DuelListParams(ListParams):
+    """Comma list = OR, repeated parameters = AND."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+
+    bucket: list[str] = []
+    flags: list[str] = []
+    opponent: list[str] = []
+    instance_id: list[str] = []
+    run: str | None = None
+    score_min: float | None = None
+    score_max: float | None = None
+
+    def apply(self, duels: DuelQuerySet) -> DuelQuerySet:
+        for group in words(self.bucket):
+            duels = duels.filter(bucket__in=one_of("bucket", group, Bucket.values))
+        for group in words(self.opponent):
+            duels = duels.filter(opponent__in=one_of("opponent", group, ("king", "reference")))
+        for group in words(self.instance_id):
+            duels = duels.filter(prompt__instance_id__in=group)
+        for group in words(self.flags):
+            bits = flag_bits(list(one_of("flags", group, [flag.label for flag in Flag])))
+            duels = duels.annotate(shared=F("flags").bitand(bits)).filter(shared__gt=0)
+        if self.score_min is not None:
+            duels = duels.filter(score__gte=self.score_min)
+        if self.score_max is not None:
+            duels = duels.filter(score__lte=self.score_max)
+        return duels
+
+
+@router.get("/projects/{slug}/duels", response=DuelPage, exclude_unset=True, summary="List duels")
+def list_duels(request: HttpRequest, slug: str, params: Query[DuelListParams]) -> dict[str, object]:
+    access = enter(request, slug, Scope.READ)
+    duels = params.apply(Duel.objects.of(access.project))
+    if params.run is not None:
+        duels = duels.filter(run=find(Run.objects.of(access.project), params.run, "run"))
+    page = paginate(
+        duels.select_related("prompt"),
+        sort=params.order(),
+        cursor=params.cursor,
+        limit=params.limit,
+        count=params.count,
+    )
+    answer: dict[str, object] = {"data": [duel_row(row) for row in page.rows], "next_cursor": page.next_cursor}
+    return answer | ({"total": page.total} if params.count else {})
+
+
+@router.get("/duels/{duel_id}", response=DuelOut, summary="One duel: answers, facts, leak spans, verdicts")
+def get_duel(request: HttpRequest, duel_id: str) -> dict[str, object]:
+    mine = Duel.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    duel = find(mine.with_texts(), duel_id, "duel")
+    enter(request, duel.project, Scope.READ)
+    return duel_out(duel)
+
+
+@router.get("/runs/{run_id}/report.md", summary="The report of a duel run, as Markdown")
+def get_report(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
+    mine = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    run = find(mine.select_related("project"), run_id, "run")
+    enter(request, run.project, Scope.READ)
+    if run.kind not in REPORTED_KINDS:
+        raise NotFound(f"A run of kind {run.kind} has no report; {', '.join(sorted(REPORTED_KINDS))} have.")
+    response = StreamingHttpResponse(markdown(report_of(run)), content_type="text/markdown; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="report-{run.pk}.md"'
+    return response

@@ -1,4 +1,4 @@
-"""What a launch would cost, before it is launched: calls, tokens and US dollars from the prompts' sizes and the prices."""
+"""What a launch would cost, before it is launched: calls, tokens and US dollars by the prompts' sizes and prices."""
 
 from decimal import Decimal
 

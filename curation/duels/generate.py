@@ -1,4 +1,4 @@
-"""Stages `king` and `challenger`: one answer per prompt and sample; refused ones are kept, asked again, never judged."""
+"""Stages `king` and `challenger`: one answer per prompt and sample; refused ones are kept, retried, never judged."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

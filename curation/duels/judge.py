@@ -1,4 +1,4 @@
-"""Stage `judge`: every judge reads every duel in both orders; an unparsed reply is asked again, then kept as missing."""
+"""Stage `judge`: every judge reads every duel in both orders; what does not parse is asked again, then missing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -74,8 +74,8 @@ def _duel_stages(params: DuelParams) -> Sequence[Stage]:
         )
 
     answers: list[Stage] = [king, challenger] if params.mode != 1 else [challenger]
-    judged = [JudgeStage(params, entrants), ScoreStage(params, duels_of), VerdictStage(params, duels_scored_by)]
-    return [*answers, *judged]
+    answers.append(JudgeStage(params, entrants))
+    return [*answers, ScoreStage(params, duels_of), VerdictStage(params, duels_scored_by)]
 
 
 def _rescore_stages(params: RescoreParams) -> Sequence[Stage]:

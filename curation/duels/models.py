@@ -7,7 +7,7 @@ from django.db import models
 
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
-from curation.samples.models import Sample
+from curation.samples.models import Bucket, Sample, flag_names
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
@@ -200,6 +200,17 @@ class Opponent(models.TextChoices):
     REFERENCE = "reference", "Reference"
 
 
+class DuelQuerySet(models.QuerySet["Duel"]):
+    def of(self, project: Project) -> "DuelQuerySet":
+        return self.filter(project=project)
+
+    def with_texts(self) -> "DuelQuerySet":
+        """Everything that a page or a call shows of a duel, in two queries."""
+        return self.select_related("prompt__text", "king__text", "challenger__text", "run").prefetch_related(
+            models.Prefetch("verdicts", Verdict.objects.order_by("judge", "-order"))
+        )
+
+
 class Duel(models.Model):
     """A challenger's answer against the king's, or against the reference (`king` is None). One pair meets once.
 
@@ -222,6 +233,8 @@ class Duel(models.Model):
     scoring = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    objects = DuelQuerySet.as_manager()
+
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
@@ -235,6 +248,25 @@ class Duel(models.Model):
 
     def __str__(self) -> str:
         return f"duel {self.pk}"
+
+    @property
+    def reference_text(self) -> str:
+        """The source's own turn; needs `prompt__text`."""
+        return str(self.prompt.text.reference.get("content") or "")
+
+    @property
+    def opponent_text(self) -> str:
+        """What the challenger met: the king's answer, or in mode 1 the reference."""
+        return self.king.text.text if self.king is not None else self.reference_text
+
+    @property
+    def flag_names(self) -> list[str]:
+        return flag_names(self.flags)
+
+    @property
+    def bucket_choice(self) -> Bucket | None:
+        """The bucket with its label and tone; None before the first score."""
+        return Bucket(self.bucket) if self.bucket else None
 
 
 class Order(models.TextChoices):

@@ -1,6 +1,6 @@
 """Query parameters of lists: one schema per list, derived from `ListParams`, which refuses what it does not know."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from django.http import HttpRequest
@@ -50,3 +50,14 @@ class ListParams(Schema):
 def words(values: Sequence[str]) -> list[list[str]]:
     """`a,b` and `c` given as separate parameters: `[[a, b], [c]]`, an AND of ORs."""
     return [[w.strip() for w in value.split(",") if w.strip()] for value in values if value.strip(" ,")]
+
+
+def one_of(name: str, values: Sequence[str], allowed: Collection[str]) -> Sequence[str]:
+    """The values of parameter `name`, refused where one is not among the allowed words."""
+    unknown = [value for value in values if value not in allowed]
+    if unknown:
+        raise Problem(
+            f"{name} cannot be {', '.join(unknown)}; it is one of {', '.join(allowed)}.",
+            errors=[FieldError(name, f"one of {', '.join(allowed)}")],
+        )
+    return values

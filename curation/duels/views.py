@@ -1,0 +1,56 @@
+"""Pages of duels, and the verdict section of a run's page."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from curation.duels.api import DuelListParams
+from curation.duels.models import Duel
+from curation.duels.show import duel_view
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.runs.models import Run
+from curation.samples.models import Bucket
+from curation.web.ids import find
+from curation.web.keyset import paginate
+from curation.web.lists import read_params
+
+
+@require_GET
+@project_page(Scope.READ)
+def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = read_params(DuelListParams, request)
+    duels = params.apply(Duel.objects.of(access.project))
+    run = find(Run.objects.of(access.project), params.run, "run") if params.run else None
+    if run is not None:
+        duels = duels.filter(run=run)
+    rows = duels.select_related("prompt", "challenger")
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    query = request.GET.copy()
+    query.pop("cursor", None)
+    first = f"{request.path}?{query.urlencode()}"
+    query["cursor"] = page.next_cursor or ""
+    context = {
+        "duels": page.rows,
+        "buckets": Bucket,
+        "bucket": ",".join(params.bucket),
+        "run": run,
+        "newer_url": first if params.cursor else None,
+        "older_url": f"{request.path}?{query.urlencode()}" if page.next_cursor else None,
+        "api_path": f"/api/v1/projects/{access.project.slug}/duels",
+    }
+    return render(request, "duels/list.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    duel = find(Duel.objects.of(access.project).with_texts(), pk, "duel")
+    context = {
+        "duel": duel,
+        "view": duel_view(duel),
+        "sample_url": reverse("sample-page", args=[access.project.slug, duel.sample_id]) if duel.sample_id else None,
+        "api_path": f"/api/v1/duels/{duel.pk}",
+    }
+    return render(request, "duels/page.html", context)
