@@ -1,5 +1,176 @@
-"""REST calls of `curation.review`."""
+"""REST calls of `curation.review`: the queue, leases, decisions, undo, revisions. Bulk is in `bulk_api`."""
 
-from ninja import Router
+from dataclasses import asdict
 
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from curation.projects.access import Access, enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.review import schemas as s
+from curation.review.bulk_api import router as bulk_router
+from curation.review.decide import decide
+from curation.review.detail import AnswerDetail, detail_of, facts_of
+from curation.review.diff import unified_diff
+from curation.review.lease import heartbeat, holder_of, release
+from curation.review.models import Decision, Lease, Revision
+from curation.review.queue import take_next
+from curation.review.revise import original_text, revise
+from curation.review.undo import undo
+from curation.samples.api import sample_out
+from curation.samples.models import Sample
+from curation.web.etag import set_etag
+from curation.web.ids import find
+from curation.web.keyset import paginate
+from curation.web.params import ListParams
+
+calls = Router(tags=["review"])
 router = Router(tags=["review"])
+# In this order: `/samples/bulk` would else be taken for a sample named bulk.
+router.add_router("", bulk_router)
+router.add_router("", calls)
+
+
+class OldestFirst(ListParams):
+    sorts = ("id", "-id")
+
+
+@calls.post("/projects/{slug}/queue/next", response={200: s.QueueNextOut, 204: None}, summary="Claim the next sample")
+def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = None) -> Status[object]:
+    """Every call gives another sample, leased to you; 204 when the queue has nothing for you."""
+    access = enter(request, slug, Scope.REVIEW)
+    body = body or s.QueueNextIn.model_validate({})
+    taken = take_next(access=access, order=body.order, narrow=body.sample_filter().apply, resume=body.resume)
+    if taken is None:
+        return Status(204, None)
+    sample = Sample.objects.for_list().get(pk=taken.sample.pk)
+    return Status(200, {"lease": s.LeaseOut.of(taken.held), "sample": _detail(sample)})
+
+
+@calls.post("/leases/{lease_id}/heartbeat", response=s.LeaseOut, summary="Keep a sample")
+def post_heartbeat(request: HttpRequest, lease_id: str) -> s.LeaseOut:
+    access, lease = _lease(request, lease_id)
+    return s.LeaseOut.of(heartbeat(access=access, lease=lease))
+
+
+@calls.delete("/leases/{lease_id}", response={204: None}, summary="Give a sample back")
+def delete_lease(request: HttpRequest, lease_id: str) -> Status[None]:
+    access, lease = _lease(request, lease_id)
+    release(access=access, lease=lease)
+    return Status(204, None)
+
+
+@calls.get("/samples/{sample_id}", response=s.SampleDetail, summary="One sample with both answers")
+def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> dict[str, object]:
+    _, sample = _sample(request, sample_id, Scope.READ)
+    set_etag(response, sample.version)
+    return _detail(sample)
+
+
+@calls.get("/samples/{sample_id}/decisions", response=s.DecisionPage, exclude_unset=True, summary="The decisions log")
+def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> s.DecisionPage:
+    _, sample = _sample(request, sample_id, Scope.READ)
+    rows = Decision.objects.filter(sample=sample).select_related("reviewer")
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    answer = s.DecisionPage(data=[s.DecisionOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
+    if params.count:
+        answer.total = page.total
+    return answer
+
+
+@calls.post("/samples/{sample_id}/decisions", response={201: s.DecisionOut}, summary="Decide")
+def post_decision(
+    request: HttpRequest, response: HttpResponse, sample_id: str, body: s.DecisionIn
+) -> Status[s.DecisionOut]:
+    """Without a lease too, as long as nobody else holds the sample. A stale `If-Match` or `version`: 412."""
+    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    done = decide(
+        access=access,
+        sample_id=sample.pk,
+        action=body.action,
+        version=s.seen_version(request, body.version),
+        preference=body.preference or "",
+        reason=body.reason,
+        comment=body.comment,
+        seconds=body.seconds,
+    )
+    set_etag(response, done.sample.version)
+    return Status(201, s.DecisionOut.of(done.decision))
+
+
+@calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Take your last decision on it back")
+def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s.DecisionOut:
+    """Answers with the decision that is now undone. What someone else has changed since stays: 409."""
+    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    done = undo(access=access, sample_id=sample.pk)
+    set_etag(response, done.sample.version)
+    return s.DecisionOut.of(done.undone)
+
+
+@calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
+def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> s.RevisionPage:
+    _, sample = _sample(request, sample_id, Scope.READ)
+    rows = Revision.objects.filter(sample=sample).select_related("author", "parent")
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    answer = s.RevisionPage(data=[_revision(row, sample) for row in page.rows], next_cursor=page.next_cursor)
+    if params.count:
+        answer.total = page.total
+    return answer
+
+
+@calls.post("/samples/{sample_id}/revisions", response={201: s.RevisionOut}, summary="Revise an answer")
+def post_revision(
+    request: HttpRequest, response: HttpResponse, sample_id: str, body: s.RevisionIn
+) -> Status[s.RevisionOut]:
+    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    version = s.seen_version(request, body.version)
+    done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=body.side(), version=version)
+    set_etag(response, done.sample.version)
+    return Status(201, _revision(done.revision, sample))
+
+
+def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
+    """The sample with its list columns, and the caller's access to its project; 404 for a stranger."""
+    visible = Project.objects.visible_to(principal_of(request).user)
+    rows = Sample.objects.for_list().select_related("project", "decided_by").filter(project__in=visible)
+    sample = find(rows, sample_id, "sample")
+    return enter(request, sample.project, scope), sample
+
+
+def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:
+    visible = Project.objects.visible_to(principal_of(request).user)
+    rows = Lease.objects.select_related("sample__project", "reviewer").filter(sample__project__in=visible)
+    lease = find(rows, lease_id, "lease")
+    return enter(request, lease.sample.project, Scope.REVIEW), lease
+
+
+def _detail(sample: Sample) -> dict[str, object]:
+    found = detail_of(sample)
+    holder = holder_of(sample.pk)
+    answers = found and {
+        "opponent": found.duel.opponent,
+        "king": _answer(found.opponent),
+        "challenger": _answer(found.candidate),
+    }
+    return sample_out(sample) | {
+        "answers": answers,
+        "decided_by": sample.decided_by.get_username() if sample.decided_by else None,
+        "decided_at": sample.decided_at.isoformat().replace("+00:00", "Z") if sample.decided_at else None,
+        "in_review_by": holder.get_username() if holder else None,
+    }
+
+
+def _answer(answer: AnswerDetail) -> dict[str, object]:
+    leak = {"score": answer.leak_score, "spans": list(answer.leak_spans)} if answer.side == "candidate" else None
+    return {
+        "model": answer.model,
+        "text": answer.text,
+        "facts": asdict(answer.facts),
+        "leak": leak,
+        "revision": str(answer.revision.pk) if answer.revision else None,
+    }
+
+
+def _revision(row: Revision, sample: Sample) -> s.RevisionOut:
+    before = row.parent.text if row.parent else original_text(sample, row.of)
+    return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), unified_diff(before, row.text))

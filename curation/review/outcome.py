@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from curation.duels.models import Duel, PromptText
 from curation.review.models import Action, Decision, Pick, Revision
@@ -39,56 +40,69 @@ def outcomes(samples: Iterable[Sample] | Iterable[int]) -> dict[int, Outcome]:
     return found
 
 
+class _Approval(NamedTuple):
+    pick: str
+    reviewer: str
+    at: datetime
+
+
+class _Revised(NamedTuple):
+    pk: int
+    text: str
+
+
 def _outcomes(ids: Sequence[int]) -> dict[int, Outcome]:
+    """Plain columns throughout: an export reads every row of a project, and model instances would be most of its time."""
     approvals = _approvals(ids)
     revisions = _latest_revisions(ids)
-    duels = (
-        Duel.objects.filter(sample_id__in=ids)
-        .select_related("challenger__text", "king__text")
-        .only("sample_id", "prompt_id", "challenger__text__text", "king__text__text")
+    rows = Duel.objects.filter(sample_id__in=ids).values_list(
+        "sample_id", "prompt_id", "king_id", "challenger__text__text", "king__text__text"
     )
-    rows = list(duels)
-    references = reference_texts([duel.prompt_id for duel in rows if duel.king_id is None])
+    duels = list(rows)
+    references = reference_texts([prompt_id for _, prompt_id, king_id, _, _ in duels if king_id is None])
     found = {}
-    for duel in rows:
-        opponent = duel.king.text.text if duel.king else references.get(duel.prompt_id, "")
-        candidate = duel.challenger.text.text
-        if duel.sample_id is not None:
-            sample_id = duel.sample_id
-            found[sample_id] = _outcome(candidate, opponent, approvals.get(sample_id), revisions.get(sample_id, {}))
+    for sample_id, prompt_id, king_id, candidate, king in duels:
+        opponent = references.get(prompt_id, "") if king_id is None else king
+        if sample_id is not None:
+            found[sample_id] = _outcome(candidate, opponent, approvals.get(sample_id), revisions.get(sample_id))
     return found
 
 
-def _outcome(candidate: str, opponent: str, approval: Decision | None, revisions: dict[str, Revision]) -> Outcome:
+def _outcome(
+    candidate: str, opponent: str, approval: _Approval | None, revisions: dict[str, _Revised] | None
+) -> Outcome:
     pick = (approval.pick if approval else "") or Pick.CANDIDATE.value
-    kept_side = Pick.OPPONENT.value if pick == Pick.OPPONENT else Pick.CANDIDATE.value
-    original, other = (opponent, candidate) if kept_side == Pick.OPPONENT else (candidate, opponent)
-    revision = revisions.get(kept_side)
+    kept_side = Pick.OPPONENT.value if pick == Pick.OPPONENT.value else Pick.CANDIDATE.value
+    original, other = (opponent, candidate) if kept_side == Pick.OPPONENT.value else (candidate, opponent)
+    revision = revisions.get(kept_side) if revisions else None
     return Outcome(
         pick=pick,
         chosen_text=revision.text if revision else original,
-        rejected_text=None if pick == Pick.DRAW else other,
+        rejected_text=None if pick == Pick.DRAW.value else other,
         replaced_text=original if revision else None,
         revision_id=revision.pk if revision else None,
-        reviewers=(approval.reviewer.get_username(),) if approval else (),
-        decided_at=approval.created_at if approval else None,
+        reviewers=(approval.reviewer,) if approval else (),
+        decided_at=approval.at if approval else None,
     )
 
 
-def _approvals(ids: Sequence[int]) -> dict[int, Decision]:
+def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
     """The standing decision of each sample, where that is an approval: the last one that nobody has undone."""
-    standing: dict[int, Decision] = {}
     settling = (Action.APPROVE, Action.REJECT, Action.REFINE, Action.QUEUE)
-    rows = Decision.objects.filter(sample_id__in=ids, action__in=settling, undone_by=None)
-    for row in rows.select_related("reviewer").order_by("id"):
-        standing[row.sample_id] = row
-    return {sample_id: row for sample_id, row in standing.items() if row.action == Action.APPROVE}
+    rows = Decision.objects.filter(sample_id__in=ids, action__in=settling, undone_by=None).order_by("id")
+    standing: dict[int, _Approval | None] = {}
+    for sample_id, action, pick, reviewer, at in rows.values_list(
+        "sample_id", "action", "pick", "reviewer__username", "created_at"
+    ):
+        standing[sample_id] = _Approval(pick, reviewer, at) if action == Action.APPROVE.value else None
+    return {sample_id: approval for sample_id, approval in standing.items() if approval is not None}
 
 
-def _latest_revisions(ids: Sequence[int]) -> dict[int, dict[str, Revision]]:
-    latest: dict[int, dict[str, Revision]] = {}
-    for row in Revision.objects.filter(sample_id__in=ids).order_by("number"):
-        latest.setdefault(row.sample_id, {})[row.of] = row
+def _latest_revisions(ids: Sequence[int]) -> dict[int, dict[str, _Revised]]:
+    latest: dict[int, dict[str, _Revised]] = {}
+    rows = Revision.objects.filter(sample_id__in=ids).order_by("number")
+    for sample_id, of, pk, text in rows.values_list("sample_id", "of", "pk", "text"):
+        latest.setdefault(sample_id, {})[of] = _Revised(pk, text)
     return latest
 
 

@@ -1,0 +1,242 @@
+"""Shapes of the review calls."""
+
+from typing import Literal
+
+from django.http import HttpRequest
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from curation.review.lease import Held
+from curation.review.models import Decision, Revision
+from curation.samples.api import SampleOut
+from curation.samples.filters import SampleFilter
+
+
+class Body(Schema):
+    """A body with a misspelt key is refused instead of half understood."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class QueueNextIn(Body):
+    order: Literal["borderline", "newest", "random"] = "borderline"
+    filter: dict[str, object] = Field({}, description="A samples filter.", examples=[{"bucket": "refined"}])
+    resume: bool = Field(False, description="First give back what you hold already and have not decided.")
+
+    def sample_filter(self) -> SampleFilter:
+        return SampleFilter.from_json(self.filter)
+
+
+class LeaseOut(Schema):
+    """`seats` says who sits where on the review page; `left` and `right` of a decision mean these seats."""
+
+    id: str = Field(examples=["93"])
+    sample: str = Field(examples=["4711"])
+    until: str = Field(examples=["2026-03-04T05:06:07Z"])
+    seats: dict[str, str] = Field(examples=[{"left": "challenger", "right": "king"}])
+
+    @classmethod
+    def of(cls, held: Held) -> "LeaseOut":
+        left, right = ("challenger", "king") if held.swapped else ("king", "challenger")
+        return cls(
+            id=str(held.lease_id),
+            sample=str(held.sample_id),
+            until=held.until.isoformat().replace("+00:00", "Z"),
+            seats={"left": left, "right": right},
+        )
+
+
+class FactsOut(Schema):
+    has_thought: bool = Field(examples=[True])
+    blocks: int = Field(examples=[1])
+    commands: int = Field(examples=[1])
+    action_style: str = Field(examples=["read"])
+    tokens: int = Field(examples=[212])
+
+
+class LeakOut(Schema):
+    score: float | None = Field(examples=[0.4])
+    spans: list[dict[str, object]] = Field(examples=[[{"start": 9, "end": 29, "token": "parse_trailing_comma"}]])
+
+
+class AnswerOut(Schema):
+    """`revision` is the latest one of this answer: approving keeps its text in place of `text`."""
+
+    model: str = Field(examples=["king-a"])
+    text: str = Field(examples=["THOUGHT: I look around first.\n\n```bash\nls -la\n```"])
+    facts: FactsOut
+    leak: LeakOut | None = None
+    revision: str | None = Field(None, examples=[None])
+
+
+class AnswersOut(Schema):
+    """`king` is the reference where the duel's `opponent` says so."""
+
+    opponent: str = Field(examples=["king"])
+    king: AnswerOut
+    challenger: AnswerOut
+
+
+class SampleDetail(SampleOut):
+    """The row, both answers, and where review stands. The whole duel with its verdicts is at `/duels/{duel}`."""
+
+    answers: AnswersOut | None
+    decided_by: str | None = Field(examples=["demo"])
+    decided_at: str | None = Field(examples=["2026-03-04T05:06:07Z"])
+    in_review_by: str | None = Field(examples=[None])
+
+
+class QueueNextOut(Schema):
+    lease: LeaseOut
+    sample: SampleDetail
+
+
+class DecisionIn(Body):
+    action: str = Field(description="approve, reject, refine, skip or flag", examples=["approve"])
+    reason: str = Field("", examples=["leaks"])
+    comment: str = ""
+    preference: str | None = Field(
+        None,
+        description="left, right or draw, by the lease's seats; or king, challenger. Approving keeps the preferred "
+        "answer, by default the challenger's.",
+        examples=["right"],
+    )
+    seconds: float | None = Field(None, description="Time spent on the sample.", examples=[12.5])
+    version: int | None = Field(None, description="The version that was seen; the same as `If-Match`.", examples=[1])
+
+
+class DecisionOut(Schema):
+    id: str = Field(examples=["502"])
+    sample: str = Field(examples=["4711"])
+    action: str = Field(examples=["approve"])
+    reason: str = Field(examples=[""])
+    comment: str = Field(examples=[""])
+    preference: str | None = Field(examples=["right"])
+    pick: str | None = Field(
+        description="candidate, opponent or draw: what the preference meant", examples=["candidate"]
+    )
+    reviewer: str = Field(examples=["demo"])
+    seconds: float | None = Field(examples=[12.5])
+    seat: str | None = Field(examples=["king_left"])
+    version: int = Field(description="The sample's version that was decided on", examples=[1])
+    revision: str | None = Field(examples=[None])
+    batch: str | None = Field(examples=[None])
+    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
+    undone: bool = Field(examples=[False])
+
+    @classmethod
+    def of(cls, row: Decision) -> "DecisionOut":
+        return cls(
+            id=str(row.pk),
+            sample=str(row.sample_id),
+            action=row.action,
+            reason=row.reason,
+            comment=row.comment,
+            preference=row.preference or None,
+            pick=row.pick or None,
+            reviewer=row.reviewer.get_username(),
+            seconds=row.seconds,
+            seat=row.seat or None,
+            version=row.version,
+            revision=str(row.revision_id) if row.revision_id else None,
+            batch=row.batch or None,
+            created_at=row.created_at.isoformat().replace("+00:00", "Z"),
+            undone=row.undone_by_id is not None,
+        )
+
+
+class DecisionPage(Schema):
+    data: list[DecisionOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class RevisionIn(Body):
+    text: str = Field(examples=["THOUGHT: Read the file.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"])
+    note: str = Field("", examples=["One command is enough."])
+    of: Literal["candidate", "opponent", "challenger", "king"] = "candidate"
+    version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
+
+    def side(self) -> str:
+        return "opponent" if self.of in ("opponent", "king") else "candidate"
+
+
+class RevisionOut(Schema):
+    id: str = Field(examples=["31"])
+    sample: str = Field(examples=["4711"])
+    number: int = Field(examples=[1])
+    of: str = Field(examples=["candidate"])
+    parent: str | None = Field(examples=[None])
+    author: str = Field(examples=["demo"])
+    text: str
+    note: str
+    facts: dict[str, object] = Field(
+        examples=[{"has_thought": True, "blocks": 1, "commands": 1, "action_style": "read"}]
+    )
+    diff: str = Field(description="Unified diff against the parent, or against the model's answer", examples=["@@ …"])
+    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
+
+    @classmethod
+    def of_row(cls, row: Revision, facts: dict[str, object], diff: str) -> "RevisionOut":
+        return cls(
+            id=str(row.pk),
+            sample=str(row.sample_id),
+            number=row.number,
+            of=row.of,
+            parent=str(row.parent_id) if row.parent_id else None,
+            author=row.author.get_username(),
+            text=row.text,
+            note=row.note,
+            facts=facts,
+            diff=diff,
+            created_at=row.created_at.isoformat().replace("+00:00", "Z"),
+        )
+
+
+class RevisionPage(Schema):
+    data: list[RevisionOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class BulkIn(Body):
+    """Either `ids`, or `project`, `filter` and the `count` that you expect to match."""
+
+    action: str = Field(description="approve, reject, refine or queue", examples=["approve"])
+    ids: list[str] = Field([], examples=[["4711", "4712"]])
+    reason: str = ""
+    comment: str = ""
+    project: str = Field("", description="Slug; needed with a filter.")
+    filter: dict[str, object] | None = None
+    count: int | None = Field(None, description="How many the filter matched when you looked; another number: 409.")
+
+
+class BulkRow(Schema):
+    id: str = Field(examples=["4711"])
+    ok: bool = Field(examples=[True])
+    status: str | None = Field(examples=["approved"])
+    version: int | None = Field(examples=[2])
+    error: str | None = Field(examples=[None])
+
+
+class BulkOut(Schema):
+    batch: str = Field(examples=["5f0c…"])
+    action: str = Field(examples=["approve"])
+    changed: int = Field(examples=[2])
+    data: list[BulkRow]
+
+
+class BatchIn(Body):
+    project: str = Field(examples=["demo"])
+    batch: str = Field(examples=["5f0c…"])
+
+
+class BulkUndoneOut(Schema):
+    restored: int = Field(examples=[2])
+    kept: list[BulkRow]
+
+
+def seen_version(request: HttpRequest, body_version: int | None) -> int | None:
+    """The version of `If-Match` (`"3"`), else of the body; None where neither names one."""
+    given = request.headers.get("If-Match", "*").strip().removeprefix("W/").strip('"')
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else body_version

@@ -1,0 +1,232 @@
+import json
+
+import pytest
+
+from curation.projects.models import Role
+from curation.review.models import Decision, Lease, Revision
+from curation.samples.models import Sample
+from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project, make_sample, make_user
+
+pytestmark = pytest.mark.django_db
+JSON = "application/json"
+
+
+class Caller:
+    """A member of the project who calls by token."""
+
+    def __init__(self, client, project, role=Role.REVIEWER, *scopes):
+        self.user = make_member(project, role=role)
+        self.client, self.headers = client, make_bearer(self.user, *scopes)
+
+    def __call__(self, method, path, body=None, **headers):
+        sent = b"" if body is None else json.dumps(body).encode()
+        return self.client.generic(method, f"/api/v1{path}", sent, JSON, headers={**self.headers, **headers})
+
+
+@pytest.fixture
+def project(db):
+    return make_project("billing")
+
+
+@pytest.fixture
+def call(client, project):
+    return Caller(client, project)
+
+
+def test_queue_next_gives_a_lease_and_the_sample_with_both_answers(call, project):
+    duel = make_duel(project)
+    answer = call("POST", "/projects/billing/queue/next", {"order": "borderline"})
+    assert answer.status_code == 200
+    lease, sample = answer.json()["lease"], answer.json()["sample"]
+    row = Lease.objects.get()
+    assert (lease["id"], lease["sample"]) == (str(row.pk), str(duel.sample_id))
+    assert lease["seats"]["left"] == ("challenger" if row.swapped else "king")
+    assert sample["id"] == str(duel.sample_id) and sample["duel"] == str(duel.pk)
+    assert sample["answers"]["king"]["text"] == KING and sample["answers"]["challenger"]["text"] == CHALLENGER
+    assert sample["answers"]["challenger"]["facts"]["blocks"] == 1
+    assert sample["in_review_by"] == call.user.username
+
+
+def test_an_empty_queue_answers_204(call):
+    answer = call("POST", "/projects/billing/queue/next")
+    assert (answer.status_code, answer.content) == (204, b"")
+
+
+def test_queue_next_twice_gives_two_samples_and_resume_gives_the_first_again(call, project):
+    for _ in range(2):
+        make_duel(project)
+    first, second = (call("POST", "/projects/billing/queue/next").json()["sample"]["id"] for _ in range(2))
+    assert first != second
+    resumed = call("POST", "/projects/billing/queue/next", {"resume": True}).json()["sample"]["id"]
+    assert resumed == second
+
+
+@pytest.mark.parametrize("body", [{"order": "best"}, {"ordre": "newest"}, {"filter": {"colour": "red"}}])
+def test_queue_next_refuses_what_it_does_not_know(call, project, body):
+    make_duel(project)
+    answer = call("POST", "/projects/billing/queue/next", body)
+    assert answer.status_code == 422 and answer["Content-Type"] == "application/problem+json"
+    assert not Lease.objects.exists()
+
+
+def test_heartbeat_and_release(call, project, client):
+    make_duel(project)
+    lease = call("POST", "/projects/billing/queue/next").json()["lease"]
+    assert call("POST", f"/leases/{lease['id']}/heartbeat").json()["until"] >= lease["until"]
+
+    other = Caller(client, project)
+    assert other("POST", f"/leases/{lease['id']}/heartbeat").status_code == 409
+    assert other("DELETE", f"/leases/{lease['id']}").status_code == 204
+    assert Lease.objects.exists(), "another's lease stays"
+    stranger = Caller(client, make_project())
+    assert stranger("DELETE", f"/leases/{lease['id']}").status_code == 404
+
+    assert call("DELETE", f"/leases/{lease['id']}").status_code == 204
+    assert not Lease.objects.exists()
+    assert call("POST", f"/leases/{lease['id']}/heartbeat").status_code == 404
+
+
+def test_a_decision_is_answered_as_the_contract_says_and_logged(call, project):
+    sample = make_duel(project).sample
+    body = {"action": "approve", "reason": "", "comment": "fine", "preference": "king", "seconds": 2}
+    answer = call("POST", f"/samples/{sample.pk}/decisions", body)
+    assert answer.status_code == 201 and answer["ETag"] == '"2"'
+    line = answer.json()
+    assert {k: line[k] for k in ("action", "comment", "preference", "reviewer", "seconds", "version", "undone")} == {
+        "action": "approve",
+        "comment": "fine",
+        "preference": "king",
+        "reviewer": call.user.username,
+        "seconds": 2.0,
+        "version": 1,
+        "undone": False,
+    }
+    assert line["id"] == str(Decision.objects.get().pk) and line["created_at"].endswith("Z")
+    listed = call("GET", f"/samples/{sample.pk}/decisions?count=true").json()
+    assert listed["data"] == [line] and listed["total"] == 1 and listed["next_cursor"] is None
+
+
+@pytest.mark.parametrize("how", ["header", "body"])
+def test_a_stale_decision_is_412_and_overwrites_nothing(call, project, how):
+    sample = make_duel(project).sample
+    call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
+    body = {"action": "reject"} | ({"version": 1} if how == "body" else {})
+    headers = {"If-Match": '"1"'} if how == "header" else {}
+    answer = call("POST", f"/samples/{sample.pk}/decisions", body, **headers)
+    assert answer.status_code == 412
+    assert answer.json()["current"]["version"] == 2 and answer.json()["current"]["status"] == "approved"
+    sample.refresh_from_db()
+    assert sample.status == "approved"
+
+
+def test_a_decision_on_what_another_holds_is_409_with_the_name(call, project, client):
+    sample = make_duel(project).sample
+    other = Caller(client, project)
+    other("POST", "/projects/billing/queue/next")
+    answer = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
+    assert answer.status_code == 409 and other.user.username in answer.json()["detail"]
+
+
+def test_strangers_find_nothing_and_viewers_may_only_look(client, project):
+    sample = make_duel(project).sample
+    stranger, viewer = Caller(client, make_project()), Caller(client, project, Role.VIEWER)
+    calls = [
+        ("GET", f"/samples/{sample.pk}", None),
+        ("GET", f"/samples/{sample.pk}/decisions", None),
+        ("GET", f"/samples/{sample.pk}/revisions", None),
+        ("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}),
+        ("POST", f"/samples/{sample.pk}/undo", {}),
+        ("POST", f"/samples/{sample.pk}/revisions", {"text": "x"}),
+        ("POST", "/projects/billing/queue/next", {}),
+        ("POST", "/samples/bulk", {"action": "approve", "ids": [str(sample.pk)], "project": "billing"}),
+    ]
+    for method, path, body in calls:
+        assert stranger(method, path, body).status_code == 404, path
+        assert viewer(method, path, body).status_code == (200 if method == "GET" else 403), path
+    read_only = Caller(client, project, Role.ADMIN, "read")
+    assert read_only("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}).status_code == 403
+    assert client.get(f"/api/v1/samples/{sample.pk}").status_code == 401
+    assert not Decision.objects.exists() and not Lease.objects.exists()
+
+
+def test_a_sample_carries_its_version_as_etag(call, project):
+    sample = make_duel(project, version=7).sample
+    answer = call("GET", f"/samples/{sample.pk}")
+    assert answer["ETag"] == '"7"' and answer.json()["status"] == "pending"
+    assert call("GET", "/samples/999999").status_code == 404
+    assert call("GET", "/samples/abc").status_code == 404
+
+
+def test_a_sample_without_a_duel_is_shown_without_answers(call, project):
+    sample = make_sample(project)
+    assert call("GET", f"/samples/{sample.pk}").json()["answers"] is None
+    assert call("POST", f"/samples/{sample.pk}/revisions", {"text": "x"}).status_code == 422
+
+
+def test_undo_answers_the_undone_decision(call, project):
+    sample = make_duel(project).sample
+    made = call("POST", f"/samples/{sample.pk}/decisions", {"action": "reject"}).json()
+    undone = call("POST", f"/samples/{sample.pk}/undo").json()
+    assert undone["id"] == made["id"] and undone["undone"]
+    sample.refresh_from_db()
+    assert (sample.status, sample.version) == ("pending", 3)
+    assert call("POST", f"/samples/{sample.pk}/undo").status_code == 409
+    assert [d["action"] for d in call("GET", f"/samples/{sample.pk}/decisions").json()["data"]] == ["reject", "undo"]
+
+
+def test_revisions_with_facts_and_diff(call, project):
+    sample = make_duel(project).sample
+    made = call("POST", f"/samples/{sample.pk}/revisions", {"text": CHALLENGER + "\nmore", "note": "n"})
+    assert made.status_code == 201 and made["ETag"] == '"2"'
+    assert made.json()["facts"]["commands"] == 1 and "+more" in made.json()["diff"]
+    stale = call("POST", f"/samples/{sample.pk}/revisions", {"text": "x"}, **{"If-Match": '"1"'})
+    assert stale.status_code == 412
+    king = call("POST", f"/samples/{sample.pk}/revisions", {"text": "y", "of": "king"}).json()
+    assert (king["of"], king["number"], king["parent"]) == ("opponent", 2, None)
+    assert [r["number"] for r in call("GET", f"/samples/{sample.pk}/revisions").json()["data"]] == [1, 2]
+    assert Revision.objects.count() == 2
+
+
+def test_bulk_answers_per_row_and_is_undone_by_its_batch(call, project):
+    samples = [make_sample(project) for _ in range(2)]
+    foreign = make_sample(make_project())
+    ids = [str(sample.pk) for sample in [*samples, foreign]]
+    done = call("POST", "/samples/bulk", {"action": "reject", "ids": ids, "reason": "wrong"}).json()
+    assert [(row["id"], row["ok"]) for row in done["data"]] == [(ids[0], True), (ids[1], True), (ids[2], False)]
+    assert Sample.objects.filter(status="rejected").count() == 2
+    undone = call("POST", "/samples/bulk/undo", {"project": "billing", "batch": done["batch"]}).json()
+    assert undone == {"restored": 2, "kept": []}
+    assert not Sample.objects.filter(status="rejected").exists()
+
+
+def test_bulk_by_filter_needs_the_count_that_was_seen(call, project):
+    for _ in range(3):
+        make_sample(project, bucket="final")
+    body = {"action": "approve", "project": "billing", "filter": {"bucket": "final"}}
+    assert call("POST", "/samples/bulk", body).status_code == 422
+    assert call("POST", "/samples/bulk", body | {"count": 2}).status_code == 409
+    assert call("POST", "/samples/bulk", body | {"count": 3}).json()["changed"] == 3
+    assert Sample.objects.filter(status="approved").count() == 3
+
+
+def test_bulk_of_nothing_known_is_refused(call):
+    assert call("POST", "/samples/bulk", {"action": "approve", "ids": ["1", "x"]}).status_code == 422
+    assert call("POST", "/samples/bulk", {"action": "approve", "ids": []}).status_code == 422
+
+
+def test_the_same_idempotency_key_decides_once(call, project):
+    sample = make_duel(project).sample
+    key = {"Idempotency-Key": "k1"}
+    first = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **key)
+    again = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **key)
+    assert first.json() == again.json() and Decision.objects.count() == 1
+    assert call("POST", f"/samples/{sample.pk}/decisions", {"action": "reject"}, **key).status_code == 409
+
+
+def test_a_superuser_reviews_everywhere(client, project):
+    sample = make_duel(project).sample
+    headers = make_bearer(make_user(is_superuser=True))
+    answer = client.post(
+        f"/api/v1/samples/{sample.pk}/decisions", {"action": "approve"}, content_type=JSON, headers=headers
+    )
+    assert answer.status_code == 201
