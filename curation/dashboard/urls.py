@@ -1,5 +1,12 @@
 """Addresses of the dashboard pages."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from curation.dashboard import views
+
+urlpatterns: list[URLPattern] = [
+    path("p/<slug:slug>/", views.overview, name="overview"),
+    path("p/<slug:slug>/charts/scores.json", views.score_chart, name="score-chart"),
+    path("p/<slug:slug>/charts/pace.json", views.pace_chart, name="pace-chart"),
+    path("components/", views.components, name="components"),
+]

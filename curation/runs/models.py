@@ -86,6 +86,11 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
 
+    @property
+    def state_choice(self) -> RunState:
+        """The state with its label and tone."""
+        return RunState(self.state)
+
 
 class ItemState(models.TextChoices):
     """`pending → claimed → done | failed | skipped`; a lapsed lease and a cancel lead back to `pending`."""

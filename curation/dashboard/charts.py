@@ -1,0 +1,70 @@
+"""Plotly figures, built in Python and drawn by `static/js/charts.js`. Colours are the design system's tokens."""
+
+from typing import Any
+
+from curation.dashboard.stats import BIN, Stats
+from curation.projects.settings import Thresholds
+
+Figure = dict[str, Any]
+
+
+def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
+    """Samples per score, coloured by bucket, with the two bucket edges as lines."""
+    lows = [index * BIN for index in range(len(stats.histogram))]
+    tones = {"good": [], "borderline": [], "bad": []}  # type: dict[str, list[int]]
+    for low, count in zip(lows, stats.histogram, strict=True):
+        middle = low + BIN / 2
+        tone = "good" if middle >= edges.final else "borderline" if middle >= edges.refined else "bad"
+        for name, values in tones.items():
+            values.append(count if name == tone else 0)
+    names = {"good": "final", "borderline": "refined", "bad": "defeat"}
+    bars = [
+        {
+            "type": "bar",
+            "name": names[tone],
+            "x": [low + BIN / 2 for low in lows],
+            "y": values,
+            "width": BIN * 0.92,
+            "marker": {"color": f"var(--{tone})"},
+            "hovertemplate": "%{y} samples around %{x}<extra>" + names[tone] + "</extra>",
+        }
+        for tone, values in tones.items()
+    ]
+    return {"data": bars, "layout": _histogram_layout(edges)}
+
+
+def _histogram_layout(edges: Thresholds) -> Figure:
+    lines = [
+        {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": {"dash": "dot", "width": 1}}
+        for at in (edges.refined, edges.final)
+    ]
+    notes = [
+        {"x": at, "y": 1, "yref": "paper", "text": f"{name} ≥ {at:g}", "showarrow": False, "xanchor": "left"}
+        for name, at in (("refined", edges.refined), ("final", edges.final))
+    ]
+    return {
+        "barmode": "stack",
+        "showlegend": False,
+        "xaxis": {"title": {"text": "score"}, "range": [0, 100], "dtick": 10},
+        "yaxis": {"title": {"text": "samples"}, "rangemode": "tozero"},
+        "shapes": lines,
+        "annotations": notes,
+    }
+
+
+def review_pace(stats: Stats) -> Figure:
+    """Decisions per day, stacked by reviewer."""
+    reviewers = sorted({entry["reviewer"] for entry in stats.pace})
+    bars = []
+    for reviewer in reviewers:
+        own = [entry for entry in stats.pace if entry["reviewer"] == reviewer]
+        bars.append(
+            {"type": "bar", "name": reviewer, "x": [entry["day"] for entry in own], "y": [entry["n"] for entry in own]}
+        )
+    layout = {
+        "barmode": "stack",
+        "showlegend": len(reviewers) > 1,
+        "xaxis": {"type": "date", "tickformat": "%d %b", "dtick": 86_400_000},
+        "yaxis": {"title": {"text": "decisions"}, "rangemode": "tozero"},
+    }
+    return {"data": bars, "layout": layout}
