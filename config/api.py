@@ -13,6 +13,7 @@ from curation.projects.api import router as projects_router
 from curation.projects.auth import AUTH
 from curation.review.api import router as review_router
 from curation.runs.api import router as runs_router
+from curation.runs.trial_api import router as trial_router
 from curation.samples.api import router as samples_router
 from curation.web.answers import install_problem_handlers
 
@@ -39,6 +40,7 @@ for router in (
     projects_router,
     llm_router,
     runs_router,
+    trial_router,
     samples_router,
     duels_router,
     review_router,

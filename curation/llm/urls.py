@@ -1,9 +1,15 @@
-"""Addresses of the llm pages."""
+"""Addresses of the llm pages. `model-test` belongs to `curation.runs`, because a test is a run."""
 
 from django.urls import path
 
 from curation.llm import views
 
+MODELS = "p/<slug:slug>/models"
+
 urlpatterns = [
-    path("p/<slug:slug>/models/", views.model_list, name="model-list"),
+    path(f"{MODELS}/", views.model_list, name="model-list"),
+    path(f"{MODELS}/new/", views.model_new, name="model-new"),
+    path(f"{MODELS}/served/", views.model_served, name="model-served"),
+    path(f"{MODELS}/<str:name>/edit/", views.model_edit, name="model-edit"),
+    path(f"{MODELS}/<str:name>/delete/", views.model_delete, name="model-delete"),
 ]
