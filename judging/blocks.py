@@ -27,17 +27,6 @@ def bash_blocks(text: str) -> tuple[Block, ...]:
     return tuple(block for language, block in fenced_blocks(text) if language in SHELL_LANGUAGES)
 
 
-def prose(text: str) -> str:
-    """Return the text outside all fenced blocks."""
-    kept: list[str] = []
-    position = 0
-    for _, block in fenced_blocks(text):
-        kept.append(text[position : block.start])
-        position = block.end
-    kept.append(text[position:])
-    return re.sub(r"(?m)^[ \t]*(?:`{3,}|~{3,}).*$", "", "\n".join(kept))
-
-
 def fenced_blocks(text: str) -> list[tuple[str, Block]]:
     """Return every fenced block with the language in its opening fence, lower case, empty for a bare one."""
     found: list[tuple[str, Block]] = []

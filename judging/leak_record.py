@@ -48,10 +48,9 @@ class RecordText:
         """Find a name at its boundaries, in its own or another usual spelling (`max_size`, `maxSize`, `max-size`)."""
         squashed = squash(name)
         for place, text in self.texts.items():
-            if squashed not in self.squashed[place]:
-                continue
-            match = _bounded(name).search(text) or _respelled(name).search(text)
-            if match is not None:
+            if (offset := find_bounded(text, name, "_$")) >= 0:
+                return Place(place, offset)
+            if find_bounded(self.squashed[place], squashed, "") >= 0 and (match := _respelled(name).search(text)):
                 return Place(place, match.start())
         return None
 
@@ -70,8 +69,8 @@ class RecordText:
         place = self.find_verbatim(path)
         if place is None:
             return None
-        match = re.search(rf"(?<![\w-]){re.escape(path)}(?![\w-])", self.texts[place.name])
-        return Place(place.name, match.start()) if match else None
+        offset = find_bounded(self.texts[place.name], path, "_-")
+        return Place(place.name, offset) if offset >= 0 else None
 
     def defines(self, word: str) -> Place | None:
         """Find a plain word where the patch uses it as a name: defines it, or calls it as a method."""
@@ -87,7 +86,7 @@ class RecordText:
 
     def was_there_before(self, name: str) -> bool:
         """Whether a name stands in a part of the patch that the repository already had: a search could show it."""
-        return re.search(rf"\b{re.escape(name)}\b", self._old_text) is not None
+        return find_bounded(self._old_text, name, "_") >= 0
 
     @cached_property
     def _old_text(self) -> str:
@@ -109,13 +108,10 @@ class HistoryText:
 
     def knows(self, name: str) -> bool:
         """Whether a name stands in the history, in its own or another usual spelling."""
-        if name in self.text and _loosely_bounded(name).search(self.text):
+        if find_bounded(self.text, name, "") >= 0:
             return True
         squashed = squash(name)
-        return (
-            squashed in self._squashed
-            and re.search(rf"(?<![a-z0-9]){re.escape(squashed)}(?![a-z0-9])", self._squashed) is not None
-        )
+        return find_bounded(self._squashed, squashed, "") >= 0
 
     def knows_word(self, word: str) -> bool:
         """Whether a word stands in the history in any case, also with an ending (`flatten`, `flattened`)."""
@@ -143,9 +139,11 @@ class HistoryText:
     def _shows_file(self, name: str, folder: str) -> bool:
         """Whether a file's name stands alone (as `ls` prints it) or below a folder that agrees with this one."""
         parent = folder.rsplit("/", 1)[-1]
-        for match in re.finditer(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.text):
+        for match in re.finditer(re.escape(name), self.text):
             before = self.text[max(0, match.start() - 120) : match.start()]
-            above = re.search(r"([\w.@+-]+)/$", before)
+            if re.match(r"[\w-]", self.text[match.end() : match.end() + 1]) or re.search(r"[\w-]\Z", before):
+                continue
+            above = re.search(r"([\w.@+-]+)/\Z", before)
             if above is None or above[1] in (".", parent) or not parent:
                 return True
         return False
@@ -154,7 +152,7 @@ class HistoryText:
         return part in GENERIC_PARTS or part.lower() in self.repository or self._shows(part)
 
     def _shows(self, path: str) -> bool:
-        return path in self.text and re.search(rf"(?<![\w-]){re.escape(path)}(?![\w-])", self.text) is not None
+        return find_bounded(self.text, path, "_-") >= 0
 
 
 def squash(text: str) -> str:
@@ -186,12 +184,18 @@ def is_generic_path(path: str) -> bool:
     return ends_generic and all(folder in GENERIC_PARTS or is_placeholder(folder) for folder in folders)
 
 
-def _bounded(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+def find_bounded(text: str, piece: str, joining: str) -> int:
+    """Return where `piece` stands in `text` with neither a letter, a digit nor one of `joining` beside it, or -1.
 
-
-def _loosely_bounded(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])")
+    Plain searching with a look at the neighbours: a look-behind pattern would cost a hundred times as much.
+    """
+    at = text.find(piece)
+    while at >= 0:
+        before, after = text[at - 1 : at] if at else "", text[at + len(piece) : at + len(piece) + 1]
+        if not (before.isalnum() or after.isalnum() or (before and before in joining) or (after and after in joining)):
+            return at
+        at = text.find(piece, at + 1)
+    return -1
 
 
 def _respelled(name: str) -> re.Pattern[str]:

@@ -22,7 +22,7 @@ class Neutralised:
 
 _DELIMITER = re.compile(
     r"<(?=\s{0,3}/?\s{0,3}"
-    r"(?:answer[ _-]?[12ab]|history|reference|verdict|instructions|system|king|challenger)\s{0,3}/?>)",
+    r"(?:answer[ _-]?[12]|history|reference|verdict)\s{0,3}/?>)",
     re.IGNORECASE,
 )
 _CHAT_TOKEN = re.compile(
@@ -31,7 +31,7 @@ _CHAT_TOKEN = re.compile(
     r"|<(?P<c></?SYS>)>|<(?P<d>(?:start|end)_of_turn)>"
 )
 _VERDICT_KEY = re.compile(
-    r"(?P<open>[\"'`*_]{0,3})\b(?P<key>" + "|".join(DIMENSIONS) + r")(?=[\"'`*_]{0,3}\s{0,5}[:=]\s{0,5}[\"'`*]{0,2}"
+    r"\b(?<!quoted-)(?P<key>" + "|".join(DIMENSIONS) + r")(?=[\"'`*_]{0,3}\s{0,5}[:=]\s{0,5}[\"'`*]{0,2}"
     r"(?:[012]\b|first\b|second\b|draw\b|tie\b|answer[ _]?[12]\b))",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from judging.shell_words import Token, tokens
 
-_OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{"})
+_OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{", "[["})
 _CLOSERS = frozenset({"fi", "done", "esac", "}"})
 _LEADS_ON = frozenset({"do", "then", "else", "elif", "!", "time", "if", "while", "until", "{"})
 _SEPARATORS = frozenset({";", "&", "&&", "||", "\n"})
@@ -53,6 +53,8 @@ class _Splitter:
             self._take_word(token)
         elif token.text in ("(", ")"):
             self._take_parenthesis(token)
+        elif token.text == "\n" and self.current and self.current[-1].text in ("|", "|&"):
+            self.expects_command = True
         elif token.text in _SEPARATORS and not self.opened:
             self.close()
         else:
@@ -78,6 +80,8 @@ class _Splitter:
 
     def _take_word(self, token: Token) -> None:
         self.current.append(token)
+        if token.text == "]]" and self.opened and self.opened[-1] == "[[":
+            self.opened.pop()
         if not self.expects_command or token.quoted:
             self.expects_command = False
             return

@@ -181,4 +181,4 @@ def is_ordinary(name: str) -> bool:
 
 def is_library_root(name: str) -> bool:
     """Whether `name.…` is a path into a library or the language rather than into the repository."""
-    return name in _LIBRARY_ROOTS or name in sys.stdlib_module_names or name in dir(builtins)
+    return name in _LIBRARY_ROOTS or name in sys.stdlib_module_names or hasattr(builtins, name)
