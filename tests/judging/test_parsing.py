@@ -10,6 +10,7 @@ from judging.rubric import DIMENSIONS
 
 VALUES = {"correctness": 1, "grounding": 2, "progress": 0, "protocol": 0, "efficiency": 1}
 LINE = json.dumps({**VALUES, "reason": "The first reads the right file."})
+SPELLED = ["1", "second", "Draw", "tie", "answer_1"]
 VERDICT = ParsedVerdict(VALUES, "The first reads the right file.")
 
 
@@ -33,7 +34,7 @@ def parse(raw: str, finish_reason: str = "stop") -> ParsedVerdict | Unparsed:
         LINE.replace("protocol", "protocol_compliance").replace("progress", "PROGRESS").replace("reason", "Rationale"),
         json.dumps({"scores": VALUES, "reason": "The first reads the right file."}),
         json.dumps({"verdict": {"dimensions": VALUES, "reason": "The first reads the right file."}}),
-        json.dumps({**dict(zip(DIMENSIONS, ["1", "second", "Draw", "tie", "answer_1"], strict=True)), "why": VERDICT.reason}),
+        json.dumps(dict(zip([*DIMENSIONS, "why"], [*SPELLED, VERDICT.reason], strict=True))),
         json.dumps({**{d: {"winner": v} for d, v in VALUES.items()}, "reason": "The first reads the right file."}),
     ],
 )  # fmt: skip
