@@ -1,0 +1,93 @@
+"""`manage.py demo`: a running Winnow with a sample project, nothing else installed. Bound to loopback only."""
+
+import fcntl
+import os
+import shutil
+from argparse import ArgumentParser
+from typing import TextIO
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from curation.dashboard.demo_project import (
+    PASSWORD,
+    USERNAME,
+    DemoFailed,
+    RealModel,
+    launch_real_duel,
+    make_demo_project,
+)
+from curation.dashboard.supervisor import StartFailed, Supervisor
+from curation.projects.models import Project
+
+MADE_HERE = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
+
+
+class Command(BaseCommand):
+    help = "Migrates, makes the project `demo` on scripted models, and starts web and worker until Ctrl+C."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--reset", action="store_true", help="Start over: removes the demo's data first.")
+        parser.add_argument("--prepare-only", action="store_true", help="Make the project, start nothing.")
+
+    def handle(self, *, reset: bool, prepare_only: bool, **options: object) -> None:
+        if not settings.LOOPBACK_ONLY:
+            raise CommandError(f"The demo's password is public; it is not served on BIND={settings.BIND}.")
+        with self._lock():
+            if reset:
+                self._reset()
+            self._say("Preparing the database")
+            call_command("migrate", verbosity=0)
+            self._say("Making the project `demo` (scripted models, nothing leaves this machine)")
+            try:
+                project = make_demo_project(self._say)
+                if not prepare_only:
+                    connections.close_all()
+                    Supervisor().run(lambda: self._greet(project))
+            except (DemoFailed, StartFailed) as error:
+                raise CommandError(str(error)) from None
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+    def _lock(self) -> TextIO:
+        """One demo per data folder: two would drive each other's runs and reset each other's files."""
+        lock: TextIO = (settings.WINNOW_DATA / "demo.lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            busy = f"A demo is running on {settings.WINNOW_DATA} already; stop it, or set WINNOW_DATA."
+            raise CommandError(busy) from None
+        return lock
+
+    def _reset(self) -> None:
+        connections.close_all()
+        if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+            for name in MADE_HERE:
+                path = settings.WINNOW_DATA / name
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+            for folder in ("messages", "processed", "control"):
+                (settings.WINNOW_DATA / "broker" / folder).mkdir(parents=True, exist_ok=True)
+        else:
+            call_command("migrate", verbosity=0)
+            Project.objects.filter(slug="demo").delete()
+        self._say("Removed the demo's data")
+
+    def _greet(self, project: Project) -> None:
+        address = f"http://127.0.0.1:{settings.PORT}"
+        self._say(f"\n  Winnow is ready   {address}\n  Sign in           {USERNAME} / {PASSWORD}")
+        if model := os.environ.get("WINNOW_DEMO_MODEL", ""):
+            run = launch_real_duel(project, RealModel(model, os.environ.get("WINNOW_DEMO_API_BASE", "")))
+            self._say(f"  {model} answers and judges the demo's turns: {address}/p/{project.slug}/runs/{run.pk}/")
+        else:
+            self._say("  Models            scripted, offline; your own: make demo WINNOW_DEMO_MODEL=…")
+        self._say(f"  REST              {address}/api/v1/docs\n  Logs              {settings.WINNOW_DATA / 'logs'}")
+        self._say("  Stop              Ctrl+C\n")
+        connections.close_all()
