@@ -58,7 +58,7 @@ def folder(name: str, default: Path) -> Path:
 
 
 def places(name: str) -> list[str]:
-    """A comma list of absolute folders that exist and of `s3://bucket/prefix/` addresses; folders come back resolved."""
+    """A comma list of absolute folders that exist (returned resolved) and of `s3://bucket/prefix/` addresses."""
     found = []
     for entry in names(name):
         if entry.startswith("s3://"):

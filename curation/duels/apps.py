@@ -9,6 +9,7 @@ class DuelsConfig(AppConfig):
     name = "curation.duels"
 
     def ready(self) -> None:
+        from curation.duels.import_kinds import register_imports
         from curation.duels.kinds import register_kinds
         from curation.projects.instructions import register
 
@@ -16,3 +17,4 @@ class DuelsConfig(AppConfig):
         register("challenger", FOLDER / "challenger.txt", "Challenger: answer with the hidden record")
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
         register_kinds()
+        register_imports()

@@ -3,3 +3,9 @@ from django.apps import AppConfig
 
 class ImportsConfig(AppConfig):
     name = "curation.imports"
+
+    def ready(self) -> None:
+        from curation.imports.importing import IMPORT
+        from curation.runs.kinds import register
+
+        register(IMPORT)

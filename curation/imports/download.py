@@ -8,9 +8,9 @@ import httpx
 from django.conf import settings
 from django.core.files import File
 
+from curation.imports.places import refuse_private_host
 from curation.imports.rows import SourceError
 from curation.imports.stored import keep
-from curation.llm.addresses import refuse_private
 from curation.projects.models import Project
 from curation.web.problems import Problem
 
@@ -66,7 +66,7 @@ def _refuse(url: str) -> None:
     if urlsplit(url).scheme not in {"http", "https"}:
         raise SourceError(f"{_shown(url)} is not an http or https address.")
     try:
-        refuse_private(url)
+        refuse_private_host(url)
     except Problem as problem:
         raise SourceError(problem.detail) from None
 

@@ -31,7 +31,7 @@ def locate(source: str) -> Located:
     if parts.scheme in {"http", "https"}:
         if not parts.hostname:
             raise _refusal(f"{source!r} is not a whole address.")
-        refuse_private(source)
+        refuse_private_host(source)
         return Located(f"{parts.hostname}{parts.path}", url=source)
     if parts.scheme == "hf":
         return _hugging_face(source)
@@ -40,6 +40,12 @@ def locate(source: str) -> Located:
     if parts.scheme:
         raise _refusal(f"Sources may be {SCHEMES}, not {parts.scheme}://.")
     return _path(source)
+
+
+def refuse_private_host(url: str) -> None:
+    """Raises `Invalid` where a URL leads to a private address that this server must not call; its query may be long."""
+    parts = urlsplit(url)
+    refuse_private(f"{parts.scheme}://{parts.netloc}")
 
 
 def secret_for(address: str) -> str:

@@ -3,7 +3,6 @@
 An upload and what was fetched lie in storage; a path lies on the worker; `hf://` and `s3://` Parquet stays where it is.
 """
 
-import gzip
 import hashlib
 import shutil
 import tempfile
@@ -27,6 +26,7 @@ from curation.imports.text_rows import TextReader
 # A gzip file may grow this many times MAX_UPLOAD_BYTES when it is unpacked.
 MOST_GROWTH = 10
 CHUNK = 1024 * 1024
+GZIP = 31  # zlib's window size for a stream with gzip header and checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +111,22 @@ def _unpack(file: BinaryIO, into: BinaryIO) -> str:
     """Unpacks as much as can be; returns why the rest cannot, or ''."""
     file.seek(0)
     limit = MOST_GROWTH * settings.MAX_UPLOAD_BYTES
+    stream = zlib.decompressobj(GZIP)
     written = 0
-    try:
-        with gzip.GzipFile(fileobj=file) as stream:
-            while chunk := stream.read(CHUNK):
-                written += len(chunk)
-                if written > limit:
-                    raise SourceError(f"Unpacked, the file has more than {limit // 1024 // 1024} MB.")
-                into.write(chunk)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        return f"the gzip file is damaged from here on: {error}"
-    return ""
+    while packed := file.read(CHUNK):
+        while packed:
+            if stream.eof:  # several gzip files in a row are one
+                stream = zlib.decompressobj(GZIP)
+            try:
+                text = stream.decompress(packed, CHUNK)
+            except zlib.error as error:
+                return f"the gzip file is damaged from here on: {error}"
+            written += len(text)
+            if written > limit:
+                raise SourceError(f"Unpacked, the file has more than {limit // 1024 // 1024} MB.")
+            into.write(text)
+            packed = stream.unused_data.lstrip(b"\x00") if stream.eof else stream.unconsumed_tail
+    return "" if stream.eof else "the gzip file is cut off here"
 
 
 @contextmanager

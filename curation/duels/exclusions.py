@@ -1,0 +1,112 @@
+"""Exclusions: instances that no stage takes, with a reason that people can edit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+
+from curation.duels.models import Exclusion
+from curation.projects.audit import record
+from curation.projects.models import Project
+from curation.web.problems import FieldError, Invalid, NotFound
+
+MOST_AT_ONCE = 500
+OVERSIZED = "oversized pull request"
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusionResult:
+    """What became of one row of a bulk call: `added`, `changed` or `unchanged`."""
+
+    instance_id: str
+    outcome: str
+
+
+def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) -> list[ExclusionResult]:
+    """Excludes instances (id, reason); one that is excluded already gets the new reason. All rows or none."""
+    _check(rows)
+    results = []
+    with transaction.atomic():
+        held = {row.instance_id: row for row in _of(project, [instance_id for instance_id, _ in rows])}
+        for instance_id, reason in rows:
+            row = held.get(instance_id)
+            if row is None:
+                held[instance_id] = Exclusion.objects.create(
+                    project=project, instance_id=instance_id, reason=reason, created_by=user
+                )
+                outcome = "added"
+            elif row.reason != reason:
+                row.reason, row.created_by = reason, user
+                row.save(update_fields=["reason", "created_by"])
+                outcome = "changed"
+            else:
+                outcome = "unchanged"
+            results.append(ExclusionResult(instance_id, outcome))
+        record(
+            actor=user,
+            project=project,
+            action="exclusion.set",
+            subject=_subject([instance_id for instance_id, _ in rows]),
+            data={"exclusions": dict(rows)},
+        )
+    return results
+
+
+def include(*, project: Project, instance_ids: Sequence[str], user: User) -> int:
+    """Takes exclusions back; returns how many. Raises `NotFound` where none of the instances is excluded."""
+    if len(instance_ids) > MOST_AT_ONCE:
+        raise Invalid(f"At most {MOST_AT_ONCE} instances at once.", code="too_many_rows")
+    with transaction.atomic():
+        held = {row.instance_id: row.reason for row in _of(project, instance_ids)}
+        if not held:
+            raise NotFound("None of these instances is excluded.")
+        _of(project, list(held)).delete()
+        record(
+            actor=user,
+            project=project,
+            action="exclusion.remove",
+            subject=_subject(list(held)),
+            data={"exclusions": held},
+        )
+    return len(held)
+
+
+def exclude_oversized(project: Project, tokens: Mapping[str, int]) -> int:
+    """Of records that are new or have changed: excludes those over the project's limit, and takes back an exclusion
+    for size where the patch now fits. What a person decided about an instance stays. Returns how many are too large."""
+    limit = project.settings.limits.max_patch_tokens
+    large = {instance_id: count for instance_id, count in tokens.items() if count > limit}
+    fitting = [instance_id for instance_id in tokens if instance_id not in large]
+    rows = [
+        Exclusion(project=project, instance_id=instance_id, reason=f"{OVERSIZED} ({count} tokens)")
+        for instance_id, count in large.items()
+    ]
+    Exclusion.objects.bulk_create(rows, ignore_conflicts=True)
+    for start in range(0, len(fitting), MOST_AT_ONCE):
+        stale = _of(project, fitting[start : start + MOST_AT_ONCE])
+        stale.filter(created_by=None, reason__startswith=OVERSIZED).delete()
+    return len(large)
+
+
+def _check(rows: Sequence[tuple[str, str]]) -> None:
+    if not rows:
+        raise Invalid("Name at least one instance.")
+    if len(rows) > MOST_AT_ONCE:
+        raise Invalid(f"At most {MOST_AT_ONCE} instances at once.", code="too_many_rows")
+    errors = []
+    for index, (instance_id, reason) in enumerate(rows):
+        for field, value in (("instance_id", instance_id), ("reason", reason)):
+            if not value.strip() or len(value) > 200 or "\x00" in value:
+                errors.append(FieldError(f"exclusions.{index}.{field}", "1 to 200 characters are needed"))
+    if errors:
+        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors[:5]), errors=errors)
+
+
+def _of(project: Project, instance_ids: Sequence[str]) -> "QuerySet[Exclusion]":
+    return Exclusion.objects.filter(project=project, instance_id__in=list(instance_ids))
+
+
+def _subject(instance_ids: Sequence[str]) -> str:
+    return instance_ids[0] if len(instance_ids) == 1 else f"{len(instance_ids)} instances"

@@ -1,0 +1,173 @@
+"""Turns that an import makes: which messages count, what a prompt keeps, and when a row is there already."""
+
+import json
+from typing import Any
+
+import pytest
+
+from curation.duels.models import Prompt
+from curation.projects.models import Project
+from tests.factories import make_project
+from tests.imports.bringing import SYSTEM, bad_rows, bring, chat
+from tests.parts import shared_data
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "role", "layout"),
+    [
+        ("swe_agent_nebius.jsonl", "trajectory", "ai", "SWE-agent rows (trajectory)"),
+        ("mini_coder.jsonl", "messages", "assistant", "chat rows (messages)"),
+    ],
+)
+def test_real_trajectories_give_every_assistant_turn(name: str, column: str, role: str, layout: str) -> None:
+    content = shared_data("turns", name).read_bytes()
+    rows = [json.loads(line) for line in content.splitlines()]
+    project = make_project()
+
+    run = bring(project, "turns", content, name)
+
+    turns = sum(m["role"] == role and i > 1 for row in rows for i, m in enumerate(row[column]))
+    assert (run.result["prompts"], run.result["layout"], run.result["bad_rows"]) == (turns, layout, 0)
+    assert Prompt.objects.of(project).count() == turns
+    for prompt in Prompt.objects.of(project).select_related("text"):
+        row = rows[prompt.row_offset]
+        spoken = row[column][prompt.turn_index]
+        assert prompt.text.reference["content"] == (spoken.get("text") or spoken.get("content"))
+        assert prompt.text.history[0]["role"] == "system" and len(prompt.text.history[0]["content"]) > 10
+        assert len(prompt.text.history) == prompt.turn_index
+        assert prompt.tokens == sum(len(message["content"]) for message in prompt.text.history) // 4
+        assert prompt.instance_id == row["instance_id"]
+        assert "/" in prompt.repo
+
+
+def test_two_files_of_one_name_are_both_imported_and_each_only_once() -> None:
+    project = make_project()
+    first, second = [chat(1, 2), chat(2)], [chat(8, 3), chat(9)]
+
+    assert bring(project, "turns", first).result["prompts"] == 3
+    run = bring(project, "turns", second)
+
+    assert run.result["prompts"] == 4
+    assert run.result["also_as"].startswith("turns.jsonl#")
+    for rows in (first, second, first):
+        assert bring(project, "turns", rows).result["prompts"] == 0
+    assert Prompt.objects.count() == 7
+
+
+def test_a_corrected_file_adds_its_corrected_rows_under_the_same_name() -> None:
+    project = make_project()
+    bring(project, "turns", [chat(1), "{broken", chat(3)])
+
+    run = bring(project, "turns", [chat(1), chat(2), chat(3)])
+
+    assert (run.result["prompts"], run.result["duplicates"]) == (1, 2)
+    assert set(Prompt.objects.values_list("source", flat=True)) == {"turns.jsonl"}
+
+
+def test_another_project_has_its_own_prompts() -> None:
+    for project in (make_project(), make_project()):
+        assert bring(project, "turns", [chat(1)]).result["prompts"] == 1
+
+
+def history_of(project: Project) -> list[Any]:
+    prompt = Prompt.objects.of(project).order_by("-turn_index").select_related("text")[0]
+    return [*prompt.text.history, prompt.text.reference]
+
+
+def test_sharegpt_rows_and_their_function_calls() -> None:
+    project = make_project()
+    call = json.dumps({"name": "ls", "arguments": {"path": "."}})
+    spoken = [
+        ("system", "Brief."),
+        ("human", "List."),
+        ("function_call", call),
+        ("observation", "a.py"),
+        ("gpt", "Ok."),
+    ]
+
+    run = bring(project, "turns", [{"id": 1, "conversations": [{"from": who, "value": text} for who, text in spoken]}])
+
+    assert (run.result["prompts"], run.result["layout"]) == (2, "sharegpt rows (conversations)")
+    history = history_of(project)
+    assert [message["role"] for message in history] == ["system", "user", "assistant", "tool", "assistant"]
+    assert history[2]["tool_calls"][0]["function"]["name"] == "ls"
+
+
+def test_tool_calls_and_content_parts_are_kept() -> None:
+    project = make_project()
+    calls = [{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}]
+    messages = [
+        {"role": "developer", "content": [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}, "What is this?"]},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "name": "bash", "content": "a.py"},
+        {"role": "assistant", "content": "A file."},
+    ]
+
+    bring(project, "turns", [{"messages": messages}])
+
+    assert history_of(project) == [
+        {"role": "system", "content": "One.\nTwo."},
+        {"role": "user", "content": "[image_url]\nWhat is this?"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "content": "a.py", "tool_call_id": "c1", "name": "bash"},
+        {"role": "assistant", "content": "A file."},
+    ]
+
+
+def test_a_turn_without_a_history_does_not_count() -> None:
+    greeting = {"role": "assistant", "content": "Hello."}
+    rows = [
+        {"messages": [SYSTEM, greeting, {"role": "user", "content": "Hi"}, greeting]},
+        {"messages": [{"role": "user", "content": "Hi"}, greeting]},
+        {"messages": [SYSTEM, greeting]},
+    ]
+
+    run = bring(make_project(), "turns", rows)
+
+    assert set(Prompt.objects.values_list("row_offset", "turn_index")) == {(0, 3), (1, 1)}
+    assert bad_rows(run) == {"row 3": "no assistant message with a history before it"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ("text", "column messages is text that is not JSON"),
+        ({}, "column messages is not a list"),
+        ([], "column messages is empty"),
+        ([3], "messages.0 is not an object"),
+        ([{"role": "robot", "content": ""}], "messages.0 has the role 'robot'"),
+        ([{"role": "user", "content": 5}], "messages.0 has a content that is neither"),
+        ([{"role": "user", "content": "a\x00b"}], "messages.0 holds a NUL character"),
+        ([{"role": "assistant", "content": "", "tool_calls": [1]}], "messages.0.tool_calls is not a list of objects"),
+        ([{"role": "assistant", "tool_calls": [{"a": "\x00"}]}], "messages.0.tool_calls holds a NUL character"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_named_by_its_place(messages: Any, said: str) -> None:
+    run = bring(make_project(), "turns", [chat(1), {"messages": messages}])
+
+    assert said in bad_rows(run)["row 2"]
+
+
+@pytest.mark.parametrize(
+    ("instance_id", "repo"),
+    [
+        ("tomerfiliba__plumbum-366_17", "tomerfiliba/plumbum"),
+        ("brightway-lca__brightway2-analyzer-19_23", "brightway-lca/brightway2-analyzer"),
+        ("django__django-12345", "django/django"),
+        ("mozilla__bleach.73871d76.func_pm_remove_cond__lq60cp3u", "mozilla/bleach"),
+        ("something else", ""),
+    ],
+)
+def test_the_repo_is_read_from_the_instance_id(instance_id: str, repo: str) -> None:
+    bring(make_project(), "turns", [chat(1, instance_id=instance_id)])
+
+    assert Prompt.objects.get().repo == repo
+
+
+def test_the_repo_of_the_row_comes_first() -> None:
+    bring(make_project(), "turns", [chat(1, repo="other/repo")])
+
+    assert Prompt.objects.get().repo == "other/repo"
