@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-READ = re.compile(r"env\.(?:text|choice|flag|number|names|folder|url)\(\s*\"([A-Z_]+)\"")
+READ = re.compile(r"\b(?:env\.[a-z]+\(|environ\.get\(|environ\[)\s*\"([A-Z_]+)\"")
 ROW = re.compile(r"^\| (`[A-Z_`, ]+`) \|", re.MULTILINE)
 NAME = re.compile(r"`([A-Z_]+)`")
 INTERPOLATED = re.compile(r"\$\{([A-Z_]+)")
@@ -23,7 +23,8 @@ def _documented() -> set[str]:
 
 
 def _read_by_the_product() -> set[str]:
-    sources = [ROOT / "config/settings.py", ROOT / "gunicorn.conf.py"]
+    rooms = ("config", "curation", "judging", "sandbox")
+    sources = [ROOT / "gunicorn.conf.py", *(source for room in rooms for source in (ROOT / room).rglob("*.py"))]
     return {name for source in sources for name in READ.findall(source.read_text())}
 
 
