@@ -4,12 +4,12 @@ from django.db import connection
 from django.db.models import Case, CharField, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
+from curation.exports.hygiene import Frozen
 from curation.exports.models import Export, FrozenRow
 from curation.exports.recipe import Recipe
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
 
-COLUMNS = ("sample_id", "version", "revision_id", "score", "bucket", "flags")
 Standing = tuple[int, int, int | None, float | None, str, int]
 
 
@@ -22,7 +22,7 @@ def freeze(*, export: Export) -> int:
     chosen = as_they_stand(Recipe.model_validate(export.recipe).samples(export.project)).order_by()
     select, params = chosen.query.sql_with_params()
     table = connection.ops.quote_name(FrozenRow._meta.db_table)
-    names = ", ".join(connection.ops.quote_name(name) for name in ("export_id", *COLUMNS))
+    names = ", ".join(connection.ops.quote_name(name) for name in ("export_id", *Frozen._fields))
     with connection.cursor() as cursor:
         # Names come from the models; the filter's values are parameters.
         copy = f"INSERT INTO {table} ({names}) SELECT %s, standing.* FROM ({select}) standing"  # noqa: S608
@@ -31,7 +31,7 @@ def freeze(*, export: Export) -> int:
 
 
 def as_they_stand(samples: QuerySet[Sample]) -> QuerySet[Sample, Standing]:
-    """`COLUMNS` of samples; `revision_id` is the latest revision of the answer that the standing approval picked."""
+    """The fields of `Frozen`; `revision_id` is the latest revision of the answer that the standing approval picked."""
     approval = Decision.objects.filter(sample=OuterRef("pk"), action=Action.APPROVE, undone_by=None).order_by("-id")
     side = Case(
         When(pick=Pick.OPPONENT, then=Value(Pick.OPPONENT.value)),
@@ -45,6 +45,6 @@ def as_they_stand(samples: QuerySet[Sample]) -> QuerySet[Sample, Standing]:
     ).values_list("pk", "version", "kept_revision", "score", "bucket", "flags")
 
 
-def standing(samples: QuerySet[Sample]) -> list[FrozenRow]:
-    """The same rows unsaved, as `samples` stand now; for a preview."""
-    return [FrozenRow(**dict(zip(COLUMNS, row, strict=True))) for row in as_they_stand(samples)]
+def standing(samples: QuerySet[Sample]) -> list[Frozen]:
+    """The same rows without writing them, as `samples` stand now; for a preview."""
+    return [Frozen._make(row) for row in as_they_stand(samples)]

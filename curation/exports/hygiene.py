@@ -34,6 +34,17 @@ class Reason(models.TextChoices):
     NOT_UTF8 = "not_utf8", "It holds characters that UTF-8 cannot write (half of a surrogate pair)."
 
 
+class Frozen(NamedTuple):
+    """A row of `FrozenRow` as plain values."""
+
+    sample_id: int
+    version: int
+    revision_id: int | None
+    score: float | None
+    bucket: str
+    flags: int
+
+
 class Facts(NamedTuple):
     """What decides about a sample before its text is looked at, and what its rows carry as metadata."""
 
@@ -51,19 +62,25 @@ class Facts(NamedTuple):
     flags: int
 
 
+# Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
+_APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
+_TURN, _UNPARSED = Kind.TURN.value, Bucket.UNPARSED.value
+_LEAK, _INFRA = Flag.LEAK.value, Flag.INFRA.value
+
+
 def sample_reason(sample: Facts, excluded_instances: Collection[str]) -> Reason | None:
     """Why a sample may not leave in any format; None where nothing speaks against it."""
-    if sample.status != Status.APPROVED:
-        return Reason.REJECTED if sample.status == Status.REJECTED else Reason.NOT_APPROVED
-    if sample.kind != Kind.TURN:
+    if sample.status != _APPROVED:
+        return Reason.REJECTED if sample.status == _REJECTED else Reason.NOT_APPROVED
+    if sample.kind != _TURN:
         return Reason.UNSUPPORTED_KIND
     if sample.instance_id and sample.instance_id in excluded_instances:
         return Reason.EXCLUDED_INSTANCE
-    if sample.bucket == Bucket.UNPARSED:
+    if sample.bucket == _UNPARSED:
         return Reason.UNPARSED
-    if sample.flags & Flag.INFRA:
+    if sample.flags & _INFRA:
         return Reason.INFRA_ERROR
-    if sample.flags & Flag.LEAK and not sample.leak_cleared:
+    if sample.flags & _LEAK and not sample.leak_cleared:
         return Reason.LEAK
     return None
 

@@ -6,8 +6,7 @@ they do not apply, since a reader that derives its columns from the first rows m
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import orjson
 
@@ -37,8 +36,7 @@ class Message(TypedDict, total=False):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(NamedTuple):
     """Messages of one shape; `tools` says which; `characters` is the length of all that a model would read."""
 
     messages: list[Message]
@@ -61,11 +59,17 @@ def conversation(history: object) -> Conversation:
     """
     if not isinstance(history, list):
         raise BadHistory(Reason.BAD_MESSAGE)
-    read = [_read(message) for message in history]
-    if not any(message["content"].strip() for message in read):
+    tools, characters, blank = False, 0, True
+    read: list[Message] = []
+    for message in history:
+        kept = _read(message)
+        read.append(kept)
+        content = kept["content"]
+        characters += len(content)
+        blank = blank and not content.strip()
+        tools = tools or len(kept) > 2
+    if blank:
         raise BadHistory(Reason.EMPTY_PROMPT)
-    tools = any(message["role"] == "tool" or "tool_calls" in message for message in read)
-    characters = sum(len(message["content"]) for message in read)
     if not tools:
         return Conversation(read, False, characters)
     full = [_with_all_keys(message) for message in read]
@@ -85,11 +89,12 @@ def _read(message: object) -> Message:
     role = ROLES.get(message.get("role", ""))
     if role is None:
         raise BadHistory(Reason.BAD_MESSAGE)
-    content, given = message.get("content"), message.get("tool_calls")
+    content = message.get("content")
     if not isinstance(content, str):
         content = _joined(content)
     kept: Message = {"role": role, "content": content}
     if role == "assistant":
+        given = message.get("tool_calls")
         if "<think" in content:
             kept["content"] = content = THINKING.sub("", content, count=1) if THINKING.match(content) else content
         if given:

@@ -9,9 +9,9 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from curation.duels.models import PromptText
-from curation.exports.hygiene import Facts
-from curation.exports.models import FrozenRow
+from curation.exports.hygiene import Facts, Frozen
 from curation.samples.models import Sample
+from curation.web.among import Among
 
 
 class Prompt(NamedTuple):
@@ -21,12 +21,12 @@ class Prompt(NamedTuple):
     place: str
 
 
-def read_facts(chunk: Sequence[FrozenRow]) -> dict[int, Facts]:
+def read_facts(chunk: Sequence[Frozen]) -> dict[int, Facts]:
     """Facts by sample id, with the frozen score, bucket and flags; samples that changed since are missing."""
     frozen = {row.sample_id: row for row in chunk}
     names = ("pk", "version", "status", "kind", "source", "repo", "instance_id", "leak_cleared", "run_id")
     facts = {}
-    for values in Sample.objects.filter(pk__in=list(frozen)).values_list(*names):
+    for values in Sample.objects.filter(pk__in=Among(list(frozen))).values_list(*names):
         row = frozen[values[0]]
         if row.version == values[1]:
             facts[row.sample_id] = Facts._make((*values, row.score, row.bucket, row.flags))
@@ -35,7 +35,7 @@ def read_facts(chunk: Sequence[FrozenRow]) -> dict[int, Facts]:
 
 def read_prompts(sample_ids: Sequence[int]) -> dict[int, Prompt]:
     """Prompts by sample id, of samples that come from a duel."""
-    rows = PromptText.objects.filter(prompt__duels__sample_id__in=sample_ids).values_list(
+    rows = PromptText.objects.filter(prompt__duels__sample_id__in=Among(sample_ids)).values_list(
         "prompt__duels__sample_id", Cast("history", TextField()), "prompt__source", "prompt__row_offset"
     )
     return {

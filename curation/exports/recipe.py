@@ -70,6 +70,10 @@ class Recipe(BaseModel):
         given = wanted.model_dump(mode="json", exclude_defaults=True)
         return {name: _short(value) for name, value in given.items()}
 
+    def only_split(self) -> str:
+        """The split that takes all rows, or nothing where rows are divided."""
+        return next((name for name, share in self.splits.items() if share == 1.0), "")
+
     def samples(self, project: Project) -> SampleQuerySet:
         """The project's samples that the filter matches; raises `NotFound` for a run of another project."""
         return self.filter.apply(Sample.objects.of(project))

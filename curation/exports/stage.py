@@ -6,14 +6,13 @@ from pydantic import BaseModel, ConfigDict
 
 from curation.exports.freeze import freeze
 from curation.exports.models import Export, ExportFile
-from curation.exports.models import Recipe as SavedRecipe
 from curation.exports.recipe import Recipe
+from curation.exports.save import recipe_of
 from curation.exports.write import Written, write
 from curation.projects.models import Project
 from curation.runs.drive_sync import WorkContext
 from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, Write
 from curation.runs.models import Item, Run
-from curation.web.problems import FieldError, Invalid
 
 
 class ExportParams(BaseModel):
@@ -77,23 +76,12 @@ def _publish(export: Export, written: Written) -> Json:
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
 
 
-def resolved(project: Project, params: ExportParams) -> Recipe:
-    """The recipe itself; raises `Invalid` where no saved one has that name."""
-    if isinstance(params.recipe, Recipe):
-        return params.recipe
-    saved = SavedRecipe.objects.filter(project=project, name=params.recipe).first()
-    if saved is None:
-        text = f"there is no saved recipe {params.recipe!r} in this project"
-        raise Invalid(text, errors=[FieldError("recipe", text)])
-    return Recipe.model_validate(saved.document)
-
-
 def _stages(params: ExportParams) -> Sequence[Stage]:
     return (FreezeStage(), WriteStage())
 
 
 def _check(project: Project, params: ExportParams) -> None:
-    resolved(project, params).samples(project)
+    recipe_of(project, params.recipe).samples(project)
 
 
 def _estimate(project: Project, params: ExportParams) -> Estimate:
@@ -102,7 +90,7 @@ def _estimate(project: Project, params: ExportParams) -> Estimate:
 
 def _begin(run: Run) -> Json:
     params = ExportParams.model_validate(run.params)
-    recipe = resolved(run.project, params)
+    recipe = recipe_of(run.project, params.recipe)
     export = Export.objects.create(
         project=run.project,
         run=run,

@@ -3,8 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from curation.exports.hygiene import Reason
-from curation.exports.models import FrozenRow
+from curation.exports.hygiene import Frozen, Reason
 from curation.exports.sift import Sifted
 
 EXAMPLES = 20
@@ -38,7 +37,7 @@ class Tally:
             if len(named) < EXAMPLES:
                 named.append(str(sifted.frozen.sample_id))
 
-    def _exported(self, frozen: FrozenRow) -> None:
+    def _exported(self, frozen: Frozen) -> None:
         self.exported += 1
         self.revisions += frozen.revision_id is not None
         if frozen.score is None:
@@ -50,12 +49,19 @@ class Tally:
         """Rows in a format and split."""
         return self.rows[name][split] if name in self.rows else 0
 
+    def rows_by_split(self, formats: list[str], splits: list[str]) -> dict[str, dict[str, int]]:
+        """Every format and split of a recipe is there, also with 0 rows."""
+        return {name: {split: self.of(name, split) for split in splits} for name in formats}
+
+    def reasons(self) -> dict[str, int]:
+        """Samples by reason, in the order of the checks."""
+        return {reason.value: self.excluded[reason] for reason in Reason if self.excluded[reason]}
+
     def counts(self, formats: list[str], splits: list[str]) -> dict[str, object]:
-        """As JSON; every format and split of the recipe is there, also with 0 rows. Reasons stand in their order."""
-        rows = {name: {split: self.of(name, split) for split in splits} for name in formats}
+        """The counts of a finished export."""
         return {
             "samples": self.samples,
             "exported": self.exported,
-            "rows": rows,
-            "excluded": {reason.value: self.excluded[reason] for reason in Reason if self.excluded[reason]},
+            "rows": self.rows_by_split(formats, splits),
+            "excluded": self.reasons(),
         }

@@ -1,8 +1,7 @@
 """One approved turn as every format sees it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from curation.exports.hygiene import Reason, pair_reason
 from curation.exports.messages import Conversation
@@ -10,8 +9,7 @@ from curation.exports.messages import Conversation
 Source = Literal["duels", "revisions"]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """`rejected` is the opponent's answer, `replaced` the answer that a kept revision took the place of."""
 
     prompt: Conversation
@@ -21,8 +19,7 @@ class Turn:
     draw: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """Two answers to one prompt, the first preferred, and where the preference comes from."""
 
     chosen: str

@@ -9,6 +9,7 @@ import orjson
 
 from curation.exports.artefact import Artefact, WrittenFile
 from curation.exports.card import card
+from curation.exports.hygiene import Frozen
 from curation.exports.manifest import manifest
 from curation.exports.models import Export, FrozenRow
 from curation.exports.recipe import Recipe
@@ -72,7 +73,7 @@ def _add(artefact: Artefact, sifted: Sifted, *, packed: bool) -> None:
     artefact.add(FROZEN, orjson.dumps(_frozen(frozen, rows), option=_LINE))
 
 
-def _excluded(frozen: FrozenRow, left: LeftOut) -> dict[str, object]:
+def _excluded(frozen: Frozen, left: LeftOut) -> dict[str, object]:
     return {
         "sample": str(frozen.sample_id),
         "version": frozen.version,
@@ -82,7 +83,7 @@ def _excluded(frozen: FrozenRow, left: LeftOut) -> dict[str, object]:
     }
 
 
-def _frozen(frozen: FrozenRow, rows: Sequence[dict[str, str]]) -> dict[str, object]:
+def _frozen(frozen: Frozen, rows: Sequence[dict[str, str]]) -> dict[str, object]:
     return {
         "sample": str(frozen.sample_id),
         "version": frozen.version,
@@ -94,9 +95,9 @@ def _frozen(frozen: FrozenRow, rows: Sequence[dict[str, str]]) -> dict[str, obje
     }
 
 
-def _chunks(export: Export) -> Iterator[list[FrozenRow]]:
-    last = -1
-    while chunk := list(FrozenRow.objects.filter(export=export, sample_id__gt=last).order_by("sample_id")[:CHUNK]):
+def _chunks(export: Export) -> Iterator[list[Frozen]]:
+    rows, last = FrozenRow.objects.filter(export=export).order_by("sample_id").values_list(*Frozen._fields), -1
+    while chunk := [Frozen._make(row) for row in rows.filter(sample_id__gt=last)[:CHUNK]]:
         yield chunk
         last = chunk[-1].sample_id
 

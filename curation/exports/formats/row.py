@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from curation.exports.hygiene import Reason
 from curation.exports.turns import Source, Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One line of a data file before it is written; `characters` is what a trainer would have to fit."""
 
     source: Source

@@ -1,0 +1,170 @@
+"""Export 100,000 turns of 4 KB beside a plain loop that writes the same rows with orjson.
+
+Two loops stand for what the machine could do: one that reads the stored texts and writes rows (what a plain view would
+do), and one over rows that are in memory already. Rows per second, ratios and the peak of memory are printed.
+Run: `python -m benchmarks.exports [turns]`; the database is a temporary SQLite file.
+"""
+
+import gc
+import json
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TURNS = 100_000
+ROW_BYTES = 4_000
+FLOOR = 0.5
+MEMORY_MB = 300
+BATCH = 2_000
+
+
+def main(turns: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="winnow-bench-") as folder:
+        os.environ.update(WINNOW_DATA=folder, DATABASE_URL="", DJANGO_SETTINGS_MODULE="config.settings")
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        call_command("migrate", verbosity=0)
+        project = _fill(turns)
+        plain = _plain_loop(Path(folder), project)
+        memory = _memory_loop(Path(folder))
+        gc.collect()
+        before = _peak_mb()
+        ours, stages = _export(project)
+    print(f"orjson over rows in memory   {memory:>9,.0f} rows/s")
+    print(f"orjson over stored texts     {plain:>9,.0f} rows/s")
+    print(f"export                       {ours:>9,.0f} rows/s ({stages})")
+    print(
+        f"export ÷ loop over stored texts {ours / plain:.2f} (at least {FLOOR}), ÷ loop in memory {ours / memory:.2f}"
+    )
+    print(f"memory {_peak_mb():.0f} MB at its peak, {before:.0f} MB before the export (at most {MEMORY_MB})")
+    if ours < FLOOR * plain or _peak_mb() > MEMORY_MB:
+        sys.exit("the export is slower or larger than it may be")
+
+
+def _fill(turns: int) -> int:
+    """A project with that many approved duels; each row of an SFT file is about 4 KB."""
+    from django.contrib.auth.models import User
+    from django.db import transaction
+
+    from curation.projects.models import Project
+
+    project = Project.objects.create(slug="bench", name="bench")
+    reviewer = User.objects.create(username="reviewer")
+    rng = random.Random(0)
+    words = [f"{rng.getrandbits(40):x}" for _ in range(4_000)]
+    for start in range(0, turns, BATCH):
+        with transaction.atomic():
+            _batch(project.pk, reviewer.pk, range(start, min(start + BATCH, turns)), words, rng)
+    return project.pk
+
+
+def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: random.Random) -> None:
+    from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText
+    from curation.review.models import Decision
+    from curation.samples.models import Sample
+
+    def text(size: int) -> str:
+        return " ".join(rng.choices(words, k=size // 11))
+
+    ids = {"project_id": project}
+    prompts = Prompt.objects.bulk_create(
+        Prompt(**ids, source="bench.jsonl", row_offset=n, turn_index=2, instance_id=f"task-{n // 5}", tokens=900)
+        for n in numbers
+    )
+    history = [("system", 300), ("user", 900), ("assistant", 700), ("user", 1_300)]
+    PromptText.objects.bulk_create(
+        PromptText(
+            prompt=p,
+            history=[{"role": role, "content": text(size)} for role, size in history],
+            reference={"role": "assistant", "content": "ls"},
+        )
+        for p in prompts
+    )
+    sides = {}
+    for side in ("king", "challenger"):
+        sides[side] = Answer.objects.bulk_create(
+            Answer(prompt=p, side=side, model=side, fingerprint=f"{side}-{p.pk}", instructions_hash="0" * 64)
+            for p in prompts
+        )
+        AnswerText.objects.bulk_create(AnswerText(answer=a, text=text(600)) for a in sides[side])
+    samples = Sample.objects.bulk_create(
+        Sample(**ids, status="approved", bucket="final", score=90.0, score_key=90.0, instance_id=p.instance_id)
+        for p in prompts
+    )
+    Duel.objects.bulk_create(
+        Duel(**ids, prompt=p, sample=s, king=k, challenger=c, score=90.0)
+        for p, s, k, c in zip(prompts, samples, sides["king"], sides["challenger"], strict=True)
+    )
+    Decision.objects.bulk_create(
+        Decision(sample=s, reviewer_id=reviewer, action="approve", pick="candidate", version=1) for s in samples
+    )
+
+
+def _plain_loop(folder: Path, project: int) -> float:
+    """What a plain view does: read history and answer, write one row of `sft-messages`."""
+    import orjson
+
+    from curation.duels.models import Duel
+
+    stored = Duel.objects.filter(project_id=project, sample__status="approved").order_by("sample_id")
+    rows = stored.values_list("prompt__text__history", "challenger__text__text")
+    began, count = time.perf_counter(), 0
+    with (folder / "plain.jsonl").open("wb") as out:
+        for history, answer in rows.iterator(chunk_size=1_000):
+            row = {"messages": [*history, {"role": "assistant", "content": answer}]}
+            out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            count += 1
+    return count / (time.perf_counter() - began)
+
+
+def _memory_loop(folder: Path) -> float:
+    """The same rows again, 1,000 at a time in memory; only dumping and writing is timed."""
+    import orjson
+
+    spent, count = 0.0, 0
+    with (folder / "plain.jsonl").open("rb") as lines, (folder / "memory.jsonl").open("wb") as out:
+        while rows := [json.loads(line) for _, line in zip(range(1_000), lines, strict=False)]:
+            began = time.perf_counter()
+            for row in rows:
+                out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            spent += time.perf_counter() - began
+            count += len(rows)
+    return count / spent
+
+
+def _export(project: int) -> tuple[float, str]:
+    """Freeze and write by the run's own code."""
+    from django.db import transaction
+
+    from curation.exports.freeze import freeze
+    from curation.exports.models import Export
+    from curation.exports.recipe import read_recipe
+    from curation.exports.write import write
+    from curation.runs.models import Run
+
+    recipe = read_recipe({"formats": ["sft-messages"], "filter": {"status": "approved"}})
+    run = Run.objects.create(project_id=project, kind="export")
+    export = Export.objects.create(project_id=project, run=run, recipe=recipe.model_dump(mode="json"))
+    began = time.perf_counter()
+    with transaction.atomic():
+        frozen = freeze(export=export)
+    froze = time.perf_counter() - began
+    written = write(export=export, checkpoint=lambda: None)
+    seconds = time.perf_counter() - began
+    size = sum(file.bytes for file in written.files) / 1e6
+    return frozen / seconds, f"{seconds:.1f} s, {froze:.1f} s of it to freeze; {size:,.0f} MB"
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else TURNS)
