@@ -58,6 +58,7 @@ INSTALLED_APPS = [
     "curation.samples",
     "curation.imports",
     "curation.runs",
+    "curation.webhooks",
     "curation.llm",
     "curation.projects",
     "curation.web",
@@ -72,6 +73,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
 ]
 MIDDLEWARE = [
+    "curation.web.traffic.TrafficMiddleware",
     "curation.web.middleware.RequestIdMiddleware",
     "curation.imports.middleware.UploadLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -139,6 +141,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(WINNOW_DATA / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "curation.runs.tasks.reap", "schedule": 10.0, "options": {"expires": 10.0}},
+    "webhooks": {"task": "curation.webhooks.tasks.deliver", "schedule": 10.0, "options": {"expires": 10.0}},
 }
 if CELERY_BROKER_URL.startswith("filesystem"):
     _BROKER = WINNOW_DATA / "broker"

@@ -58,13 +58,13 @@ def _change(request: HttpRequest, access: Access, username: str, *, remove: bool
         if remove:
             remove_member(access=access, username=username)
             messages.success(request, f"{username} is no longer a member.")
+            if username == access.user.get_username():
+                return redirect("home")
         else:
             member = change_role(access=access, username=username, role=request.POST.get("role", ""))
             messages.success(request, f"{username} is a {member.role} now.")
     except Problem as problem:
         messages.error(request, problem.detail)
-    if username == access.user.get_username():
-        return redirect("home")
     return redirect("member-list", access.project.slug)
 
 

@@ -22,6 +22,7 @@ TABS = (
     ("instructions", "Instructions", "instructions-list", Scope.READ),
     ("members", "Members", "member-list", Scope.READ),
     ("tokens", "Tokens", "token-list", Scope.READ),
+    ("webhooks", "Webhooks", "webhook-list", Scope.ADMIN),
     ("audit", "Audit log", "audit-list", Scope.ADMIN),
 )
 

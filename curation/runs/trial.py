@@ -14,15 +14,15 @@ WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.1
 
 
-def try_endpoint(*, access: Access, name: str, wait_seconds: float = WAIT_SECONDS) -> Run:
-    """The run as it stands when it has ended or `wait_seconds` are over.
+def try_endpoint(*, access: Access, name: str, wait_seconds: float | None = None) -> Run:
+    """The run as it stands when it has ended or `wait_seconds` (default `WAIT_SECONDS`) are over.
 
     Inside a transaction nobody else can see the run yet, so there it comes back at once.
     """
     access.require(Scope.RUN)
     endpoint_of(access.project, name)
     run = launch(project=access.project, kind="test", params={"model": name}, user=access.user)
-    deadline = time.monotonic() + wait_seconds
+    deadline = time.monotonic() + (WAIT_SECONDS if wait_seconds is None else wait_seconds)
     while run.state not in ENDED and not connection.in_atomic_block and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)
         run.refresh_from_db()

@@ -1,0 +1,134 @@
+"""Members by page and REST, and the audit log."""
+
+import pytest
+from django.test import Client
+
+from curation.projects.audit import record
+from curation.projects.models import AuditEntry, Member, Project, Role
+from curation.web.problems import Problem
+from tests.factories import make_bearer, make_member, make_project, make_user
+
+pytestmark = pytest.mark.django_db
+JSON = "application/json"
+PATH = "/api/v1/projects/shell/members"
+
+
+@pytest.fixture
+def project(client: Client) -> Project:
+    ada = make_user("ada")
+    client.force_login(ada)
+    return make_project("shell", user=ada)
+
+
+@pytest.fixture
+def headers(project: Project) -> dict[str, str]:
+    return make_bearer(project.members.get().user)
+
+
+class TestRest:
+    def test_adds_changes_and_removes(self, client: Client, project: Project, headers: dict[str, str]) -> None:
+        make_user("bob")
+        body = {"username": "bob", "role": "viewer"}
+        assert client.post(PATH, body, content_type=JSON, headers=headers).json()["role"] == "viewer"
+        changed = client.patch(f"{PATH}/bob", {"role": "curator"}, content_type=JSON, headers=headers)
+        assert changed.json()["role"] == "curator"
+        assert [row["username"] for row in client.get(PATH, headers=headers).json()["data"]] == ["bob", "ada"]
+        assert client.delete(f"{PATH}/bob", headers=headers).status_code == 204
+        assert not project.members.filter(user__username="bob").exists()
+        actions = list(AuditEntry.objects.filter(subject="bob").order_by("id").values_list("action", flat=True))
+        assert actions == ["member.add", "member.change", "member.remove"]
+
+    @pytest.mark.parametrize(
+        ("body", "path"),
+        [({"username": "nobody"}, "username"), ({"username": "bob", "role": "king"}, "role"), ({}, "username")],
+    )
+    def test_bad_input_is_named(self, client: Client, headers: dict[str, str], body: dict[str, str], path: str) -> None:
+        make_user("bob")
+        answer = client.post(PATH, body, content_type=JSON, headers=headers)
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, path)
+        assert Member.objects.count() == 1
+
+    def test_nobody_is_a_member_twice(self, client: Client, headers: dict[str, str]) -> None:
+        answer = client.post(PATH, {"username": "ada"}, content_type=JSON, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (409, "already_member")
+
+    def test_the_last_admin_stays(self, client: Client, project: Project, headers: dict[str, str]) -> None:
+        removed = client.delete(f"{PATH}/ada", headers=headers)
+        changed = client.patch(f"{PATH}/ada", {"role": "viewer"}, content_type=JSON, headers=headers)
+        assert (removed.json()["code"], changed.json()["code"]) == ("last_admin", "last_admin")
+        assert project.members.get().role == Role.ADMIN
+        make_member(project, make_user("bob"), Role.ADMIN)
+        assert client.delete(f"{PATH}/ada", headers=headers).status_code == 204
+
+    @pytest.mark.parametrize("role", [Role.VIEWER, Role.REVIEWER, Role.CURATOR])
+    def test_only_admins_may(self, client: Client, project: Project, role: str) -> None:
+        headers = make_bearer(make_member(project, make_user("bob"), role))
+        assert client.post(PATH, {"username": "bob"}, content_type=JSON, headers=headers).status_code == 403
+        assert client.patch(f"{PATH}/bob", {"role": "admin"}, content_type=JSON, headers=headers).status_code == 403
+        assert client.delete(f"{PATH}/ada", headers=headers).status_code == 403
+        assert project.members.count() == 2
+
+
+class TestPages:
+    def test_adds_a_member(self, client: Client, project: Project) -> None:
+        make_user("bob")
+        answer = client.post("/p/shell/settings/members/", {"username": "bob", "role": "reviewer"})
+        assert answer.status_code == 302
+        assert project.members.get(user__username="bob").role == Role.REVIEWER
+
+    def test_an_unknown_name_stays_in_its_field(self, client: Client, project: Project) -> None:
+        answer = client.post("/p/shell/settings/members/", {"username": "bobb", "role": "reviewer"})
+        assert answer.status_code == 422
+        assert "bobb" in answer.content.decode()
+
+    def test_changes_and_removes(self, client: Client, project: Project) -> None:
+        make_member(project, make_user("bob"))
+        client.post("/p/shell/settings/members/bob/role/", {"role": "curator"})
+        assert project.members.get(user__username="bob").role == Role.CURATOR
+        client.post("/p/shell/settings/members/bob/remove/")
+        assert project.members.count() == 1
+
+    def test_the_last_admin_stays_and_is_told_why(self, client: Client, project: Project) -> None:
+        answer = client.post("/p/shell/settings/members/ada/remove/", follow=True)
+        assert "last admin" in answer.content.decode()
+        assert project.members.count() == 1
+
+    def test_viewers_see_and_do_not_change(self, client: Client, project: Project) -> None:
+        client.force_login(make_member(project, make_user("bob"), Role.VIEWER))
+        page = client.get("/p/shell/settings/members/").content.decode()
+        assert "ada" in page and "<select" not in page.split("<main")[1]
+        assert client.post("/p/shell/settings/members/bob/role/", {"role": "admin"}).status_code == 403
+        assert client.get("/p/shell/settings/members/bob/role/").status_code == 405
+
+
+class TestAudit:
+    def test_pages_by_keyset_and_filters(self, client: Client, project: Project, headers: dict[str, str]) -> None:
+        bob = make_user("bob")
+        for number in range(3):
+            record(actor=bob, project=project, action="thing.do", subject=str(number))
+        record(actor=bob, project=make_project("foreign"), action="thing.do", subject="foreign")
+        first = client.get("/api/v1/projects/shell/audit?action=thing.do&actor=bob&limit=2", headers=headers).json()
+        assert [row["subject"] for row in first["data"]] == ["2", "1"]
+        path = f"/api/v1/projects/shell/audit?action=thing.do,other&limit=2&cursor={first['next_cursor']}"
+        assert [row["subject"] for row in client.get(path, headers=headers).json()["data"]] == ["0"]
+
+    def test_the_page_filters_and_pages(self, client: Client, project: Project) -> None:
+        for number in range(120):
+            record(actor=None, project=project, action="thing.do", subject=f"nr-{number}")
+        page = client.get("/p/shell/settings/audit/?action=thing.do")
+        assert len(page.context["rows"]) == 100
+        assert len(client.get(page.context["older_url"]).context["rows"]) == 20
+        assert not client.get("/p/shell/settings/audit/?actor=nobody").context["rows"]
+
+    def test_is_for_admins(self, client: Client, project: Project) -> None:
+        bob = make_member(project, make_user("bob"), Role.CURATOR)
+        assert client.get("/api/v1/projects/shell/audit", headers=make_bearer(bob)).status_code == 403
+        client.force_login(bob)
+        assert client.get("/p/shell/settings/audit/").status_code == 403
+
+    def test_entries_are_never_altered(self, project: Project) -> None:
+        record(actor=None, project=project, action="thing.do")
+        entry = AuditEntry.objects.get()
+        entry.action = "thing.undo"
+        with pytest.raises(Problem, match="append-only"):
+            entry.save()
