@@ -1,5 +1,6 @@
 """Prompts and what is known of their pull requests; answers, duels and verdicts."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.db import models
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
 from curation.samples.models import Bucket, Sample, flag_names
+from curation.web.params import words
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
@@ -90,6 +92,20 @@ class PromptText(models.Model):
         return f"text of prompt {self.prompt_id}"
 
 
+class PullRequestQuerySet(models.QuerySet["PullRequest"]):
+    def of(self, project: Project) -> "PullRequestQuerySet":
+        return self.filter(project=project)
+
+    def named(self, *, repos: Sequence[str], instance_ids: Sequence[str]) -> "PullRequestQuerySet":
+        """Comma list = OR, several entries = AND."""
+        rows = self
+        for group in words(repos):
+            rows = rows.filter(repo__in=group)
+        for group in words(instance_ids):
+            rows = rows.filter(instance_id__in=group)
+        return rows
+
+
 class PullRequest(models.Model):
     """The hidden record of how a task was resolved; only the challenger sees it."""
 
@@ -101,6 +117,8 @@ class PullRequest(models.Model):
     files = models.JSONField(default=list)
     patch_tokens = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = PullRequestQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["project", "instance_id"], name="pull_request_once")]

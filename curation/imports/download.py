@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
+from typing import IO
 from urllib.parse import urljoin, urlsplit
 
 import httpx
@@ -19,16 +20,14 @@ TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 
 
 def download(*, project: Project, url: str, checkpoint: Callable[[], None], token: str = "") -> str:
-    """Fetches `url` and returns its key in storage. `token` goes to the first host only.
+    """Fetches `url` whole and returns its key in storage. `token` goes to the first host only.
 
-    Each redirect obeys the rule for private addresses; raises `SourceError` in words.
+    Raises `SourceError` in words.
     """
     with tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as file:
-        try:
-            with httpx.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=True) as client:
-                _fetch(client, url, token, file.write, checkpoint)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise SourceError(f"{_shown(url)} could not be fetched: {error or type(error).__name__}") from None
+        if not fetch(url, file, most=settings.MAX_UPLOAD_BYTES, checkpoint=checkpoint, token=token):
+            limit = settings.MAX_UPLOAD_BYTES // 1024 // 1024
+            raise SourceError(f"{_shown(url)} is larger than {limit} MB (MAX_UPLOAD_MB).")
         file.seek(0)
         try:
             return keep(project=project, file=File(file, name=url), name=urlsplit(url).path)
@@ -36,9 +35,21 @@ def download(*, project: Project, url: str, checkpoint: Callable[[], None], toke
             raise SourceError(problem.detail) from None
 
 
-def _fetch(
-    client: httpx.Client, url: str, token: str, write: Callable[[bytes], int], checkpoint: Callable[[], None]
-) -> None:
+def fetch(url: str, into: IO[bytes], *, most: int, checkpoint: Callable[[], None], token: str = "") -> bool:
+    """Writes up to `most` bytes of what `url` answers; whether that was all.
+
+    Each redirect obeys the rule for private addresses. Raises `SourceError`.
+    """
+    try:
+        with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
+            return _follow(client, url, token, into, most, checkpoint)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise SourceError(f"{_shown(url)} could not be fetched: {error or type(error).__name__}") from None
+
+
+def _follow(
+    client: httpx.Client, url: str, token: str, into: IO[bytes], most: int, checkpoint: Callable[[], None]
+) -> bool:
     plain = {"Accept-Encoding": "identity"}
     headers = {**plain, **({"Authorization": f"Bearer {token}"} if token else {})}
     for _ in range(MOST_HOPS):
@@ -50,15 +61,14 @@ def _fetch(
             if response.status_code != 200:
                 raise SourceError(f"{_shown(url)} answered {response.status_code}.")
             size = 0
-            # Raw bytes: a `.jsonl.gz` that is served with `Content-Encoding: gzip` is read like any gzip file.
+            # Raw bytes: what is served with `Content-Encoding: gzip` is read like any gzip file.
             for chunk in response.iter_raw(1024 * 1024):
+                into.write(chunk[: most - size])
                 size += len(chunk)
-                if size > settings.MAX_UPLOAD_BYTES:
-                    limit = settings.MAX_UPLOAD_BYTES // 1024 // 1024
-                    raise SourceError(f"{_shown(url)} is larger than {limit} MB (MAX_UPLOAD_MB).")
-                write(chunk)
+                if size > most:
+                    return False
                 checkpoint()
-            return
+            return True
     raise SourceError(f"{_shown(url)} redirects more than {MOST_HOPS} times.")
 
 
