@@ -7,7 +7,9 @@ from ninja.renderers import BaseRenderer
 
 from curation.dashboard.api import router as dashboard_router
 from curation.duels.api import router as duels_router
+from curation.duels.api_prompts import router as prompts_router
 from curation.exports.api import router as exports_router
+from curation.imports.api import router as imports_router
 from curation.llm.api import router as llm_router
 from curation.projects.api import router as projects_router
 from curation.projects.auth import AUTH
@@ -16,6 +18,7 @@ from curation.runs.api import router as runs_router
 from curation.runs.trial_api import router as trial_router
 from curation.samples.api import router as samples_router
 from curation.web.answers import install_problem_handlers
+from curation.webhooks.api import router as webhooks_router
 
 
 class OrjsonRenderer(BaseRenderer):
@@ -42,9 +45,12 @@ for router in (
     runs_router,
     trial_router,
     samples_router,
+    imports_router,
+    prompts_router,
     duels_router,
     review_router,
     exports_router,
     dashboard_router,
+    webhooks_router,
 ):
     api.add_router("", router)

@@ -10,6 +10,7 @@ urlpatterns = [
     path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("", include("curation.projects.urls")),
+    path("", include("curation.webhooks.urls")),
     path("", include("curation.llm.urls")),
     path("", include("curation.runs.urls")),
     path("", include("curation.runs.trial_views")),

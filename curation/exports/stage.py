@@ -13,6 +13,8 @@ from curation.projects.models import Project
 from curation.runs.drive_sync import WorkContext
 from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, Write
 from curation.runs.models import Item, Run
+from curation.webhooks.emit import emit
+from curation.webhooks.models import Event
 
 
 class ExportParams(BaseModel):
@@ -73,6 +75,8 @@ def _publish(export: Export, written: Written) -> Json:
     Export.objects.filter(pk=export.pk).update(
         ready=True, counts=written.counts, examples=written.examples, manifest_sha256=written.manifest_sha256
     )
+    told = {"export": str(export.pk), "counts": written.counts, "manifest_sha256": written.manifest_sha256}
+    emit(export.project, Event.EXPORT_READY, told)
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
 
 

@@ -15,6 +15,8 @@ from curation.review.seats import resolve_pick, seat_word
 from curation.review.state import before_of, change, lock_sample, refuse_stale_version
 from curation.samples.models import Flag, Kind, Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid
+from curation.webhooks.emit import emit
+from curation.webhooks.models import Event
 
 STATUS_AFTER = {
     Action.APPROVE.value: Status.APPROVED.value,
@@ -83,6 +85,8 @@ def decide(
             project=access.project,
             data={"decision": decision.pk, "version": decision.version},
         )
+        told = {"sample": str(sample.pk), "decision": str(decision.pk), "action": action, "status": sample.status}
+        emit(access.project, Event.REVIEW_DECIDED, told)
     return Decided(decision, sample)
 
 

@@ -11,6 +11,8 @@ from curation.runs.bell import ring
 from curation.runs.kinds import Stage, kind_of, stages_of
 from curation.runs.models import LIVE, Item, ItemState, Run, RunEvent, RunState
 from curation.web.problems import Problem
+from curation.webhooks.emit import emit
+from curation.webhooks.models import Event
 
 logger = logging.getLogger(__name__)
 OPEN = (ItemState.PENDING, ItemState.CLAIMED)
@@ -112,3 +114,4 @@ def _end(run_id: int, state: RunState, error: str) -> None:
         failed = f", {run.items_failed} failed" if run.items_failed else ""
         RunEvent.objects.create(run=run, level=level, message=error or f"Finished: {run.items_done} done{failed}.")
         record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
+        emit(run.project, Event.RUN_FINISHED, {"run": str(run.pk), "kind": run.kind, "state": state, "error": error})

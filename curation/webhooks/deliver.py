@@ -1,0 +1,85 @@
+"""Deliver: POSTs what is due, signed; tries again with growing pauses, and gives up after the last."""
+
+import hashlib
+import hmac
+import time
+from datetime import timedelta
+
+import httpx
+import orjson
+from django.db import transaction
+from django.utils import timezone
+
+from curation.llm.addresses import refuse_private
+from curation.web.problems import Problem
+from curation.webhooks.models import Delivery, DeliveryState
+
+SIGNATURE = "Winnow-Signature"
+TIMEOUT_SECONDS = 10.0
+PAUSES = (10, 60, 5 * 60, 30 * 60, 2 * 3600)
+BATCH = 20
+
+
+def deliver_due() -> int:
+    """Tries everything that is due now; returns how many tries were made."""
+    tried = 0
+    while taken := _take():
+        for delivery in taken:
+            _try(delivery)
+            tried += 1
+    return tried
+
+
+def signature(secret: str, timestamp: int, body: bytes) -> str:
+    """`t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<body>`, so that an old notice cannot be sent again as new."""
+    digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={timestamp},v1={digest}"
+
+
+def _take() -> list[Delivery]:
+    """Claims some due deliveries by moving them out of reach for as long as a try can take."""
+    now = timezone.now()
+    with transaction.atomic():
+        due = list(
+            Delivery.objects.select_for_update(skip_locked=True, of=("self",))
+            .select_related("webhook")
+            .filter(state=DeliveryState.PENDING, due_at__lte=now)
+            .order_by("due_at")[:BATCH]
+        )
+        held = now + timedelta(seconds=BATCH * TIMEOUT_SECONDS + 30)
+        Delivery.objects.filter(pk__in=[delivery.pk for delivery in due]).update(due_at=held)
+    return due
+
+
+def _try(delivery: Delivery) -> None:
+    status, error = _post(delivery)
+    attempts = delivery.attempts + 1
+    changes: dict[str, object] = {"attempts": attempts, "status": status, "error": error[:500]}
+    if status is not None and 200 <= status < 300:
+        changes["state"] = DeliveryState.DELIVERED
+    elif attempts > len(PAUSES):
+        changes["state"] = DeliveryState.FAILED
+    else:
+        changes["due_at"] = timezone.now() + timedelta(seconds=PAUSES[attempts - 1])
+    Delivery.objects.filter(pk=delivery.pk).update(**changes)
+
+
+def _post(delivery: Delivery) -> tuple[int | None, str]:
+    """(status, error): the HTTP status, or None and why there was no answer. Redirects are not followed."""
+    hook = delivery.webhook
+    body = orjson.dumps({"id": str(delivery.pk), **delivery.body})
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Winnow",
+        "Winnow-Event": delivery.event,
+        "Winnow-Delivery": str(delivery.pk),
+        SIGNATURE: signature(hook.secret, int(time.time()), body),
+    }
+    try:
+        refuse_private(hook.url)
+        answer = httpx.post(hook.url, content=body, headers=headers, timeout=TIMEOUT_SECONDS)
+    except Problem as problem:
+        return None, problem.detail
+    except httpx.HTTPError as error:
+        return None, f"{type(error).__name__}: {error}"
+    return answer.status_code, "" if answer.is_success else answer.text[:200]

@@ -1,0 +1,78 @@
+"""Where notices go, and each notice with how its delivery went."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils.crypto import salted_hmac
+
+from curation.projects.models import Project
+
+
+class Event(models.TextChoices):
+    RUN_FINISHED = "run.finished", "A run ended"
+    REVIEW_DECIDED = "review.decided", "A sample was decided"
+    EXPORT_READY = "export.ready", "An export is ready"
+
+
+class Webhook(models.Model):
+    """An address that wants to hear of events. Its signing secret is derived from the server's key, not stored."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="webhooks")
+    url = models.URLField(max_length=500)
+    events = models.JSONField(default=list)
+    nonce = models.CharField(max_length=32)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["id"]
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def secret(self) -> str:
+        """The key of this webhook's signatures; shown once, and lost with the server's `SECRET_KEY`."""
+        return f"whsec_{salted_hmac('curation.webhooks', self.nonce, algorithm='sha256').hexdigest()}"
+
+
+class DeliveryState(models.TextChoices):
+    """`pending → delivered | failed`; a pending one is tried again at `due_at`."""
+
+    PENDING = "pending", "Waiting"
+    DELIVERED = "delivered", "Delivered"
+    FAILED = "failed", "Given up"
+
+    @property
+    def tone(self) -> str:
+        return {"delivered": "good", "failed": "bad"}.get(self.value, "attention")
+
+
+class Delivery(models.Model):
+    """One notice to one webhook, written in the transaction of what it tells."""
+
+    webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries")
+    event = models.CharField(max_length=20, choices=Event)
+    body = models.JSONField()
+    state = models.CharField(max_length=9, choices=DeliveryState, default=DeliveryState.PENDING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status of the last try.")
+    error = models.CharField(max_length=500, blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            # The worker takes what is due, the oldest first.
+            models.Index(fields=["due_at"], name="delivery_due", condition=models.Q(state="pending")),
+            # The last deliveries of a webhook on the settings page.
+            models.Index(fields=["webhook", "-id"], name="delivery_by_webhook"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} to {self.webhook_id}"
+
+    @property
+    def state_choice(self) -> DeliveryState:
+        return DeliveryState(self.state)

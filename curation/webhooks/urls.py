@@ -1,0 +1,10 @@
+"""Addresses of the webhooks pages."""
+
+from django.urls import URLPattern, path
+
+from curation.webhooks import views
+
+urlpatterns: list[URLPattern] = [
+    path("p/<slug:slug>/settings/webhooks/", views.webhook_list, name="webhook-list"),
+    path("p/<slug:slug>/settings/webhooks/<str:pk>/delete/", views.webhook_delete, name="webhook-delete"),
+]
