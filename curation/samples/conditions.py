@@ -6,6 +6,7 @@ of how frequent a value is and takes the filter's index always, which sorts 300,
 choice is made here, by looking whether the filter's index holds more than `FEW` rows. PostgreSQL has statistics.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,8 +19,10 @@ from django.db.models.sql.compiler import SQLCompiler
 if TYPE_CHECKING:
     from curation.samples.models import SampleQuerySet
 
-# Gathering and sorting this many rows costs as much as walking past their complement does: about 10 ms.
+# Gathering and sorting this many rows costs as much as walking past their complement does: about 10 ms. A range of
+# scores goes with the queue's order, whose walk may begin at the wrong end; there gathering pays for more rows.
 FEW = 3_000
+FEW_IN_RANGE = 12_000
 
 
 class Walked(models.Func):
@@ -53,9 +56,12 @@ class HasAnyFlag(models.Func):
 
 
 class HasAxis(models.Func):
-    """Whether the scenario's axis has this value; PostgreSQL answers it by index."""
+    """Whether the scenario's axis has this value; PostgreSQL answers it by index.
 
-    sqlite = "EXISTS (SELECT 1 FROM json_each({axes}) WHERE key = %s AND value = %s)"
+    SQLite looks for the pair as `JSONField` writes it, which is quick, and reads the JSON only where that was found.
+    """
+
+    sqlite = "instr({axes}, %s) > 0 AND EXISTS (SELECT 1 FROM json_each({axes}) WHERE key = %s AND value = %s)"
     postgresql = "{axes} @> %s::jsonb"
 
     def __init__(self, axis: str, value: str) -> None:
@@ -67,7 +73,8 @@ class HasAxis(models.Func):
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
     ) -> tuple[str, tuple[str, ...]]:
         column, _params = compiler.compile(self.source_expressions[0])
-        return self.sqlite.replace("{axes}", column), (self.axis, self.value)
+        written = json.dumps({self.axis: self.value})[1:-1]
+        return self.sqlite.replace("{axes}", column), (written, self.axis, self.value)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
@@ -78,26 +85,27 @@ class HasAxis(models.Func):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One condition of a filter. `streams`: its index yields the rows in the order of their ids.
+    """One condition of a filter. `streams` names the orders that its own indexes yield.
 
     `walk` adds the condition without an index; None where it has no index to begin with.
     """
 
     gather: Callable[["SampleQuerySet"], "SampleQuerySet"]
     walk: Callable[["SampleQuerySet"], "SampleQuerySet"] | None = None
-    streams: bool = False
+    streams: frozenset[str] = frozenset()
     is_few: Callable[["SampleQuerySet"], bool] | None = None
+    few: int = FEW
 
 
-def column_in(column: str, values: Sequence[str | int]) -> Clause:
-    """`column` is one of the values; its index is (project, column, id)."""
+def column_in(column: str, values: Sequence[str | int], *orders: str) -> Clause:
+    """`column` is one of the values; its indexes are (project, column, id) and (project, column, order, id)."""
     lookup = {column: values[0]} if len(values) == 1 else {f"{column}__in": list(values)}
     alias = f"walked_{column}"
     walked = {alias: values[0]} if len(values) == 1 else {f"{alias}__in": list(values)}
     return Clause(
         gather=lambda rows: rows.filter(**lookup),
         walk=lambda rows: rows.alias(**{alias: Walked(models.F(column))}).filter(**walked),
-        streams=len(values) == 1,
+        streams=frozenset(("id", *orders)) if len(values) == 1 else frozenset(),
     )
 
 
@@ -109,6 +117,8 @@ def column_range(column: str, bounds: dict[str, object]) -> Clause:
         walk=lambda rows: rows.alias(**{alias: Walked(models.F(column))}).filter(
             **{f"{alias}__{bound}": value for bound, value in bounds.items()}
         ),
+        streams=frozenset({column}),
+        few=FEW_IN_RANGE,
     )
 
 
@@ -120,21 +130,28 @@ def gathered(rows: "SampleQuerySet", clauses: Sequence[Clause]) -> "SampleQueryS
 
 
 def for_page(rows: "SampleQuerySet", clauses: Sequence[Clause], *, sort: str) -> "SampleQuerySet":
-    """The conditions in the form that fills one page of this order soonest."""
+    """The conditions in the form that fills one page of this order (a column of `Sample`) soonest."""
     if connections[rows.db].vendor != "sqlite":
         return gathered(rows, clauses)
-    by_id = sort.removeprefix("-") == "id"
+    field = sort.removeprefix("-")
     indexed = [clause for clause in clauses if clause.walk is not None]
-    if by_id and len(indexed) == 1 and indexed[0].streams:
+    if len(indexed) == 1 and field in indexed[0].streams:
         return gathered(rows, clauses)
-    few = next((clause for clause in indexed if _is_few(rows, clause)), None)
-    chosen = rows
+    lead = next((clause for clause in indexed if _is_few(rows, clause)), None)
+    if lead is not None:
+        # The few ids first, and no condition on the project beside them: SQLite would take it for the order's index.
+        ids = lead.gather(rows).order_by().values("pk")
+        chosen = rows.model.objects.filter(pk__in=ids)
+    else:
+        lead = next((clause for clause in indexed if field in clause.streams), None)
+        chosen = rows if lead is None else lead.gather(rows)
     for clause in clauses:
-        chosen = clause.gather(chosen) if clause.walk is None or clause is few else clause.walk(chosen)
+        if clause is not lead:
+            chosen = (clause.walk or clause.gather)(chosen)
     return chosen
 
 
 def _is_few(rows: "SampleQuerySet", clause: Clause) -> bool:
     if clause.is_few is not None:
         return clause.is_few(rows)
-    return clause.gather(rows).order_by()[: FEW + 1].count() <= FEW
+    return clause.gather(rows).order_by()[: clause.few + 1].count() <= clause.few

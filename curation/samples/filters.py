@@ -7,7 +7,7 @@ JSON a value is a string as in the URL, a list of strings (OR), or a list of suc
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Annotated, ClassVar
 from urllib.parse import quote, urlencode
@@ -41,7 +41,7 @@ from curation.samples.conditions import (
     gathered,
 )
 from curation.samples.models import Bucket, Flag, Kind, SampleQuerySet, Status, flag_bits
-from curation.samples.search import has_few_matches, matching
+from curation.samples.search import Reading, best_reading, matching
 from curation.web.problems import FieldError, Invalid, NotFound, Problem
 
 Groups = tuple[tuple[str, ...], ...]
@@ -130,9 +130,7 @@ class SampleFilter(Schema):
         json_schema_extra={"examples": [{"status": "approved", "flags": ["leak", "flip"], "score_min": 66}]},
     )
     # The fields that are one of a column's values.
-    columns: ClassVar[tuple[str, ...]] = (
-        *("bucket", "status", "model", "source", "repo", "action_style", "instance_id"),
-    )
+    columns: ClassVar[tuple[str, ...]] = ("model", "source", "repo", "action_style", "instance_id")
 
     bucket: Annotated[Words, _one_of(Bucket.values)] = ()
     status: Annotated[Words, _one_of(Status.values)] = ()
@@ -206,6 +204,8 @@ class SampleFilter(Schema):
     def clauses(self, rows: SampleQuerySet) -> list[Clause]:
         """The conditions one by one, for `curation.samples.conditions.for_page`."""
         found = [column_in(name, group) for name in self.columns for group in getattr(self, name)]
+        found += [column_in("bucket", group, "score_key", "priority") for group in self.bucket]
+        found += [column_in("status", group, "priority") for group in self.status]
         found += [_of_kind(group) for group in self.kind]
         found += [_flagged(flag_bits(group)) for group in self.flags]
         found += [column_in("run_id", _run_ids(rows.project, group)) for group in self.run]
@@ -251,7 +251,7 @@ def _of_kind(kinds: Sequence[str]) -> Clause:
         return Clause(
             gather=lambda rows: rows.filter(IsTrajectory(models.F("kind"))),
             walk=lambda rows: rows.filter(kind=Kind.TRAJECTORY),
-            streams=True,
+            streams=frozenset({"id"}),
         )
     return Clause(gather=lambda rows: rows.filter(kind__in=kinds))
 
@@ -261,7 +261,7 @@ def _flagged(bits: int) -> Clause:
     return Clause(
         gather=lambda rows: rows.filter(HasFlags(models.F("flags")), any_of),
         walk=lambda rows: rows.filter(any_of),
-        streams=True,
+        streams=frozenset({"id"}),
     )
 
 
@@ -273,14 +273,18 @@ def _of_axes(groups: Groups) -> Clause:
             rows = rows.filter(reduce(or_, (models.Q(axis) for axis in axes)))
         return rows
 
-    return Clause(gather=gather)
+    return Clause(gather=gather, walk=gather, streams=frozenset({"id"}))
 
 
 def _about(text: str) -> Clause:
+    @cache
+    def reading(using: str) -> Reading:
+        return best_reading(text, few=FEW, using=using)
+
     return Clause(
         gather=lambda rows: matching(rows, text),
-        walk=lambda rows: matching(rows, text, walk=True),
-        is_few=lambda rows: has_few_matches(text, limit=FEW, using=rows.db),
+        walk=lambda rows: matching(rows, text, reading(rows.db)),
+        is_few=lambda rows: reading(rows.db) is Reading.GATHER,
     )
 
 

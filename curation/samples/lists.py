@@ -4,11 +4,14 @@ import re
 from dataclasses import replace
 from urllib.parse import quote, urlsplit
 
+from django.db import connections
+
 from curation.projects.models import Project
 from curation.samples.conditions import for_page
 from curation.samples.filters import SampleFilter
-from curation.samples.models import Sample
-from curation.web.keyset import Page, paginate
+from curation.samples.models import Sample, SampleQuerySet
+from curation.samples.search import newest_matches
+from curation.web.keyset import Page, decode_cursor, paginate
 
 # What a URL says, and the column that an index keeps in that order. The first is the default.
 SORTS = {
@@ -20,19 +23,56 @@ SORTS = {
     "created_at": "created_at",
     "priority": "priority",
 }
+WINDOW = 1_000
 _HUGGING_FACE = re.compile(
     r"hf://(?P<kind>datasets|models|spaces)/(?P<name>[^/@]+/[^/@]+)(@(?P<at>[^/]+))?(/(?P<path>.+))?"
 )
 
 
 def sample_page(
-    project: Project, wanted: SampleFilter, *, sort: str, cursor: str | None, limit: int, count: bool = False
+    project: Project,
+    wanted: SampleFilter,
+    *,
+    sort: str,
+    cursor: str | None,
+    limit: int,
+    count: bool = False,
+    backwards: bool = False,
 ) -> Page[Sample]:
-    """One page with all that a list shows, in one query (a few more where a filter must be looked up first)."""
+    """One page with all that a list shows, in one query (a few more where a filter must be looked up first).
+
+    `backwards` reads in the opposite order, as `curation.samples.list_page` does for the page before this one.
+    """
     rows = Sample.objects.of(project)
     clauses = wanted.clauses(rows)
-    page = paginate(for_page(rows, clauses, sort=sort).for_list(), sort=SORTS[sort], cursor=cursor, limit=limit)
+    column = SORTS[sort]
+    if column.endswith("id") and (wanted.created_after or wanted.created_before):
+        # Both are the order of making; only this one's index can begin at a moment.
+        column = column.replace("id", "created_at")
+    if backwards:
+        column = reversed_order(column)
+    page = _window(rows, wanted, column=column, cursor=cursor, limit=limit)
+    if page is None:
+        chosen = for_page(rows, clauses, sort=column).for_list()
+        page = paginate(chosen, sort=column, cursor=cursor, limit=limit)
     return replace(page, total=wanted.apply(rows).count()) if count else page
+
+
+def _window(
+    rows: SampleQuerySet, wanted: SampleFilter, *, column: str, cursor: str | None, limit: int
+) -> Page[Sample] | None:
+    """A page of a text filter in the order of ids, from the first matches alone; None where they do not fill it."""
+    if not wanted.text or column not in {"id", "-id"} or connections[rows.db].vendor != "sqlite":
+        return None
+    after = decode_cursor(cursor, column)[1] if cursor else None
+    near = newest_matches(rows, wanted.text, down=column == "-id", after=after, most=WINDOW)
+    rest = wanted.model_copy(update={"text": ""})
+    page = paginate(rest.apply(near).for_list(), sort=column, cursor=cursor, limit=limit)
+    return page if page.next_cursor else None
+
+
+def reversed_order(column: str) -> str:
+    return column.removeprefix("-") if column.startswith("-") else f"-{column}"
 
 
 def source_url(source: str, row: int | None) -> str | None:

@@ -137,8 +137,9 @@ class Sample(models.Model):
             # Flagged samples and trajectories are few; their lists must not scan the rest.
             models.Index(fields=["project", "id"], name="sample_flagged", condition=models.Q(flags__gt=0)),
             models.Index(fields=["project", "id"], name="sample_trajectories", condition=models.Q(kind="trajectory")),
-            # A bucket from its best or worst score on, as the thresholds page and the duels list read it.
+            # A bucket by score or by priority: both go with the bucket, so the order's own index would be walked far.
             models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
+            models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),
             # The queue: what is undecided, the most borderline first. Not a partial index: SQLite uses those only
             # where the condition is written out, and Django sends it as a parameter.
             models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
@@ -150,6 +151,14 @@ class Sample(models.Model):
     @property
     def flag_names(self) -> list[str]:
         return flag_names(self.flags)
+
+    @property
+    def bucket_tone(self) -> str:
+        return Bucket(self.bucket).tone if self.bucket else "muted"
+
+    @property
+    def status_tone(self) -> str:
+        return Status(self.status).tone
 
 
 class SampleText(models.Model):

@@ -1,8 +1,10 @@
 """Full-text search over `SampleText`: SQLite by FTS5, PostgreSQL by a tsvector; both made by the search migration."""
 
 import re
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -11,6 +13,8 @@ from django.db.models.sql.compiler import SQLCompiler
 if TYPE_CHECKING:
     from curation.samples.models import SampleQuerySet
 
+SET_MOST = 50_000
+SLOW_LOOK_UP = 0.1  # seconds; 50,000 matches of one word take 20 ms
 # Letters and digits of any script; all else, underscores too, parts words here as it does in both indexes.
 _WORD = re.compile(r"[^\W_]+")
 _CHUNK = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))')
@@ -64,52 +68,82 @@ def parse(text: str) -> TextQuery:
     return TextQuery(tuple(wanted), tuple(unwanted))
 
 
-def matching(rows: "SampleQuerySet", text: str, *, walk: bool = False) -> "SampleQuerySet":
+class Reading(StrEnum):
+    """How SQLite reads the matches of a text for one page of a list."""
+
+    GATHER = "gather"
+    """All matches first, then the order: for few matches, counts and exports."""
+    SET = "set"
+    """All matches into a set, then the list in its order until a page is full of what is in the set."""
+    PROBE = "probe"
+    """The list in its order, and the index asked about each row: for a word that stands in every tenth sample."""
+
+
+def matching(rows: "SampleQuerySet", text: str, reading: Reading = Reading.GATHER) -> "SampleQuerySet":
     """The rows whose text matches; a text without any word matches nothing.
 
-    By default SQLite gathers all matches first, which suits few matches, counts and exports. With `walk` it asks the
-    index row by row in the order of the list, which suits a page of a word that stands in every other sample.
-    PostgreSQL knows how frequent a word is and chooses by itself.
+    PostgreSQL knows how frequent a word is and takes no notice of `reading`.
     """
     query = parse(text)
     if query.wanted:
-        return rows.filter(TextMatch(query, walk=walk))
+        return rows.filter(TextMatch(query, reading))
     if not query.unwanted:
         return rows.none()
     for term in query.unwanted:  # FTS5 has no NOT without something before it
-        rows = rows.exclude(TextMatch(TextQuery((term,), ()), walk=walk))
+        rows = rows.exclude(TextMatch(TextQuery((term,), ()), reading))
     return rows
 
 
-def has_few_matches(text: str, *, limit: int, using: str) -> bool:
-    """Whether at most `limit` samples of the database match; reads no further. For SQLite's FTS5 only."""
+def best_reading(text: str, *, few: int, using: str) -> Reading:
+    """Looks at no more than 50,000 matches of SQLite's index. A text that leaves out only is looked up row by row."""
     query = parse(text)
     if not query.wanted:
-        return False
+        return Reading.PROBE
+    began = time.perf_counter()
     with connections[using].cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM (SELECT rowid FROM sample_search WHERE sample_search MATCH %s LIMIT %s)",
-            [query.fts5(), limit + 1],
+            [query.fts5(), SET_MOST + 1],
         )
-        return bool(cursor.fetchone()[0] <= limit)
+        count = cursor.fetchone()[0]
+    if count <= few:
+        return Reading.GATHER
+    # A prefix of thousands of words is put together anew by every look-up: better once than for each row.
+    slow = time.perf_counter() - began > SLOW_LOOK_UP
+    return Reading.SET if slow or count <= SET_MOST else Reading.PROBE
+
+
+def newest_matches(rows: "SampleQuerySet", text: str, *, down: bool, after: int | None, most: int) -> "SampleQuerySet":
+    """The rows among the first `most` matches of the database, in the order of ids, `down` or up, after an id.
+
+    For SQLite: FTS5 yields its matches in this order and stops, so that a page of a frequent word is read at once.
+    """
+    query = parse(text)
+    if not query.wanted:
+        return rows.none()
+    return rows.filter(TextWindow(query, down=down, after=after, most=most))
 
 
 class TextMatch(models.Func):
     """A condition on the sample's id."""
 
-    gather = "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)"
-    probe = "EXISTS (SELECT 1 FROM sample_search WHERE sample_search MATCH %s AND rowid = {id})"
+    sqlite: ClassVar[dict[Reading, str]] = {
+        Reading.GATHER: "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
+        # The unary plus keeps the planner from going through the set instead of through the list.
+        Reading.SET: "+{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
+        Reading.PROBE: "EXISTS (SELECT 1 FROM sample_search WHERE sample_search MATCH %s AND rowid = {id})",
+    }
     postgres = "{id} IN (SELECT sample_id FROM samples_sampletext WHERE words @@ to_tsquery('simple', %s))"
 
-    def __init__(self, query: TextQuery, *, walk: bool) -> None:
+    def __init__(self, query: TextQuery, reading: Reading) -> None:
         super().__init__(models.F("pk"), output_field=models.BooleanField())
         self.query = query
-        self.walk = walk
+        self.reading = reading
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
     ) -> tuple[str, tuple[str, ...]]:
-        return self._around_id(self.probe if self.walk else self.gather, compiler), (self.query.fts5(),)
+        return self._around_id(self.sqlite[self.reading], compiler), (self.query.fts5(),)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
@@ -119,3 +153,28 @@ class TextMatch(models.Func):
     def _around_id(self, condition: str, compiler: SQLCompiler) -> str:
         column, _ = compiler.compile(self.source_expressions[0])
         return condition.replace("{id}", column)
+
+
+class TextWindow(models.Func):
+    """A condition on the sample's id: it is among the first matches in the order of ids. SQLite only."""
+
+    window = (
+        "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s AND rowid {beyond} %s "
+        "ORDER BY rowid {way} LIMIT %s)"
+    )
+    output_field = models.BooleanField()
+
+    def __init__(self, query: TextQuery, *, down: bool, after: int | None, most: int) -> None:
+        super().__init__(models.F("pk"))
+        self.query = query
+        self.down = down
+        self.after = after if after is not None else 2**62 if down else 0
+        self.most = most
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
+    ) -> tuple[str, tuple[str | int, ...]]:
+        column, _params = compiler.compile(self.source_expressions[0])
+        beyond, way = ("<", "DESC") if self.down else (">", "ASC")
+        sql = self.window.replace("{id}", column).replace("{beyond}", beyond).replace("{way}", way)
+        return sql, (self.query.fts5(), self.after, self.most)

@@ -1,4 +1,4 @@
-"""Addresses of the samples pages."""
+"""Addresses of the samples pages. The page of one sample and what decides on many are `curation.review`'s."""
 
 from django.urls import path
 
@@ -6,4 +6,8 @@ from curation.samples import views
 
 urlpatterns = [
     path("p/<slug:slug>/samples/", views.sample_list, name="sample-list"),
+    path("p/<slug:slug>/samples/count/", views.sample_count, name="sample-count"),
+    path("p/<slug:slug>/samples/bulk/confirm/", views.sample_bulk_confirm, name="sample-bulk-confirm"),
+    path("p/<slug:slug>/samples/views/", views.saved_view_create, name="saved-view-create"),
+    path("p/<slug:slug>/samples/views/<int:pk>/delete/", views.saved_view_delete, name="saved-view-delete"),
 ]

@@ -5,7 +5,7 @@ import string
 import pytest
 
 from curation.samples.models import Sample, SampleText
-from curation.samples.search import matching
+from curation.samples.search import Reading, matching
 from tests.factories import make_project, make_sample
 
 pytestmark = pytest.mark.django_db
@@ -24,12 +24,12 @@ def rows() -> None:
         make_sample(project, preview=name, body=body)
 
 
-def found(text: str, *, walk: bool = False) -> str:
-    rows = matching(Sample.objects.all(), text, walk=walk)
+def found(text: str, reading: Reading = Reading.GATHER) -> str:
+    rows = matching(Sample.objects.all(), text, reading)
     return "".join(rows.order_by("id").values_list("preview", flat=True))
 
 
-@pytest.mark.parametrize("walk", [False, True])
+@pytest.mark.parametrize("reading", list(Reading))
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -54,8 +54,8 @@ def found(text: str, *, walk: bool = False) -> str:
         ("missing", ""),
     ],
 )
-def test_words(text: str, names: str, walk: bool) -> None:
-    assert found(text, walk=walk) == names
+def test_words(text: str, names: str, reading: Reading) -> None:
+    assert found(text, reading) == names
 
 
 HOSTILE = [
@@ -85,10 +85,10 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("walk", [False, True])
+@pytest.mark.parametrize("reading", list(Reading))
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_input_is_an_error(text: str, walk: bool) -> None:
-    found(text, walk=walk)
+def test_no_input_is_an_error(text: str, reading: Reading) -> None:
+    found(text, reading)
 
 
 def test_a_text_without_words_matches_nothing() -> None:

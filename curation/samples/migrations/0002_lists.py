@@ -90,6 +90,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="sample",
+            index=models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),
+        ),
+        migrations.AddIndex(
+            model_name="sample",
             index=models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
         ),
     ]

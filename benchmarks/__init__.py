@@ -1,0 +1,8 @@
+"""Throughput beside what the machine could do at best. Run as modules: `python -m benchmarks.samples`."""
+
+import os
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
