@@ -42,6 +42,7 @@ class BulkDone:
     changed: int
     rows: tuple[Row, ...]
     refused: tuple[Row, ...]
+    left_alone: int = 0
 
 
 def decide_selected(
@@ -170,4 +171,4 @@ def _finish(
         project=access.project,
         data={"changed": changed, "refused": len(refused), "query": query},
     )
-    return BulkDone(batch, action, changed, rows if keep_rows else (), refused[:20])
+    return BulkDone(batch, action, changed, rows if keep_rows else (), refused[:20], len(refused))

@@ -18,19 +18,23 @@ class Saved:
     at: datetime | None
 
 
-def save_draft(*, access: Access, sample_id: int, text: str, note: str, comment: str) -> Saved:
-    """Keeps the caller's draft of this sample; an empty one is removed. No audit entry: a draft changes no data set."""
-    for name, value in (("text", text), ("note", note), ("comment", comment)):
+def save_draft(
+    *, access: Access, sample_id: int, text: str | None = None, note: str | None = None, comment: str | None = None
+) -> Saved:
+    """Keeps the given parts of the caller's draft of this sample and leaves the others; an empty draft is removed.
+
+    No audit entry: a draft changes no data set.
+    """
+    given = {name: value for name, value in (("text", text), ("note", note), ("comment", comment)) if value is not None}
+    for name, value in given.items():
         if len(value) > MAX_TEXT:
             raise Invalid(f"`{name}` has more than {MAX_TEXT:,} characters.", errors=[FieldError(name, "is too long")])
     if not Sample.objects.of(access.project).filter(pk=sample_id).exists():
         raise NotFound(f"There is no sample {sample_id} in {access.project.slug}.")
-    if not (text or note or comment):
-        Draft.objects.filter(sample_id=sample_id, reviewer=access.user).delete()
+    draft, _ = Draft.objects.update_or_create(sample_id=sample_id, reviewer=access.user, defaults=given)
+    if not (draft.text or draft.note or draft.comment):
+        draft.delete()
         return Saved(None)
-    draft, _ = Draft.objects.update_or_create(
-        sample_id=sample_id, reviewer=access.user, defaults={"text": text, "note": note, "comment": comment}
-    )
     return Saved(draft.updated_at)
 
 

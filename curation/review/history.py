@@ -7,7 +7,7 @@ from typing import cast
 from django.utils.safestring import SafeString
 
 from curation.duels.models import PromptText
-from curation.review.markup import Segment, Span, answer_segments, found_spans, marked
+from curation.review.markup import Segment, Span, answer_segments, found_spans, marked, visible
 from curation.review.outcome import message_text
 from curation.samples.models import Sample
 
@@ -38,7 +38,7 @@ class Turn:
     index: int
     tone: str
     role: str
-    line: str
+    line: SafeString
     size: int
     body: Body | None = None
     hits: int = 0
@@ -97,7 +97,7 @@ def turn_of(messages: list[Message], index: int, *, opened: bool, start: int = 0
     tone, role = _voice(messages, index)
     text = full_text(message)
     body = _body(tone, text, start, wanted) if opened else None
-    line = " ".join(text[: LINE * 2].split())[:LINE]
+    line = visible(" ".join(text[: LINE * 2].split())[:LINE])
     return Turn(index, tone, role, line, len(text), body)
 
 
@@ -111,7 +111,8 @@ def find_turns(messages: list[Message], wanted: str) -> tuple[list[Turn], int]:
         tone, role = _voice(messages, index)
         spans = found_spans(text, wanted)
         at = max(spans[0][0] - 40, 0) if spans else 0
-        turns.append(Turn(index, tone, role, " ".join(text[at : at + LINE].split()), len(text), hits=len(spans)))
+        line = visible(" ".join(text[at : at + LINE].split()))
+        turns.append(Turn(index, tone, role, line, len(text), hits=len(spans)))
     return turns, len(hits)
 
 

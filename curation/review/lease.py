@@ -28,24 +28,23 @@ class Held:
 def claim(sample: Sample, access: Access) -> Held | None:
     """Gives the locked sample to the caller, or None where another reviewer holds it. Call it inside a transaction.
 
-    A lapsed lease is taken over in place; the caller's own is extended and keeps its seats.
+    The caller's own is extended and keeps its seats. A lapsed one of another is replaced by a new row: the id of a
+    lease stands for one drawing of the seats.
     """
     review = access.project.settings.review
     now = timezone.now()
     until = now + timedelta(seconds=review.lease_seconds)
     lease = Lease.objects.filter(sample=sample, seat=0).first()
-    if lease is None:
-        swapped = draw_swapped(blind=review.blind)
-        lease = Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until)
+    if lease is not None and lease.reviewer_id == access.user.pk:
+        lease.until = until
+        lease.save(update_fields=["until"])
         return _held(lease)
-    mine = lease.reviewer_id == access.user.pk
-    if not mine and lease.until > now:
-        return None
-    if not mine:
-        lease.reviewer, lease.swapped, lease.created_at = access.user, draw_swapped(blind=review.blind), now
-    lease.until = until
-    lease.save(update_fields=["reviewer", "swapped", "until", "created_at"])
-    return _held(lease)
+    if lease is not None:
+        if lease.until > now:
+            return None
+        lease.delete()
+    swapped = draw_swapped(blind=review.blind)
+    return _held(Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until))
 
 
 def hold(*, access: Access, sample_id: int) -> Held:

@@ -46,7 +46,9 @@ def revise(
             raise held_by_other(sample.pk, holder)
         parent = Revision.objects.filter(sample=sample, of=of).order_by("-number").first()
         if text == (parent.text if parent else original_text(sample, of)):
-            raise Invalid("The text is the same as before.", errors=[FieldError("text", "is unchanged")])
+            raise Invalid(
+                "The text is the same as before.", code="unchanged", errors=[FieldError("text", "is unchanged")]
+            )
         last = Revision.objects.filter(sample=sample).order_by("-number").values_list("number", flat=True).first()
         revision = Revision.objects.create(
             sample=sample,

@@ -1,0 +1,157 @@
+// The review page beyond the generic keys: picks, what asks first, the diff, the editor, time spent, focus after a swap.
+//   <button data-pick="left" data-key="1">      sets the preference of #decide; pressed again it is taken back
+//   <button data-asks-pick>                     while #review[data-needs-pick] and nothing is picked, asks for the pick first
+//   <button data-diff>, <button data-edit>, <button data-editor-close>
+
+const find = (selector) => document.querySelector(selector);
+const say = (text) => document.dispatchEvent(new CustomEvent("say", { detail: { text } }));
+
+// --- picks -----------------------------------------------------------------------------------------------------------
+let asked = null; // the button that waits for a pick
+
+const preference = () => find('#decide [name="preference"]');
+
+function showPick() {
+  const word = preference()?.value ?? "";
+  for (const button of document.querySelectorAll("#review [data-pick]")) {
+    if (!button.closest("dialog")) button.setAttribute("aria-pressed", String(button.dataset.pick === word));
+  }
+  for (const side of ["left", "right"]) {
+    const seat = find(`#seat-${side}`);
+    if (seat) seat.dataset.picked = String(word ? side === word || word === "draw" : "kept" in seat.dataset);
+  }
+}
+
+function pick(button) {
+  const field = preference();
+  if (!field) return;
+  const dialog = button.closest("dialog");
+  field.value = field.value === button.dataset.pick && !dialog ? "" : button.dataset.pick;
+  showPick();
+  say(field.value ? `Picked ${field.value}` : "Pick taken back");
+  if (!dialog) return;
+  const then = asked;
+  asked = null;
+  dialog.close();
+  then?.click();
+}
+
+// Before htmx hears of it: while blind an approval or an edit needs to know which answer is meant.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-asks-pick]");
+  if (!button || preference()?.value !== "" || !("needsPick" in (find("#review")?.dataset ?? {}))) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  asked = button;
+  find("#ask-pick")?.showModal();
+}, true);
+
+// --- diff and editor -------------------------------------------------------------------------------------------------
+async function toggleDiff(button) {
+  const [plain, diff] = [find("#plain-answers"), find("#diff-answers")];
+  if (!diff.childElementCount) await window.htmx.ajax("GET", diff.dataset.url, { target: "#diff-answers", swap: "innerHTML" });
+  if (!diff.childElementCount) return; // the request failed and has said so
+  diff.hidden = !diff.hidden;
+  plain.hidden = !diff.hidden;
+  button.setAttribute("aria-pressed", String(!diff.hidden));
+  showPick();
+  say(diff.hidden ? "Diff off" : "Diff on");
+}
+
+function closeEditor() {
+  const editor = find("#editor");
+  if (!editor || editor.hidden) return false;
+  editor.replaceChildren();
+  editor.hidden = true;
+  find("[data-edit]")?.focus({ preventScroll: true });
+  return true;
+}
+
+document.addEventListener("click", (event) => {
+  const edit = event.target.closest?.("[data-edit]");
+  if (!edit || !find("#refine-text")) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  find("#refine-text").focus();
+}, true);
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("button");
+  if (!button?.closest("#review")) return;
+  if ("pick" in button.dataset) pick(button);
+  else if ("diff" in button.dataset) toggleDiff(button);
+  else if ("editorClose" in button.dataset) closeEditor();
+});
+
+document.addEventListener("key:free", (event) => {
+  if (event.detail.key === "escape" && closeEditor()) event.preventDefault();
+});
+
+// --- dialogs: letters go into the field, Enter presses the dialog's own button ------------------------------------------
+document.addEventListener("keydown", (event) => {
+  const dialog = event.target.closest?.("#review dialog");
+  if (!dialog || event.isComposing) return;
+  if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.target instanceof HTMLInputElement) {
+    event.preventDefault(); // else the browser would press the form's first button, which approves
+    dialog.querySelector("[data-enter]")?.click();
+  } else if (/^\p{L}$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !(event.target instanceof HTMLInputElement)) {
+    dialog.querySelector("[data-type-into]")?.focus(); // before the letter is typed, so it arrives there
+  }
+}, true);
+
+// --- time spent: only while the page is in sight ---------------------------------------------------------------------
+let spent = 0;
+let since = performance.now();
+
+function elapsed() {
+  if (!document.hidden) {
+    spent += performance.now() - since;
+    since = performance.now();
+  }
+  return spent / 1000;
+}
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) spent += performance.now() - since;
+  since = performance.now();
+});
+document.addEventListener("htmx:configRequest", (event) => {
+  if (event.target.matches?.("#decide, #refine")) event.detail.parameters.seconds = elapsed().toFixed(1);
+});
+
+// --- after a swap ----------------------------------------------------------------------------------------------------
+// A refusal brings the sample as it is now with what changed on top: show it instead of a bare message.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, target } = event.detail;
+  const refused = xhr.status === 409 || xhr.status === 412;
+  if (refused && target?.id === "review" && xhr.responseText.includes('id="review"')) {
+    event.detail.shouldSwap = true;
+    event.detail.isError = false;
+  }
+});
+
+document.addEventListener("htmx:load", (event) => {
+  const { elt } = event.detail;
+  if (elt.id === "review") {
+    spent = 0;
+    since = performance.now();
+    asked = null;
+    find(".content")?.scrollTo(0, 0);
+    find("#review-title")?.focus({ preventScroll: true });
+  } else if (elt.id === "refine") {
+    find("#editor").hidden = false;
+    const text = find("#refine-text");
+    text.focus();
+    text.setSelectionRange(text.value.length, text.value.length);
+  } else if (elt.closest?.("#diff-answers")) showPick();
+});
+
+// Leaving the page of one sample gives it back at once; the queue's stays with the reviewer until it lapses.
+window.addEventListener("pagehide", () => {
+  const { release } = find("#review")?.dataset ?? {};
+  const until = find("#review time[data-until]")?.dateTime;
+  if (!release || !until) return;
+  const form = new FormData();
+  form.set("csrfmiddlewaretoken", JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"]);
+  form.set("until", until);
+  navigator.sendBeacon(release, form);
+});
