@@ -1,0 +1,96 @@
+"""The environment's readers: a setting is right, or the process does not start and says which one is wrong."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config import env
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class TestReaders:
+    def test_text_takes_the_default_where_it_is_unset_or_empty(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("X", raising=False)
+        assert env.text("X", "a") == "a"
+        monkeypatch.setenv("X", "")
+        assert env.text("X", "a") == "a"
+        monkeypatch.setenv("X", "b")
+        assert env.text("X", "a") == "b"
+
+    def test_choice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("X", "docker")
+        assert env.choice("X", "auto", {"auto", "docker"}) == "docker"
+        monkeypatch.setenv("X", "dokcer")
+        with pytest.raises(ImproperlyConfigured, match="X is 'dokcer'; it must be one of auto, docker"):
+            env.choice("X", "auto", {"auto", "docker"})
+
+    @pytest.mark.parametrize(("given", "read"), [("1", True), ("TRUE", True), ("off", False), ("0", False)])
+    def test_flag(self, monkeypatch: pytest.MonkeyPatch, given: str, read: bool) -> None:
+        monkeypatch.setenv("X", given)
+        assert env.flag("X", default=not read) is read
+
+    @pytest.mark.parametrize("given", ["2", "ja", "y", " "])
+    def test_a_flag_of_another_word_is_refused(self, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+        monkeypatch.setenv("X", given)
+        with pytest.raises(ImproperlyConfigured, match="X is"):
+            env.flag("X", default=True)
+
+    @pytest.mark.parametrize("given", ["0", "65536", "-1", "8e3", "80.5", "eighty"])
+    def test_a_number_outside_its_range_is_refused(self, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+        monkeypatch.setenv("X", given)
+        with pytest.raises(ImproperlyConfigured, match="X is"):
+            env.number("X", 8000, low=1, high=65535)
+
+    def test_names_leave_out_what_is_empty(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("X", " a, ,b ,")
+        assert env.names("X") == ["a", "b"]
+
+    def test_folder_is_made_and_must_be_writable(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("X", str(tmp_path / "new" / "data"))
+        assert env.folder("X", tmp_path).is_dir()
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("X", str(tmp_path / "file"))
+        with pytest.raises(ImproperlyConfigured, match="cannot be made"):
+            env.folder("X", tmp_path)
+
+    @pytest.mark.parametrize("given", ["mysql://host/db", "winnow", "//host"])
+    def test_a_url_of_another_scheme_is_refused_without_repeating_its_password(
+        self, monkeypatch: pytest.MonkeyPatch, given: str
+    ) -> None:
+        monkeypatch.setenv("X", given)
+        with pytest.raises(ImproperlyConfigured) as refusal:
+            env.url("X", "sqlite:///x", schemes={"sqlite", "postgres"})
+        assert given not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"PORT": "eighty"}, "PORT"),
+        ({"DEBUG": "maybe"}, "DEBUG"),
+        ({"SANDBOX": "jail"}, "SANDBOX"),
+        ({"DATABASE_URL": "oracle://db"}, "DATABASE_URL"),
+        ({"CELERY_BROKER_URL": "kafka://b"}, "CELERY_BROKER_URL"),
+        ({"SECRET_KEY": "short"}, "SECRET_KEY"),
+        ({"BIND": "192.0.2.1", "SECRET_KEY": ""}, "SECRET_KEY"),
+        ({"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
+        ({"API_REQUESTS_PER_MINUTE": "1"}, "API_REQUESTS_PER_MINUTE"),
+    ],
+)
+def test_the_product_does_not_start_on_nonsense(variables: dict[str, str], said: str, tmp_path: Path) -> None:
+    started = subprocess.run(
+        [sys.executable, "-c", "import config.settings"],
+        cwd=ROOT,
+        env={**os.environ, "WINNOW_DATA": str(tmp_path), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert started.returncode != 0
+    last = started.stderr.strip().splitlines()[-1]
+    assert "ImproperlyConfigured" in last and said in last
