@@ -36,6 +36,7 @@ ENTRIES = (
     ("exports", "Exports", "export-list", "e"),
     ("models", "Models", "model-list", "m"),
     ("settings", "Settings", "settings", "t"),
+    ("system", "System", "system", "y"),
 )
 
 

@@ -1,8 +1,33 @@
 """REST calls of `curation.dashboard`."""
 
-from ninja import Router
+from django.http import HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
 
 from curation.dashboard.health_api import router as health_router
+from curation.dashboard.stats import stats_json
+from curation.projects.access import enter
+from curation.projects.models import Scope
 
 router = Router(tags=["dashboard"])
 router.add_router("", health_router)
+
+
+class StatsOut(Schema):
+    """The overview's figures. `histogram` counts samples per 5 points of score; `at` is when they were counted."""
+
+    funnel: dict[str, int] = Field(examples=[{"prompts": 48, "duels": 45, "approved": 7}])
+    buckets: dict[str, int] = Field(examples=[{"final": 19, "refined": 11, "defeat": 12, "unparsed": 3}])
+    statuses: dict[str, int] = Field(examples=[{"pending": 34, "approved": 7}])
+    histogram: list[int]
+    pace: list[dict[str, str | int]] = Field(examples=[[{"day": "2026-11-21", "reviewer": "demo", "n": 11}]])
+    seconds_per_decision: float | None = Field(examples=[13.0])
+    cost: str = Field(examples=["1.25"])
+    cost_unknown_calls: int
+    cost_by_model: list[dict[str, str | int]]
+    at: str
+
+
+@router.get("/projects/{slug}/stats", response=StatsOut, summary="The dashboard's figures")
+def get_stats(request: HttpRequest, slug: str) -> dict[str, object]:
+    return stats_json(enter(request, slug, Scope.READ).project)

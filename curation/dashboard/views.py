@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 
 from curation.dashboard.charts import review_pace, score_histogram
 from curation.dashboard.stats import Stats, project_stats
+from curation.dashboard.system import system_state
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
@@ -63,6 +64,13 @@ def score_chart(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def pace_chart(request: HttpRequest, access: Access) -> HttpResponse:
     return JsonResponse(review_pace(project_stats(access.project)))
+
+
+@require_GET
+@project_page(Scope.READ)
+def system(request: HttpRequest, access: Access) -> HttpResponse:
+    context = {"system": system_state(access.project), "api_path": "/api/v1/ready"}
+    return render(request, "dashboard/system.html", context)
 
 
 @require_GET

@@ -205,3 +205,19 @@ class CallText(models.Model):
 
     def __str__(self) -> str:
         return self.text[:60]
+
+
+class WorkerSeen(models.Model):
+    """A worker process that told of itself lately; the system page lists them (`curation.runs.presence`)."""
+
+    name = models.CharField(max_length=120, primary_key=True)
+    queues = models.CharField(max_length=200)
+    slots = models.PositiveSmallIntegerField(default=1)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
