@@ -30,9 +30,10 @@ def begin(sender: object, **_: object) -> None:
     if not isinstance(controller, WorkController):
         return
     queues = ",".join(sorted(str(name) for name in controller.app.amqp.queues.consume_from))
-    slots = int(controller.concurrency or 1)
+    slots = int(getattr(controller, "concurrency", 1) or 1)
+    name = str(getattr(controller, "hostname", "worker"))
     _over.clear()
-    threading.Thread(target=_tell, args=(str(controller.hostname), queues, slots), name="presence", daemon=True).start()
+    threading.Thread(target=_tell, args=(name, queues, slots), name="presence", daemon=True).start()
 
 
 @signals.worker_shutdown.connect
