@@ -127,7 +127,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- jobs ------------------------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = env.url(
-    "CELERY_BROKER_URL", "filesystem://", schemes={"filesystem", "redis", "rediss", "amqp", "amqps"}
+    "CELERY_BROKER_URL", "filesystem://localhost", schemes={"filesystem", "redis", "rediss", "amqp", "amqps"}
 )
 CELERY_TASK_IGNORE_RESULT = True
 # The broker is only a doorbell: the database holds what is to be done, so a lost message costs a reaper's round.

@@ -9,6 +9,9 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.queue import open_count
+from curation.web.answers import problem_response
+from curation.web.middleware import is_api
+from curation.web.problems import NotAllowed, NotFound, Problem
 
 Context = dict[str, object]
 
@@ -68,16 +71,25 @@ def _nav(request: HttpRequest, project: Project) -> list[NavItem]:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return render(request, "errors/400.html", status=400)
+    return _failed(request, Problem("The request cannot be understood."), "errors/400.html")
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return render(request, "errors/403.html", status=403)
+    return _failed(request, NotAllowed("This is not allowed."), "errors/403.html")
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return render(request, "errors/404.html", status=404)
+    return _failed(request, NotFound("There is nothing at this address."), "errors/404.html")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return render(request, "errors/500.html", status=500)
+    problem = Problem("Something went wrong on the server; the request id finds it in the log.", code="internal")
+    problem.status, problem.title = 500, "Internal error"
+    return _failed(request, problem, "errors/500.html")
+
+
+def _failed(request: HttpRequest, problem: Problem, template: str) -> HttpResponse:
+    """The same failure in the manner of the door it came through."""
+    if is_api(request):
+        return problem_response(request, problem)
+    return render(request, template, status=problem.status)

@@ -14,6 +14,7 @@ urlpatterns = [
     path("", include("curation.llm.urls")),
     path("", include("curation.runs.urls")),
     path("", include("curation.runs.trial_views")),
+    path("", include("curation.imports.urls")),
     path("", include("curation.samples.urls")),
     path("", include("curation.duels.urls")),
     path("", include("curation.review.urls")),
