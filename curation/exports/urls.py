@@ -4,6 +4,14 @@ from django.urls import path
 
 from curation.exports import views
 
+EXPORTS = "p/<slug:slug>/exports/"
+
 urlpatterns = [
-    path("p/<slug:slug>/exports/", views.export_list, name="export-list"),
+    path(EXPORTS, views.export_list, name="export-list"),
+    path(f"{EXPORTS}new/", views.export_new, name="export-new"),
+    path(f"{EXPORTS}preview/", views.export_preview, name="export-preview"),
+    path(f"{EXPORTS}recipes/<str:name>/delete/", views.recipe_delete, name="recipe-delete"),
+    path(f"{EXPORTS}<str:pk>/", views.export_page, name="export-page"),
+    path(f"{EXPORTS}<str:pk>/progress/", views.export_progress, name="export-progress"),
+    path(f"{EXPORTS}<str:pk>/compare/", views.export_compare, name="export-compare"),
 ]

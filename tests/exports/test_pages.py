@@ -1,0 +1,150 @@
+"""The pages a curator uses: the list, a new export with its preview, one export, two compared."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from curation.exports.models import Export
+from curation.exports.models import Recipe as SavedRecipe
+from curation.projects.models import Project, Role
+from curation.runs.launch import launch
+from curation.samples.models import Flag
+from tests.exports.exporting import approve, drive_export, make_approved, run_export
+from tests.factories import make_member, make_project, make_sample, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FORM = {"formats": ["sft-messages", "dpo"], "query": "status=approved", "train": "1", "seed": "0"} | {
+    "group_by": "instance_id",
+    "sources": ["duels"],
+}
+
+
+def signed_in(client: Client, role: str = Role.CURATOR) -> Project:
+    project = make_project()
+    client.force_login(make_member(project, role=role))
+    return project
+
+
+def test_the_list_shows_each_export_with_rows_size_and_author(client: Client) -> None:
+    project = signed_in(client)
+    assert b"No exports yet" in client.get(reverse("export-list", args=[project.slug])).content
+    make_approved(project)
+    author = make_user("ada")
+    export = run_export(project, {"formats": ["dpo"]}, user=author)
+    page = client.get(reverse("export-list", args=[project.slug])).content.decode()
+    assert f"Export {export.pk}" in page and "ada" in page and "Succeeded" in page
+
+
+def test_the_form_starts_an_export_and_leads_to_its_page(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project)
+    assert client.get(reverse("export-new", args=[project.slug])).status_code == 200
+    answer = client.post(reverse("export-new", args=[project.slug]), FORM)
+    export = Export.objects.get()
+    assert answer.headers["Location"] == reverse("export-page", args=[project.slug, export.pk])
+    under_way = client.get(answer.headers["Location"]).content.decode()
+    assert "export-progress" in under_way and "Samples written" in under_way
+    drive_export(export.run)
+    page = client.get(answer.headers["Location"]).content.decode()
+    assert "dpo.train.jsonl" in page and export.files.get(name="dpo.train.jsonl").sha256 in page
+    assert "archive.tar" in page and "Manifest" in page and "How it was made" in page
+
+
+def test_polling_ends_with_the_run(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project)
+    run = launch(project=project, kind="export", params={"recipe": {"formats": ["dpo"]}}, user=None)
+    url = reverse("export-progress", args=[project.slug, run.result["export"]])
+    waiting = client.get(url)
+    assert "every 1s" in waiting.content.decode() and "HX-Refresh" not in waiting.headers
+    drive_export(run)
+    ended = client.get(url)
+    assert ended.headers["HX-Refresh"] == "true" and "every 1s" not in ended.content.decode()
+
+
+def test_the_preview_counts_what_would_be_written_and_writes_nothing(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project)
+    make_approved(project, flags=Flag.LEAK)
+    page = client.post(reverse("export-preview", args=[project.slug]), FORM).content.decode()
+    assert "leak" in page and "flagged as leaking" in page
+    assert not Export.objects.exists()
+
+
+def test_the_form_filters_by_its_fields_and_by_a_saved_view(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project, bucket="final", score=90.0)
+    make_approved(project, bucket="refined", score=70.0)
+    view = project.saved_views.create(name="best", query="bucket=final&sort=-score", created_by=make_user())
+    for picked in ({"bucket": ["final"]}, {"score_min": "80"}, {"view": str(view.pk)}):
+        client.post(reverse("export-new", args=[project.slug]), FORM | picked)
+        export = drive_export(Export.objects.latest("pk").run)
+        assert export.counts["exported"] == 1, picked
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"train": "0.5"}, "sum to 0.5"),
+        ({"query": "colour=red"}, "colour"),
+        ({"formats": ["parquet"]}, "parquet"),
+        ({"query": "bucket=gold"}, "gold"),
+    ],
+)
+def test_a_wrong_form_says_what_is_wrong_and_starts_nothing(client: Client, change: dict[str, str], words: str) -> None:
+    project = signed_in(client)
+    answer = client.post(reverse("export-new", args=[project.slug]), FORM | change)
+    assert answer.status_code == 422 and words in answer.content.decode()
+    preview = client.post(reverse("export-preview", args=[project.slug]), FORM | change)
+    assert words in preview.content.decode()
+    assert not Export.objects.exists()
+
+
+def test_a_recipe_is_saved_found_again_and_deleted(client: Client) -> None:
+    project = signed_in(client)
+    client.post(reverse("export-new", args=[project.slug]), FORM | {"save": "1", "name": "weekly", "seed": "7"})
+    assert SavedRecipe.objects.get().document["seed"] == 7 and not Export.objects.exists()
+    assert b"weekly" in client.get(reverse("export-list", args=[project.slug])).content
+    form = client.get(reverse("export-new", args=[project.slug]) + "?recipe=weekly").content.decode()
+    assert 'name="seed" value="7"' in form
+    client.post(reverse("recipe-delete", args=[project.slug, "weekly"]))
+    assert not SavedRecipe.objects.exists()
+
+
+def test_two_exports_are_compared(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project)
+    first = run_export(project, {"formats": ["dpo"]})
+    late = make_approved(project)
+    second = run_export(project, {"formats": ["dpo"]})
+    url = reverse("export-compare", args=[project.slug, second.pk])
+    page = client.get(url, {"with": first.pk}).content.decode()
+    assert "added" in page and reverse("sample-page", args=[project.slug, late.pk]) in page
+
+
+def test_left_out_samples_are_linked_from_the_page(client: Client) -> None:
+    project = signed_in(client)
+    bare = approve(make_sample(project), by=make_user())
+    export = run_export(project, {"formats": ["dpo"]})
+    page = client.get(reverse("export-page", args=[project.slug, export.pk])).content.decode()
+    assert "no_answer" in page and reverse("sample-page", args=[project.slug, bare.pk]) in page
+
+
+def test_a_hostile_project_name_stays_text_on_the_card(client: Client) -> None:
+    project = make_project(name="<script>alert(1)</script> [x](javascript:alert(1))")
+    client.force_login(make_member(project, role=Role.CURATOR))
+    make_approved(project)
+    export = run_export(project, {"formats": ["dpo"]})
+    page = client.get(reverse("export-page", args=[project.slug, export.pk])).content.decode()
+    assert "<script>alert" not in page and 'href="javascript' not in page
+
+
+def test_a_viewer_reads_but_does_not_start_and_a_stranger_finds_nothing(client: Client) -> None:
+    project = signed_in(client, Role.VIEWER)
+    make_approved(project)
+    export = run_export(project, {"formats": ["dpo"]})
+    assert client.get(reverse("export-page", args=[project.slug, export.pk])).status_code == 200
+    assert client.get(reverse("export-new", args=[project.slug])).status_code == 403
+    assert client.post(reverse("export-new", args=[project.slug]), FORM).status_code == 403
+    client.force_login(make_user())
+    assert client.get(reverse("export-page", args=[project.slug, export.pk])).status_code == 404
