@@ -130,7 +130,14 @@ FILTERS = (
         "flags=leak",
         "flags=truncated",
     ),
-    *("flags=leak&flags=flip", "model=model-a", "model=model-rare", "source=source-1.jsonl", "source=source-250.jsonl"),
+    *(
+        "flags=leak&flags=flip",
+        "flags=infra",
+        "model=model-a",
+        "model=model-rare",
+        "source=source-1.jsonl",
+        "source=source-250.jsonl",
+    ),
     *("repo=org/repo-1", "repo=org/repo-1500", "action_style=read", "action_style=other", "instance_id=org__repo-77"),
     *("reviewer=ada", "run={run}", "axes=task=fix", "axes=task=absent", "axes=difficulty=1,difficulty=2"),
     *(

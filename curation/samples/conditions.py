@@ -32,26 +32,11 @@ class Walked(models.Func):
     template = "+%(expressions)s"
 
 
-class HasFlags(models.Func):
-    """The condition of the partial index of flagged rows, written out, since SQLite compares it as text."""
-
-    arity = 1
-    template = "%(expressions)s > 0"
-    output_field = models.BooleanField()
-
-
 class IsTrajectory(models.Func):
     """The condition of the partial index of trajectories."""
 
     arity = 1
     template = "%(expressions)s = 'trajectory'"
-    output_field = models.BooleanField()
-
-
-class HasAnyFlag(models.Func):
-    arity = 2
-    template = "(%(expressions)s) > 0"
-    arg_joiner = " & "
     output_field = models.BooleanField()
 
 
@@ -61,7 +46,7 @@ class HasAxis(models.Func):
     SQLite looks for the pair as `JSONField` writes it, which is quick, and reads the JSON only where that was found.
     """
 
-    sqlite = "instr({axes}, %s) > 0 AND EXISTS (SELECT 1 FROM json_each({axes}) WHERE key = %s AND value = %s)"
+    sqlite = "(instr({axes}, %s) > 0 AND EXISTS (SELECT 1 FROM json_each({axes}) WHERE key = %s AND value = %s))"
     postgresql = "{axes} @> %s::jsonb"
 
     def __init__(self, axis: str, value: str) -> None:
@@ -87,14 +72,14 @@ class HasAxis(models.Func):
 class Clause:
     """One condition of a filter. `streams` names the orders that its own indexes yield.
 
-    `walk` adds the condition without an index; None where it has no index to begin with.
+    `walk` adds the condition without an index; None where it has no index to begin with. `wide`: worth gathering more.
     """
 
     gather: Callable[["SampleQuerySet"], "SampleQuerySet"]
     walk: Callable[["SampleQuerySet"], "SampleQuerySet"] | None = None
     streams: frozenset[str] = frozenset()
     is_few: Callable[["SampleQuerySet"], bool] | None = None
-    few: int = FEW
+    wide: bool = False
 
 
 def column_in(column: str, values: Sequence[str | int], *orders: str) -> Clause:
@@ -118,7 +103,7 @@ def column_range(column: str, bounds: dict[str, object]) -> Clause:
             **{f"{alias}__{bound}": value for bound, value in bounds.items()}
         ),
         streams=frozenset({column}),
-        few=FEW_IN_RANGE,
+        wide=True,
     )
 
 
@@ -154,4 +139,5 @@ def for_page(rows: "SampleQuerySet", clauses: Sequence[Clause], *, sort: str) ->
 def _is_few(rows: "SampleQuerySet", clause: Clause) -> bool:
     if clause.is_few is not None:
         return clause.is_few(rows)
-    return clause.gather(rows).order_by()[: clause.few + 1].count() <= clause.few
+    most = FEW_IN_RANGE if clause.wide else FEW
+    return clause.gather(rows).order_by()[: most + 1].count() <= most

@@ -32,15 +32,13 @@ from curation.runs.models import Run
 from curation.samples.conditions import (
     FEW,
     Clause,
-    HasAnyFlag,
     HasAxis,
-    HasFlags,
     IsTrajectory,
     column_in,
     column_range,
     gathered,
 )
-from curation.samples.models import Bucket, Flag, Kind, SampleQuerySet, Status, flag_bits
+from curation.samples.models import Bucket, Flag, Kind, SampleQuerySet, Status, flag_bits, with_any_flag
 from curation.samples.search import Reading, best_reading, matching
 from curation.web.problems import FieldError, Invalid, NotFound, Problem
 
@@ -207,7 +205,7 @@ class SampleFilter(Schema):
         found += [column_in("bucket", group, "score_key", "priority") for group in self.bucket]
         found += [column_in("status", group, "priority") for group in self.status]
         found += [_of_kind(group) for group in self.kind]
-        found += [_flagged(flag_bits(group)) for group in self.flags]
+        found += [column_in("flags", with_any_flag(flag_bits(group))) for group in self.flags]
         found += [column_in("run_id", _run_ids(rows.project, group)) for group in self.run]
         found += [column_in("decided_by_id", _user_ids(group)) for group in self.reviewer]
         if self.axes:
@@ -256,15 +254,6 @@ def _of_kind(kinds: Sequence[str]) -> Clause:
     return Clause(gather=lambda rows: rows.filter(kind__in=kinds))
 
 
-def _flagged(bits: int) -> Clause:
-    any_of = HasAnyFlag(models.F("flags"), models.Value(bits))
-    return Clause(
-        gather=lambda rows: rows.filter(HasFlags(models.F("flags")), any_of),
-        walk=lambda rows: rows.filter(any_of),
-        streams=frozenset({"id"}),
-    )
-
-
 def _of_axes(groups: Groups) -> Clause:
     def gather(rows: SampleQuerySet) -> SampleQuerySet:
         rows = rows.filter(IsTrajectory(models.F("kind")))
@@ -273,7 +262,7 @@ def _of_axes(groups: Groups) -> Clause:
             rows = rows.filter(reduce(or_, (models.Q(axis) for axis in axes)))
         return rows
 
-    return Clause(gather=gather, walk=gather, streams=frozenset({"id"}))
+    return Clause(gather=gather, walk=gather, streams=frozenset({"id"}), wide=True)
 
 
 def _about(text: str) -> Clause:

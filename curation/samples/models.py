@@ -56,6 +56,11 @@ def flag_bits(names: list[str] | tuple[str, ...]) -> int:
     return sum(flag.value for flag in Flag if flag.label in names)
 
 
+def with_any_flag(bits: int) -> list[int]:
+    """Every value of `Sample.flags` that has one of the bits: an index finds values, not bits."""
+    return [value for value in range(2 * max(Flag)) if value & bits]
+
+
 UNSCORED = -1.0
 
 
@@ -134,9 +139,11 @@ class Sample(models.Model):
             models.Index(
                 fields=["decided_by", "id"], name="sample_list_reviewer", condition=models.Q(decided_by__isnull=False)
             ),
-            # Flagged samples and trajectories are few; their lists must not scan the rest.
-            models.Index(fields=["project", "id"], name="sample_flagged", condition=models.Q(flags__gt=0)),
-            models.Index(fields=["project", "id"], name="sample_trajectories", condition=models.Q(kind="trajectory")),
+            models.Index(fields=["project", "flags", "id"], name="sample_list_flags"),
+            # `kind` is in the index, though always the same: SQLite would take `sample_list` before it otherwise.
+            models.Index(
+                fields=["project", "kind", "id"], name="sample_trajectories", condition=models.Q(kind="trajectory")
+            ),
             # A bucket by score or by priority: both go with the bucket, so the order's own index would be walked far.
             models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
             models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),

@@ -18,6 +18,14 @@ class Migration(migrations.Migration):
             model_name="sample",
             name="sample_queue",
         ),
+        migrations.RemoveIndex(
+            model_name="sample",
+            name="sample_flagged",
+        ),
+        migrations.AddIndex(
+            model_name="sample",
+            index=models.Index(fields=["project", "flags", "id"], name="sample_list_flags"),
+        ),
         migrations.AlterField(
             model_name="sample",
             name="decided_by",
@@ -81,7 +89,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="sample",
             index=models.Index(
-                condition=models.Q(("kind", "trajectory")), fields=["project", "id"], name="sample_trajectories"
+                condition=models.Q(("kind", "trajectory")), fields=["project", "kind", "id"], name="sample_trajectories"
             ),
         ),
         migrations.AddIndex(

@@ -37,11 +37,11 @@ SQLITE = [
     "INSERT INTO sample_search(sample_search) VALUES ('rebuild')",
     # The list of trajectories, with the axes in the index: a list by axis then reads no other rows.
     "DROP INDEX sample_trajectories",
-    "CREATE INDEX sample_trajectories ON samples_sample (project_id, id, axes) WHERE kind = 'trajectory'",
+    "CREATE INDEX sample_trajectories ON samples_sample (project_id, kind, id, axes) WHERE kind = 'trajectory'",
 ]
 SQLITE_BACK = [
     "DROP INDEX sample_trajectories",
-    "CREATE INDEX sample_trajectories ON samples_sample (project_id, id) WHERE kind = 'trajectory'",
+    "CREATE INDEX sample_trajectories ON samples_sample (project_id, kind, id) WHERE kind = 'trajectory'",
     "DROP TRIGGER sample_search_insert",
     "DROP TRIGGER sample_search_delete",
     "DROP TRIGGER sample_search_update",
