@@ -93,7 +93,7 @@ class SettingsForm(forms.Form):
         """(title, what it is about, fields) per section, for fieldsets."""
         rows = []
         for name, info in ProjectSettings.model_fields.items():
-            about = (info.annotation.__doc__ or "").strip() if info.annotation else ""
+            about = _plain((info.annotation.__doc__ or "").strip()) if info.annotation else ""
             bound = [self[field] for field in self.fields if field.startswith(f"{name}{SEPARATOR}")]
             rows.append((name.capitalize(), about, bound))
         return rows
@@ -152,6 +152,11 @@ class WeightsField(forms.CharField):
         return weights
 
 
+def _plain(text: str) -> str:
+    """Text written for the OpenAPI document, which is Markdown, as a page shows it."""
+    return text.replace("`", "")
+
+
 def _info(path: str) -> FieldInfo:
     section, key = path.split(".")
     kind = ProjectSettings.model_fields[section].annotation
@@ -161,7 +166,7 @@ def _info(path: str) -> FieldInfo:
 
 
 def _field(info: FieldInfo, value: Json) -> forms.Field:
-    label, text = info.title or "", info.description or ""
+    label, text = info.title or "", _plain(info.description or "")
     kind = info.annotation
     if get_origin(kind) is Literal:
         words = get_args(kind)
