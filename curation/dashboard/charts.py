@@ -1,8 +1,11 @@
 """Plotly figures, built in Python and drawn by `static/js/charts.js`. Colours are the design system's tokens."""
 
+from datetime import timedelta
 from typing import Any
 
-from curation.dashboard.stats import BIN, Stats
+from django.utils import timezone
+
+from curation.dashboard.stats import BIN, DAYS, Stats
 from curation.projects.settings import Thresholds
 
 Figure = dict[str, Any]
@@ -39,8 +42,8 @@ def _histogram_layout(edges: Thresholds) -> Figure:
         for at in (edges.refined, edges.final)
     ]
     notes = [
-        {"x": at, "y": 1, "yref": "paper", "text": f"{name} ≥ {at:g}", "showarrow": False, "xanchor": "left"}
-        for name, at in (("refined", edges.refined), ("final", edges.final))
+        {"x": at, "y": 1.08, "yref": "paper", "text": f"{name} ≥ {at:g}", "showarrow": False, "xanchor": side}
+        for name, at, side in (("refined", edges.refined, "right"), ("final", edges.final, "left"))
     ]
     return {
         "barmode": "stack",
@@ -61,10 +64,12 @@ def review_pace(stats: Stats) -> Figure:
         bars.append(
             {"type": "bar", "name": reviewer, "x": [entry["day"] for entry in own], "y": [entry["n"] for entry in own]}
         )
+    today = timezone.localdate()
+    span = [str(today - timedelta(days=DAYS)), str(today + timedelta(days=1))]
     layout = {
         "barmode": "stack",
         "showlegend": len(reviewers) > 1,
-        "xaxis": {"type": "date", "tickformat": "%d %b", "dtick": 86_400_000},
+        "xaxis": {"type": "date", "tickformat": "%d %b", "range": span},
         "yaxis": {"title": {"text": "decisions"}, "rangemode": "tozero"},
     }
     return {"data": bars, "layout": layout}
