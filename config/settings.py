@@ -75,7 +75,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "curation.web.traffic.TrafficMiddleware",
     "curation.web.middleware.RequestIdMiddleware",
-    "curation.imports.middleware.UploadLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -86,6 +85,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # before whatever reads a body: the idempotency of the next, the CSRF token of forms
+    "curation.imports.middleware.UploadLimitMiddleware",
     "curation.web.middleware.ApiMiddleware",
     "curation.web.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",

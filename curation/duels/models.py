@@ -10,6 +10,7 @@ from curation.projects.models import Project
 from curation.runs.models import Call, Run
 from curation.samples.models import Bucket, Sample, flag_names
 from curation.web.params import words
+from judging.panel import message_text
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
@@ -79,6 +80,11 @@ class Prompt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source}:{self.row_offset}:{self.turn_index}"
+
+    @property
+    def row_number(self) -> int:
+        """The row as people count."""
+        return self.row_offset + 1
 
 
 class PromptText(models.Model):
@@ -270,7 +276,7 @@ class Duel(models.Model):
     @property
     def reference_text(self) -> str:
         """The source's own turn; needs `prompt__text`."""
-        return str(self.prompt.text.reference.get("content") or "")
+        return message_text(self.prompt.text.reference)
 
     @property
     def opponent_text(self) -> str:

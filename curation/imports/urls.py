@@ -1,0 +1,9 @@
+"""Addresses of the imports pages."""
+
+from django.urls import path
+
+from curation.imports import views
+
+urlpatterns = [
+    path("p/<slug:slug>/imports/new/", views.import_new, name="import-new"),
+]
