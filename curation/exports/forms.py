@@ -15,7 +15,7 @@ from curation.web.problems import Problem
 SOURCES = (("duels", "Approved answer over its opponent"), ("revisions", "Revision over the answer it replaced"))
 GROUPS = (("instance_id", "instance"), ("repo", "repository"))
 # Where a refusal of the recipe belongs on the form.
-FIELD_OF = {"splits": "train", "filter": "query"}
+FIELD_OF = {"splits": "train", **{name: name for name in ("formats", "seed", "group_by", "sources", "max_tokens")}}
 
 
 class RecipeForm(forms.Form):
@@ -66,9 +66,9 @@ class RecipeForm(forms.Form):
             return read_recipe(self._document())
         except Problem as problem:
             for error in problem.errors:
-                name = (error.path.split(".") + [""])[1]
-                name = FIELD_OF.get(name, name)
-                self.add_error(name if name in self.fields else None, error.message)
+                # `recipe.splits` of a recipe, `colour` of a filter: only the first belongs to a field by its name.
+                name = FIELD_OF.get(error.path.removeprefix("recipe.").split(".")[0], "")
+                self.add_error(name or "query", error.message if name else f"{error.path}: {error.message}")
             if not problem.errors:
                 self.add_error("query", problem.detail)
             return None

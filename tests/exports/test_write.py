@@ -1,28 +1,161 @@
 """What is in the files of an export."""
 
+import gzip
+import json
+
 import orjson
 import pytest
 
+from curation.exports.models import Export
+from curation.review.models import Pick
 from curation.runs.models import RunState
-from tests.exports.exporting import content, make_approved, rows, run_export
-from tests.factories import CHALLENGER, HISTORY, KING, make_project
+from tests.exports.exporting import approve, content, make_approved, revise, rows, run_export
+from tests.factories import CHALLENGER, HISTORY, KING, make_duel, make_project, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BOTH = {"formats": ["sft-messages", "dpo"]}
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
 
 
 def test_an_approved_duel_becomes_one_row_in_each_format() -> None:
     project = make_project()
     make_approved(project)
     export = run_export(project, BOTH)
-    export.run.refresh_from_db()
     assert export.run.state == RunState.SUCCEEDED, export.run.error
-    answer = {"role": "assistant", "content": CHALLENGER}
-    assert rows(export, "sft-messages.train.jsonl") == [{"messages": [*HISTORY, answer]}]
-    other = {"role": "assistant", "content": KING}
-    assert rows(export, "dpo.train.jsonl") == [{"prompt": HISTORY, "chosen": [answer], "rejected": [other]}]
+    assert rows(export, "sft-messages.train.jsonl") == [{"messages": [*HISTORY, said(CHALLENGER)]}]
+    expected = {"prompt": HISTORY, "chosen": [said(CHALLENGER)], "rejected": [said(KING)]}
+    assert rows(export, "dpo.train.jsonl") == [expected]
     assert rows(export, "excluded.jsonl") == []
+
+
+def test_a_picked_king_is_the_chosen_side() -> None:
+    project = make_project()
+    make_approved(project, pick=Pick.OPPONENT)
+    row = rows(run_export(project, BOTH), "dpo.train.jsonl")[0]
+    assert (row["chosen"], row["rejected"]) == ([said(KING)], [said(CHALLENGER)])
+
+
+def test_a_draw_is_learnt_from_but_makes_no_pair() -> None:
+    project = make_project()
+    sample = make_approved(project, pick=Pick.DRAW)
+    export = run_export(project, BOTH)
+    assert len(rows(export, "sft-messages.train.jsonl")) == 1
+    assert not export.files.filter(format="dpo").exists()
+    left = rows(export, "excluded.jsonl")
+    assert [(row["sample"], row["reason"], row["formats"]) for row in left] == [(str(sample.pk), "draw", ["dpo"])]
+
+
+def test_the_final_revision_is_exported_and_may_beat_what_it_replaced() -> None:
+    project, user = make_project(), make_user()
+    sample = make_duel(project).sample
+    assert sample is not None
+    revise(sample, "THOUGHT: first try\n\n```bash\npwd\n```", by=user)
+    latest = revise(sample, "THOUGHT: better\n\n```bash\ncat billing/totals.py\n```", by=user)
+    approve(sample, by=user)
+    export = run_export(project, {**BOTH, "sources": ["duels", "revisions"]})
+    assert rows(export, "sft-messages.train.jsonl")[0]["messages"][-1] == said(latest.text)
+    pairs = [(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in rows(export, "dpo.train.jsonl")]
+    assert pairs == [(latest.text, KING), (latest.text, CHALLENGER)]
+    assert rows(export, "frozen.jsonl")[0]["revision"] == str(latest.pk)
+
+
+def test_metadata_rides_along_when_asked_for() -> None:
+    project, user = make_project(), make_user("ada")
+    sample = make_approved(project, by=user, score=81.5, bucket="final")
+    row = rows(run_export(project, {**BOTH, "metadata": True}), "dpo.train.jsonl")[0]
+    assert {key: row[key] for key in row if key not in ("prompt", "chosen", "rejected")} == {
+        "id": str(sample.pk),
+        "source": "turns.jsonl",
+        "score": 81.5,
+        "bucket": "final",
+        "reviewers": ["ada"],
+        "run": "",
+    }
+
+
+def test_thinking_text_is_never_exported() -> None:
+    project = make_project()
+    sample = make_approved(project)
+    answer = sample.duel.challenger.text
+    answer.thinking = "SECRET PONDERING"
+    answer.save()
+    kept_apart = sample.duel.prompt.text
+    kept_apart.history = [
+        *HISTORY,
+        {"role": "assistant", "content": "<think>SECRET PONDERING</think>ls", "reasoning_content": "SECRET PONDERING"},
+        {"role": "user", "content": "ok"},
+    ]
+    kept_apart.save()
+    export = run_export(project, {**BOTH, "metadata": True})
+    everything = b"".join(content(export, file.name) for file in export.files.all())
+    assert b"PONDERING" not in everything
+    assert rows(export, "sft-messages.train.jsonl")[0]["messages"][2] == said("ls")
+
+
+def test_the_same_recipe_on_the_same_rows_gives_the_same_bytes() -> None:
+    project = make_project()
+    for number in range(6):
+        make_approved(project, instance_id=f"task-{number}")
+    make_duel(project)
+    recipe = {**BOTH, "splits": {"train": 0.5, "val": 0.5}, "seed": 3, "gzip": True, "metadata": True}
+    first, second = run_export(project, recipe), run_export(project, recipe)
+    assert first.pk != second.pk and first.manifest_sha256 == second.manifest_sha256
+    assert {f.name: content(first, f.name) for f in first.files.all()} == {
+        f.name: content(second, f.name) for f in second.files.all()
+    }
+
+
+def test_compressed_files_hold_the_same_lines() -> None:
+    project = make_project()
+    make_approved(project)
+    plain, packed = run_export(project, BOTH), run_export(project, {**BOTH, "gzip": True})
+    name = "dpo.train.jsonl"
+    assert gzip.decompress(content(packed, f"{name}.gz")) == content(plain, name)
+
+
+def test_the_manifest_says_what_it_was_made_of_and_hashes_every_other_file() -> None:
+    project = make_project()
+    make_approved(project)
+    export = run_export(project, {**BOTH, "filter": {"status": ["approved"]}})
     manifest = orjson.loads(content(export, "manifest.json"))
-    print(orjson.dumps(manifest, option=2).decode())
-    print(content(export, "README.md").decode())
-    print(rows(export, "frozen.jsonl"))
+    others = {file.name: (file.bytes, file.sha256) for file in export.files.exclude(name="manifest.json")}
+    assert {file["name"]: (file["bytes"], file["sha256"]) for file in manifest["files"]} == others
+    assert manifest["recipe"]["filter"] == {"status": "approved"}
+    assert manifest["frozen"] == {"file": "frozen.jsonl", "samples": 1, "revisions": 0}
+    assert [judge["name"] for judge in manifest["judges"]] == ["judge-a", "judge-b", "judge-c"]
+    assert {model["side"] for model in manifest["models"]} == {"king", "challenger"}
+    assert manifest["project"]["settings"]["thresholds"] == {"final": 80.0, "refined": 66.0}
+    assert export.manifest_sha256 == export.files.get(name="manifest.json").sha256
+
+
+def test_an_export_of_nothing_says_so_and_has_no_empty_data_file() -> None:
+    export = run_export(make_project(), BOTH)
+    assert export.ready and export.counts["exported"] == 0
+    assert [file.name for file in export.files.all()] == [
+        "README.md",
+        "excluded.jsonl",
+        "frozen.jsonl",
+        "manifest.json",
+    ]
+
+
+def test_hostile_text_stays_one_line_of_json() -> None:
+    project = make_project()
+    hostile = 'THOUGHT: "}\n{"\u2028\u2029\x1b[2J</script>\ud7ff```bash\nprintf "\\0" \u202e\n```'
+    make_approved(project, challenger=hostile)
+    export = run_export(project, BOTH)
+    data = content(export, "sft-messages.train.jsonl")
+    assert data.count(b"\n") == 1
+    assert json.loads(data)["messages"][-1]["content"] == hostile
+
+
+def test_the_run_names_its_export_from_the_start_and_holds_the_counts_at_the_end() -> None:
+    project = make_project()
+    make_approved(project)
+    export = run_export(project, BOTH)
+    result = Export.objects.get(pk=export.pk).run.result
+    assert result["export"] == str(export.pk)
+    assert result["counts"]["rows"] == {"sft-messages": {"train": 1}, "dpo": {"train": 1}}

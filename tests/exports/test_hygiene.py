@@ -1,0 +1,112 @@
+"""Rows that may not leave: each way out is tried, and each is listed with its reason."""
+
+from typing import Any
+
+import pytest
+
+from curation.duels.models import Exclusion
+from curation.samples.models import Flag, Status
+from tests.exports.exporting import approve, make_approved, reasons, rows, run_export
+from tests.factories import HISTORY, make_duel, make_project, make_sample, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BOTH = {"formats": ["sft-messages", "dpo"]}
+LONG = "THOUGHT: " + "a" * 8_000
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"bucket": "unparsed", "score": None}, "unparsed"),
+        ({"flags": Flag.INFRA}, "infra_error"),
+        ({"flags": Flag.LEAK}, "leak"),
+        ({"challenger": " \n"}, "no_answer"),
+        ({"challenger": "<think>let me see</think>ls"}, "thinking"),
+    ],
+)
+def test_an_approved_sample_that_may_not_leave_is_listed_and_gives_no_row(
+    values: dict[str, Any], reason: str
+) -> None:
+    project = make_project()
+    sample = make_approved(project, **values)
+    export = run_export(project, BOTH)
+    assert reasons(export) == {str(sample.pk): reason}
+    assert not export.files.exclude(format="").exists()
+    assert export.counts["excluded"] == {reason: 1} and export.examples == {reason: [str(sample.pk)]}
+
+
+@pytest.mark.parametrize(
+    ("history", "reason"),
+    [
+        ([{"role": "user", "content": "  "}], "empty_prompt"),
+        ([*HISTORY, {"role": "assistant", "content": ""}], "empty_turn"),
+        ([*HISTORY, {"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}], "bad_message"),
+        ([*HISTORY, {"role": "narrator", "content": "x"}], "bad_message"),
+        ([*HISTORY, "text"], "bad_message"),
+        ([{"role": "user", "content": "half of a pair: \ud800"}], "not_utf8"),
+    ],
+)
+def test_a_history_that_cannot_be_a_prompt_keeps_its_row_in(history: list[object], reason: str) -> None:
+    project = make_project()
+    sample = make_approved(project)
+    text = sample.duel.prompt.text
+    text.history = history
+    text.save()
+    assert reasons(run_export(project, BOTH)) == {str(sample.pk): reason}
+
+
+def test_a_leak_flag_that_a_person_cleared_is_no_reason() -> None:
+    project = make_project()
+    make_approved(project, flags=Flag.LEAK, leak_cleared=True)
+    assert reasons(run_export(project, BOTH)) == {}
+
+
+def test_samples_that_nobody_approved_are_listed_where_the_filter_matches_them() -> None:
+    project, user = make_project(), make_user()
+    pending, unsure = make_duel(project).sample, make_duel(project, status=Status.NEEDS_REFINE).sample
+    rejected, approved = make_duel(project, status=Status.REJECTED).sample, make_approved(project, by=user)
+    export = run_export(project, BOTH)
+    assert pending and unsure and rejected
+    assert reasons(export) == {
+        str(pending.pk): "not_approved",
+        str(unsure.pk): "not_approved",
+        str(rejected.pk): "rejected",
+    }
+    assert [row["sample"] for row in rows(export, "frozen.jsonl") if row["rows"]] == [str(approved.pk)]
+    assert reasons(run_export(project, {**BOTH, "filter": {"status": "approved"}})) == {}
+
+
+def test_the_same_text_on_both_sides_makes_no_pair_but_an_sft_row() -> None:
+    project = make_project()
+    sample = make_approved(project, king="THOUGHT: x\n", challenger="THOUGHT: x")
+    export = run_export(project, BOTH)
+    assert reasons(export) == {str(sample.pk): "identical"}
+    assert len(rows(export, "sft-messages.train.jsonl")) == 1
+
+
+def test_a_row_over_max_tokens_is_left_out_of_the_formats_where_it_is_too_long() -> None:
+    project = make_project()
+    sample = make_approved(project, king=LONG)
+    export = run_export(project, {**BOTH, "max_tokens": 1_000})
+    assert [(row["formats"], row["reason"]) for row in rows(export, "excluded.jsonl")] == [(["dpo"], "too_long")]
+    assert reasons(export) == {str(sample.pk): "too_long"}
+
+
+def test_excluded_instances_stay_out() -> None:
+    project = make_project()
+    sample = make_approved(project, instance_id="acme__billing-9")
+    Exclusion.objects.create(project=project, instance_id="acme__billing-9", reason="broken environment")
+    assert reasons(run_export(project, BOTH)) == {str(sample.pk): "excluded_instance"}
+
+
+def test_a_sample_without_texts_is_listed() -> None:
+    project = make_project()
+    sample = approve(make_sample(project), by=make_user())
+    assert reasons(run_export(project, BOTH)) == {str(sample.pk): "no_answer"}
+
+
+def test_other_projects_samples_are_never_looked_at() -> None:
+    project, other = make_project(), make_project()
+    make_approved(other)
+    export = run_export(project, BOTH)
+    assert export.counts["samples"] == 0
