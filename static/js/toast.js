@@ -55,9 +55,11 @@ function expire(toast) {
   }, STAYS_MS);
 }
 
-// The server's own words win over ours: problem+json says what was wrong.
+// The server's own words win over ours: problem+json, or the plain text of a page's refusal, says what was wrong.
 function detail(xhr) {
-  if (!(xhr.getResponseHeader("Content-Type") ?? "").includes("json")) return "";
+  const type = xhr.getResponseHeader("Content-Type") ?? "";
+  if (type.startsWith("text/plain")) return xhr.responseText.slice(0, 500);
+  if (!type.includes("json")) return "";
   try {
     const problem = JSON.parse(xhr.responseText);
     return typeof problem.detail === "string" ? problem.detail : "";
