@@ -51,6 +51,7 @@ class Request:
             "params": {**target.params, **self.params},
             "sample_index": self.sample_index,
             "attempt": self.attempt,
+            "schema": self.schema,
         }
         return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

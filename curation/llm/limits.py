@@ -14,18 +14,23 @@ from typing import Protocol, TypeVar
 from django.db import transaction
 
 from curation.llm.completion import Target
+from curation.llm.errors import Misconfigured
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
 
 T = TypeVar("T")
 SILENT_AFTER = 10.0
 BURST_SECONDS = 2.0
+SLOWED_MINUTE = 60.0 + BURST_SECONDS
+# Tokens that an answer is taken to have until the first ones came.
+FIRST_ANSWER = 200.0
 STORM_CALLS, STORM_SHARE, STORM_SECONDS = 6, 0.5, 3.0
 
 
 class Commit(Protocol):
-    """Runs database work off the event loop."""
+    """Runs database work off the event loop. Works of one transaction are done in the order of their `rank`, so that
+    nobody who locks several endpoints waits in a circle."""
 
-    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
+    def __call__(self, work: Callable[[], T], *, rank: int) -> Awaitable[T]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,30 +76,53 @@ def give_back_slots(*, endpoint_id: int, holder: str) -> None:
 
 
 def reserve(*, target: Target, tokens: int) -> float:
-    """Seconds to wait until one more request of `tokens` fits into `rpm` and `tpm` (a leaky bucket per limit)."""
+    """Seconds to wait until one more request of `tokens` fits into `rpm` and `tpm`, and into a storm's pause.
+
+    A leaky bucket per limit that lets `BURST_SECONDS` through at once and drips that much slower than the limit, so
+    that no minute holds more than is allowed.
+    """
     now = time.time()
     with transaction.atomic():
         pace = _locked_pace(target.endpoint_id)
         wait = max(0.0, pace.cooldown_until - now)
         if target.rpm:
-            start = max(pace.requests_free_at, now - BURST_SECONDS)
+            pace.requests_free_at, start = _drip(pace.requests_free_at, now, SLOWED_MINUTE / target.rpm)
             wait = max(wait, start - now)
-            pace.requests_free_at = start + 60.0 / target.rpm
         if target.tpm:
-            start = max(pace.tokens_free_at, now - BURST_SECONDS)
+            pace.tokens_free_at, start = _drip(pace.tokens_free_at, now, SLOWED_MINUTE * tokens / target.tpm)
             wait = max(wait, start - now)
-            pace.tokens_free_at = start + 60.0 * tokens / target.tpm
         pace.save(update_fields=["requests_free_at", "tokens_free_at"])
         return wait
 
 
+def _drip(free_at: float, now: float, seconds: float) -> tuple[float, float]:
+    """When the bucket is free again, and when this request of so many `seconds` may start."""
+    start = max(free_at, min(now, now - BURST_SECONDS + seconds))
+    return start + seconds, start
+
+
+def correct(*, target: Target, tokens: int) -> None:
+    """The request took so many `tokens` more (or, negative, fewer) than were reserved: later ones start later."""
+    with transaction.atomic():
+        pace = _locked_pace(target.endpoint_id)
+        pace.tokens_free_at += SLOWED_MINUTE * tokens / (target.tpm or 1)
+        pace.save(update_fields=["tokens_free_at"])
+
+
 def _locked_pace(endpoint_id: int) -> EndpointPace:
-    """The endpoint's pace row, locked; made on first use. The endpoint may have been deleted meanwhile."""
+    """The endpoint's pace row, locked; made on first use. `Endpoint.DoesNotExist` where the endpoint was deleted."""
     found = EndpointPace.objects.select_for_update().filter(pk=endpoint_id).first()
     if found is None:
-        Endpoint.objects.select_for_update().get(pk=endpoint_id)
+        Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint_id)
         found, _ = EndpointPace.objects.select_for_update().get_or_create(endpoint_id=endpoint_id)
     return found
+
+
+@dataclass(slots=True)
+class Slot:
+    """One of an endpoint's slots. Who holds it says how many `tokens` the request took; None where nobody knows."""
+
+    tokens: int | None = None
 
 
 class EndpointLimiter:
@@ -111,27 +139,25 @@ class EndpointLimiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._recent: deque[tuple[float, bool]] = deque(maxlen=64)
         self._halved_at = 0.0
+        self._answer_tokens = FIRST_ANSWER
         self._first = True
+        self._deleted = False
 
     @asynccontextmanager
-    async def slot(self, tokens: int) -> AsyncIterator[None]:
+    async def slot(self, tokens: int) -> AsyncIterator[Slot]:
+        """Waits for a free slot and for the endpoint's pace; `tokens` is the prompt's size. Raises `Misconfigured`
+        where the endpoint was deleted."""
         if self._first:
             self._first = False
             await self.renew(eager=True)
-        if self._waiting or not self._free():
-            place = asyncio.get_running_loop().create_future()
-            self._waiting.append(place)
-            try:
-                await place
-            except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
-                    self._leave()
-                raise
-        else:
-            self._in_use += 1
+        await self._take_place()
+        slot = Slot()
         try:
-            await self._keep_pace(tokens)
-            yield
+            reserved = tokens + round(self._answer_tokens)
+            await self._keep_pace(reserved)
+            yield slot
+            if slot.tokens is not None:
+                await self._correct(slot.tokens, prompt=tokens, reserved=reserved)
         finally:
             self._leave()
 
@@ -139,22 +165,32 @@ class EndpointLimiter:
         """Asks for the slots it could use now; tells of a storm that it met and hears of those that others met."""
         demand = self.target.max_concurrency if eager or self._waiting else self._in_use
         in_use, cooldown_until = self._in_use, self._cooldown_until
-        share = await self._commit(
-            lambda: share_slots(
-                endpoint_id=self.target.endpoint_id,
-                holder=self._holder,
-                wanted=demand,
-                in_use=in_use,
-                cap=self.target.max_concurrency,
-                cooldown_until=cooldown_until,
+        # Until the answer is there nobody else may come in: the database is told that this many are in use.
+        self._slots = min(self._slots, in_use)
+        try:
+            share = await self._commit(
+                lambda: share_slots(
+                    endpoint_id=self.target.endpoint_id,
+                    holder=self._holder,
+                    wanted=demand,
+                    in_use=in_use,
+                    cap=self.target.max_concurrency,
+                    cooldown_until=cooldown_until,
+                ),
+                rank=self.target.endpoint_id,
             )
-        )
-        self._slots = share.slots
-        self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
+        except Endpoint.DoesNotExist:
+            self._deleted = True
+        else:
+            self._slots = share.slots
+            self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
         self._admit()
 
     async def give_back(self) -> None:
-        await self._commit(lambda: give_back_slots(endpoint_id=self.target.endpoint_id, holder=self._holder))
+        await self._commit(
+            lambda: give_back_slots(endpoint_id=self.target.endpoint_id, holder=self._holder),
+            rank=self.target.endpoint_id,
+        )
 
     def went_well(self) -> None:
         self._recent.append((time.monotonic(), False))
@@ -172,8 +208,25 @@ class EndpointLimiter:
             self._ceiling = max(1.0, self._ceiling / 2)
         self._cooldown_until = max(self._cooldown_until, time.time() + (retry_after or 1.0))
 
+    async def _take_place(self) -> None:
+        if self._waiting or not self._free():
+            place = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            self._admit()
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._leave()
+                raise
+        else:
+            self._in_use += 1
+        if self._deleted:
+            self._leave()
+            raise Misconfigured("the endpoint was deleted")
+
     def _free(self) -> bool:
-        return self._in_use < min(self._slots, int(self._ceiling))
+        return self._deleted or self._in_use < min(self._slots, int(self._ceiling))
 
     def _admit(self) -> None:
         while self._waiting and self._free():
@@ -191,6 +244,13 @@ class EndpointLimiter:
         if pause > 0:
             await asyncio.sleep(pause)
         if self.target.rpm or self.target.tpm:
-            wait = await self._commit(lambda: reserve(target=self.target, tokens=tokens))
+            wait = await self._commit(lambda: reserve(target=self.target, tokens=tokens), rank=self.target.endpoint_id)
             if wait > 0:
                 await asyncio.sleep(wait)
+
+    async def _correct(self, used: int, *, prompt: int, reserved: int) -> None:
+        """What the request really took goes into the pace, and into what the next ones are taken to answer with."""
+        self._answer_tokens += 0.1 * (max(0, used - prompt) - self._answer_tokens)
+        if self.target.tpm and used != reserved:
+            more = used - reserved
+            await self._commit(lambda: correct(target=self.target, tokens=more), rank=self.target.endpoint_id)

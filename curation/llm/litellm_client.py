@@ -14,7 +14,7 @@ import openai
 from curation.llm.addresses import refuse_private
 from curation.llm.completion import Completion, Request, Target
 from curation.llm.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
-from curation.llm.pricing import cost_of
+from curation.llm.pricing import cost_of, rounded
 from curation.web.problems import Problem
 from judging.answers import split_thinking
 
@@ -56,23 +56,29 @@ class LiteLlmClient:
         except (TimeoutError, litellm.exceptions.Timeout) as error:
             raise TimedOut(f"no answer within {limit:g} s") from error
         except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
-            raise _translate(error) from error
-        return _completion(target, response, round((time.perf_counter() - started) * 1000))
+            raise _translate(error, key if target.api_key_env else "") from None  # the cause may repeat the key
+        latency_ms = round((time.perf_counter() - started) * 1000)
+        try:
+            return _completion(target, response, latency_ms)
+        except (AttributeError, IndexError, TypeError) as error:
+            raise Transient(f"the answer has not the form of a completion: {error}") from error
 
 
 def _key(target: Target) -> str:
     """The key of the named variable; a placeholder where the endpoint is called without one."""
     if not target.api_key_env:
-        return "none" if target.api_base else ""
+        return "none"  # an empty one would make LiteLLM look for a key in the environment by itself
     key = os.environ.get(target.api_key_env, "")
     if not key:
         raise Misconfigured(f"the environment variable {target.api_key_env} of this endpoint is not set")
     return key
 
 
-def _translate(error: Exception) -> CallError:
+def _translate(error: Exception, key: str) -> CallError:
+    """The error as ours. Servers repeat the key that they refuse; it is neither kept nor shown."""
     status = getattr(error, "status_code", None)
-    detail = f"{type(error).__name__}: {getattr(error, 'message', error)}"[:1000]
+    detail = f"{type(error).__name__}: {getattr(error, 'message', error)}"
+    detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
     if isinstance(error, litellm.exceptions.APIConnectionError) or status in WORTH_ANOTHER_TRY or status is None:
@@ -113,4 +119,4 @@ def _listed_cost(target: Target, response: Any) -> Decimal | None:
     """The cost by LiteLLM's packaged price list; None where the model is not in it or is served from elsewhere."""
     if target.api_base or target.model not in litellm.model_cost:
         return None
-    return Decimal(str(litellm.completion_cost(completion_response=response, model=target.model)))
+    return rounded(Decimal(str(litellm.completion_cost(completion_response=response, model=target.model))))

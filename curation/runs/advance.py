@@ -1,8 +1,10 @@
 """Advance: a stage without open items leads to the next, and the last stage to the run's end."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from django.db import transaction
+from django.db import Error, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -55,19 +57,33 @@ def advance(run_id: int) -> None:
 
     The run's row is locked while the next stage is planned, so that one caller plans and the others find it done.
     """
-    try:
-        with transaction.atomic():
-            moved = _advance(run_id)
-    except Problem as problem:
-        # The next stage cannot be planned: its model is gone, the project's settings no longer fit.
-        _end(run_id, RunState.FAILED, problem.detail)
-        return
+    moved = False
+    with breakdown(run_id), transaction.atomic():
+        moved = _advance(run_id)
     if moved:
         ring(run_id)
 
 
+@contextmanager
+def breakdown(run_id: int) -> Iterator[None]:
+    """What keeps a run from going on ends it, with the reason, instead of being met again and again.
+
+    A `Problem` is something that a person can mend (its model is gone, the project's settings no longer fit); then
+    "resume" goes on. Errors of the database pass: they are met by the reaper's next round.
+    """
+    try:
+        yield
+    except Problem as problem:
+        _end(run_id, RunState.FAILED, problem.detail)
+    except Error:
+        raise
+    except Exception as error:  # the error boundary of planning and loading: a bug ends its run, never the worker
+        logger.exception("run %s", run_id)
+        _end(run_id, RunState.FAILED, f"Internal error: {error!r}")
+
+
 def _advance(run_id: int) -> bool:
-    run = Run.objects.select_for_update().filter(pk=run_id, state__in=LIVE).first()
+    run = Run.objects.select_for_update(no_key=True).filter(pk=run_id, state__in=LIVE).first()
     if run is None:
         return False
     moved = False

@@ -1,57 +1,54 @@
-"""A run's budget: each call reserves the most it can cost before it leaves, so that the budget is not overrun."""
+"""A run's budget: each call reserves the most it can cost before it leaves, in the transaction that records it.
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+All workers see each other's reservations, because they are rows. A call of unknown cost (timed out, lost with its
+worker) goes on counting as the most it could have cost. So a run stays within its budget but for what its calls' real
+prompts have more tokens than estimated here.
+"""
+
 from decimal import Decimal
 
+from django.db.models import Sum
+
 from curation.llm.completion import Request, Target
-from curation.llm.pricing import MILLION
-from curation.runs.group_commit import GroupCommit
-from curation.runs.models import Run
+from curation.llm.pricing import MILLION, PLACES
+from curation.runs.models import Call, CallStatus, Run
 
 MOST_TOKENS_OUT = 4096
+# Bytes of UTF-8 per token and tokens around a message: what tokenizers hardly ever fall short of.
+BYTES_PER_TOKEN, TOKENS_PER_MESSAGE = 3, 8
 
 
 class BudgetSpent(Exception):
     """What is left does not pay for one more call."""
 
 
-class Budget:
-    """The budget as one worker sees it: what all have spent (from the row) and what its own open calls may cost."""
-
-    def __init__(self, run: Run, commit: GroupCommit) -> None:
-        self.spent = False
-        self._limit = run.budget
-        self._run_id = run.pk
-        self._commit = commit
-        self._reserved = Decimal(0)
-
-    @asynccontextmanager
-    async def room_for(self, target: Target, request: Request, tokens_in: int) -> AsyncIterator[None]:
-        """Holds the call's highest cost while it is open; raises `BudgetSpent` when no open call could still free it."""
-        if self._limit is None:
-            yield
-            return
-        most = _highest_cost(target, request, tokens_in)
-        while await self._commit(self._cost) + self._reserved + most > self._limit:
-            if self._reserved == 0:
-                self.spent = True
-                raise BudgetSpent
-            await asyncio.sleep(0.1)
-        self._reserved += most
-        try:
-            yield
-        finally:
-            self._reserved -= most
-
-    def _cost(self) -> Decimal:
-        return Run.objects.values_list("cost", flat=True).get(pk=self._run_id)
+class BudgetHeld(Exception):
+    """What is left does not pay for one more call while the calls under way may still need it."""
 
 
-def _highest_cost(target: Target, request: Request, tokens_in: int) -> Decimal:
-    """US dollars: the estimated prompt and as many tokens as the call may answer with."""
+def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | None:
+    """The most the call can cost, to be written with its row; None in a run without a budget. Needs a transaction.
+
+    Raises `BudgetHeld` or `BudgetSpent` where that is more than is left.
+    """
+    run = Run.objects.only("budget", "cost").get(pk=run_id)
+    if run.budget is None:
+        return None
+    most = highest_cost(target, request)
+    unsettled = Call.objects.filter(run_id=run_id, cost=None, reserved__isnull=False)
+    held = unsettled.aggregate(held=Sum("reserved"))["held"] or Decimal(0)
+    if run.cost + held + most > run.budget:
+        raise BudgetHeld if unsettled.filter(status=CallStatus.SENT).exists() else BudgetSpent
+    return most
+
+
+def highest_cost(target: Target, request: Request) -> Decimal:
+    """US dollars: a high estimate of the prompt's tokens and as many as the call may answer with."""
     params = {**target.params, **request.params}
     limit = params.get("max_tokens", params.get("max_completion_tokens", MOST_TOKENS_OUT))
     tokens_out = limit if isinstance(limit, int) else MOST_TOKENS_OUT
-    return ((target.price_in or 0) * Decimal(tokens_in) + (target.price_out or 0) * Decimal(tokens_out)) / MILLION
+    size = sum(len(str(message.get("content") or "").encode(errors="replace")) for message in request.messages)
+    tokens_in = size // BYTES_PER_TOKEN + TOKENS_PER_MESSAGE * len(request.messages)
+    return (((target.price_in or 0) * Decimal(tokens_in) + (target.price_out or 0) * tokens_out) / MILLION).quantize(
+        PLACES
+    )

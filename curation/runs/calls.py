@@ -3,8 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
@@ -13,15 +13,18 @@ from django.db.models import F
 from curation.llm.completion import Client, Completion, Request, Target
 from curation.llm.errors import CallError, RateLimited, Transient
 from curation.llm.limits import EndpointLimiter
-from curation.runs.budget import Budget
+from curation.runs.budget import BudgetHeld, reserve_cost
 from curation.runs.group_commit import GroupCommit
 from curation.runs.kinds import ItemFailed
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
+from curation.web.text import storable
 
 MOST_TRIES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # How long an item waits through a storm of 429s, which do not count as tries.
 PATIENCE_SECONDS = 15 * 60.0
+BUDGET_PAUSE = 0.2
+Counted = Mapping[str, int | Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,6 @@ class Asking(Protocol):
 
     run: Run
     commit: GroupCommit
-    budget: Budget
 
     def limiter(self, target: Target) -> EndpointLimiter: ...
 
@@ -55,38 +57,54 @@ async def ask(
     fresh: bool = False,
     tries: int = MOST_TRIES,
 ) -> Answered:
-    """The answer from the record or from the endpoint; raises `ItemFailed` with the reason when there is none."""
-    limiter, client = asking.limiter(target), asking.client(target)
-    size = sum(len(str(m.get("content") or "")) for m in request.messages) // 4
+    """The answer from the record or from the endpoint; raises `ItemFailed` with the reason when there is none.
+
+    A `fresh` answer comes from no other item; the item's own record counts, so that a crash pays for nothing twice.
+    """
+    digest = request.content_hash(target)
+    if kept := await asking.commit(lambda: _kept_answer(asking.run, item, digest, fresh)):
+        return kept
     deadline = time.monotonic() + PATIENCE_SECONDS
     tried = 0
     while True:
-        async with limiter.slot(size), asking.budget.room_for(target, request, size):
-            opened = await asking.commit(_open_call(asking.run, item, target, request, instructions_hash, fresh))
-            if isinstance(opened, Answered):
-                return opened
-            try:
-                completion = await client.complete(target, request)
-            except CallError as error:
-                failure = error
-                await asking.commit(_fail_call(asking.run.pk, opened, failure))
-            else:
-                limiter.went_well()
-                await asking.commit(_close_call(asking.run.pk, opened, completion))
-                return Answered(completion, opened, cached=False)
-        if isinstance(failure, RateLimited):
-            limiter.rate_limited(failure.retry_after)
+        try:
+            return await _try(asking, item, target, request, digest, instructions_hash)
+        except BudgetHeld:
+            await asyncio.sleep(BUDGET_PAUSE)
+        except RateLimited as limited:
             if time.monotonic() > deadline or tries == 1:
-                raise ItemFailed(f"{target.name} is rate limited: {failure}")
-            await asyncio.sleep(_pause(1, failure.retry_after))
-            continue
-        tried += 1
-        if not isinstance(failure, Transient):
+                raise ItemFailed(f"{target.name} is rate limited: {limited}") from limited
+            await asyncio.sleep(_pause(1, limited.retry_after))
+        except Transient as failure:
+            tried += 1
+            if tried >= tries:
+                often = f" (tried {tried} times)" if tried > 1 else ""
+                raise ItemFailed(f"{target.name}: {failure}{often}") from failure
+            await asyncio.sleep(_pause(tried, failure.retry_after))
+        except CallError as failure:
             raise ItemFailed(f"{target.name}: {failure}") from failure
-        if tried >= tries:
-            often = f" (tried {tried} times)" if tried > 1 else ""
-            raise ItemFailed(f"{target.name}: {failure}{often}") from failure
-        await asyncio.sleep(_pause(tried, failure.retry_after))
+
+
+async def _try(
+    asking: Asking, item: Item, target: Target, request: Request, digest: str, instructions_hash: str
+) -> Answered:
+    """One call, recorded before it leaves and when it has ended; raises the `CallError` that it ended in."""
+    limiter = asking.limiter(target)
+    async with limiter.slot(_estimated_tokens(request)) as slot:
+        call_id = await asking.commit(_open_call(asking.run, item, target, request, digest, instructions_hash))
+        started = time.perf_counter()
+        try:
+            completion = _recordable(await asking.client(target).complete(target, request))
+        except CallError as error:
+            if isinstance(error, RateLimited):
+                limiter.rate_limited(error.retry_after)
+            latency_ms = round((time.perf_counter() - started) * 1000)
+            await asking.commit(_fail_call(asking.run.pk, call_id, error, latency_ms))
+            raise
+        limiter.went_well()
+        slot.tokens = (completion.tokens_in or 0) + (completion.tokens_out or 0)
+        await asking.commit(_close_call(asking.run.pk, call_id, completion))
+        return Answered(completion, call_id, cached=False)
 
 
 def _pause(tried: int, retry_after: float | None) -> float:
@@ -96,18 +114,31 @@ def _pause(tried: int, retry_after: float | None) -> float:
     return max(pause, retry_after or 0.0)
 
 
-def _open_call(
-    run: Run, item: Item, target: Target, request: Request, instructions_hash: str, fresh: bool
-) -> Callable[[], Answered | int]:
-    digest = request.content_hash(target)
+def _estimated_tokens(request: Request) -> int:
+    return sum(len(str(message.get("content") or "")) for message in request.messages) // 4
 
-    def write() -> Answered | int:
-        if not fresh:
-            kept = CallText.objects.select_related("call").filter(
-                call__project_id=run.project_id, call__content_hash=digest, call__status=CallStatus.OK
-            )
-            if found := kept.order_by("-call_id").first():
-                return Answered(_kept_completion(found), found.call_id, cached=True)
+
+def _recordable(said: Completion) -> Completion:
+    return replace(said, text=storable(said.text), thinking=storable(said.thinking))
+
+
+def _kept_answer(run: Run, item: Item, digest: str, fresh: bool) -> Answered | None:
+    """The newest recorded answer to the same request; failures are never taken from the record."""
+    kept = CallText.objects.select_related("call").filter(
+        call__project_id=run.project_id, call__content_hash=digest, call__status=CallStatus.OK
+    )
+    if fresh:
+        kept = kept.filter(call__item_id=item.pk)
+    if item.anew_after is not None:
+        kept = kept.filter(call_id__gt=item.anew_after)
+    found = kept.order_by("-call_id").first()
+    return Answered(_kept_completion(found), found.call_id, cached=True) if found else None
+
+
+def _open_call(
+    run: Run, item: Item, target: Target, request: Request, digest: str, instructions_hash: str
+) -> Callable[[], int]:
+    def write() -> int:
         row = Call.objects.create(
             project_id=run.project_id,
             run=run,
@@ -118,6 +149,7 @@ def _open_call(
             instructions_hash=instructions_hash,
             params={**target.params, **request.params},
             attempt=request.attempt,
+            reserved=reserve_cost(run.pk, target, request) if run.budget is not None else None,
         )
         return row.pk
 
@@ -140,42 +172,56 @@ def _kept_completion(kept: CallText) -> Completion:
 
 def _close_call(run_id: int, call_id: int, said: Completion) -> Callable[[], None]:
     def write() -> None:
-        Call.objects.filter(pk=call_id).update(
-            status=CallStatus.OK,
-            finish_reason=said.finish_reason[:30],
-            tokens_in=said.tokens_in,
-            tokens_out=said.tokens_out,
-            tokens_cached=said.tokens_cached,
-            cost=said.cost,
-            latency_ms=said.latency_ms,
-        )
-        CallText.objects.create(call_id=call_id, text=said.text, thinking=said.thinking)
-        _count(run_id, said.tokens_in, said.tokens_out, said.cost)
+        answer = {
+            "status": CallStatus.OK,
+            "error": "",
+            "finish_reason": storable(said.finish_reason)[:30],
+            "tokens_in": said.tokens_in,
+            "tokens_out": said.tokens_out,
+            "tokens_cached": said.tokens_cached,
+            "cost": said.cost,
+            "latency_ms": said.latency_ms,
+        }
+        counted = {"tokens_in": said.tokens_in or 0, "tokens_out": said.tokens_out or 0, "cost": said.cost or 0}
+        if _settle(run_id, call_id, answer, counted):
+            CallText.objects.create(call_id=call_id, text=said.text, thinking=said.thinking)
 
     return write
 
 
-def _fail_call(run_id: int, call_id: int, error: CallError) -> Callable[[], None]:
+def _fail_call(run_id: int, call_id: int, error: CallError, latency_ms: int) -> Callable[[], None]:
     """A refused request costs nothing; one that broke off or timed out may have been paid for, which nobody knows."""
     cost = None if isinstance(error, Transient) else Decimal(0)
 
     def write() -> None:
-        Call.objects.filter(pk=call_id).update(
-            status=CallStatus.ERROR, error_kind=error.kind, error=str(error)[:2000], cost=cost
-        )
-        _count(run_id, 0, 0, cost)
+        end = {"error_kind": error.kind, "error": storable(str(error))[:2000], "cost": cost, "latency_ms": latency_ms}
+        _settle(run_id, call_id, {"status": CallStatus.ERROR, **end}, {})
 
     return write
 
 
-def _count(run_id: int, tokens_in: int | None, tokens_out: int | None, cost: Decimal | None) -> None:
-    changes = {"calls": F("calls") + 1}
-    if tokens_in:
-        changes["tokens_in"] = F("tokens_in") + tokens_in
-    if tokens_out:
-        changes["tokens_out"] = F("tokens_out") + tokens_out
-    if cost is None:
-        changes["cost_unknown_calls"] = F("cost_unknown_calls") + 1
-    elif cost:
-        changes["cost"] = F("cost") + cost
-    Run.objects.filter(pk=run_id).update(**changes)
+def _settle(run_id: int, call_id: int, end: Mapping[str, object], counted: Counted) -> bool:
+    """Writes how the call ended and counts it, once: it may have been given up as lost while its worker was slow."""
+    unknown = int(end["cost"] is None)
+    if Call.objects.filter(pk=call_id, status=CallStatus.SENT).update(**end) == 1:
+        _count(run_id, {**counted, "calls": 1, "cost_unknown_calls": unknown})
+    elif Call.objects.filter(pk=call_id, status=CallStatus.LOST).update(**end) == 1:
+        _count(run_id, {**counted, "cost_unknown_calls": unknown - 1})
+    else:
+        return False
+    return True
+
+
+def lose_calls(item_ids: Sequence[int], why: str) -> None:
+    """Ends the items' calls that are under way without an answer; they may have been paid for. Needs a transaction
+    that holds the run."""
+    lost = Call.objects.filter(item_id__in=item_ids, status=CallStatus.SENT)
+    for run_id in set(lost.values_list("run_id", flat=True)):
+        count = lost.filter(run_id=run_id).update(status=CallStatus.LOST, error=why)
+        _count(run_id, {"calls": count, "cost_unknown_calls": count})
+
+
+def _count(run_id: int, more: Counted) -> None:
+    changes = {name: F(name) + number for name, number in more.items() if number}
+    if changes:
+        Run.objects.filter(pk=run_id).update(**changes)

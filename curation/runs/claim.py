@@ -1,12 +1,15 @@
-"""Claims: who works on which item, for how long, and how an item ends."""
+"""Claims: who works on which item, for how long, and how an item ends.
 
-from collections.abc import Sequence
+Whoever writes to a run's items or calls locks the run's row first (`hold`), so that no two wait in a circle.
+"""
+
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
+from curation.runs.calls import lose_calls
 from curation.runs.kinds import Write
 from curation.runs.models import LIVE, Item, ItemState, Run, RunState
 
@@ -23,11 +26,12 @@ def claim(*, run: Run, owner: str, limit: int) -> list[Item]:
     """Up to `limit` of the run's oldest pending items, now leased to `owner`; empty when there are none or it ended."""
     now = timezone.now()
     with transaction.atomic():
+        Run.objects.hold(run.pk)
         alive = Run.objects.filter(pk=run.pk, state__in=LIVE, stage=run.stage)
         if not alive.exists():
             return []
         items = list(
-            Item.objects.select_for_update(skip_locked=True)
+            Item.objects.select_for_update(skip_locked=True, no_key=True)
             .filter(run=run, stage=run.stage, state=ItemState.PENDING)
             .order_by("id")[:limit]
         )
@@ -36,22 +40,31 @@ def claim(*, run: Run, owner: str, limit: int) -> list[Item]:
             state=ItemState.CLAIMED, lease_owner=owner, lease_until=now + LEASE, claims=F("claims") + 1
         )
         if items:
-            alive.filter(state=RunState.QUEUED).update(state=RunState.RUNNING, started_at=now)
+            alive.filter(Q(state=RunState.QUEUED) | Q(started_at=None)).update(state=RunState.RUNNING, started_at=now)
     for item in items:
         item.claims += 1
+        item.lease_owner = owner
     return items
 
 
 def extend(*, owner: str) -> int:
-    """The heartbeat: pushes the end of all leases of `owner` out; how many it still has."""
-    mine = Item.objects.filter(lease_owner=owner, state=ItemState.CLAIMED)
-    return mine.update(lease_until=timezone.now() + LEASE)
+    """The heartbeat: pushes the end of the leases of `owner` out; of how many.
+
+    Items that are being ended at this moment are passed over instead of waited for.
+    """
+    with transaction.atomic():
+        mine = Item.objects.filter(lease_owner=owner, state=ItemState.CLAIMED)
+        ids = list(mine.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True))
+        return mine.filter(pk__in=ids).update(lease_until=timezone.now() + LEASE)
 
 
-def release(*, owner: str) -> int:
-    """Gives back what `owner` has claimed and not ended, untried."""
-    mine = Item.objects.filter(lease_owner=owner, state=ItemState.CLAIMED)
-    return mine.update(state=ItemState.PENDING, lease_owner="", lease_until=None, claims=F("claims") - 1)
+def release(*, run_id: int, owner: str) -> int:
+    """Gives back what `owner` has claimed and not ended, untried. Its calls under way are nobody's any more."""
+    with transaction.atomic():
+        Run.objects.hold(run_id)
+        mine = Item.objects.filter(run_id=run_id, lease_owner=owner, state=ItemState.CLAIMED)
+        lose_calls(list(mine.values_list("pk", flat=True)), "not waited for: its run was stopped")
+        return mine.update(state=ItemState.PENDING, lease_owner="", lease_until=None, claims=F("claims") - 1)
 
 
 def finish(*, item: Item, owner: str, write: Write) -> None:
@@ -67,22 +80,17 @@ def set_aside(*, item: Item, owner: str, state: ItemState, reason: str, write: W
     """Ends the item as failed or skipped, with the reason and what is to be kept all the same."""
     with transaction.atomic():
         _end(item, owner, state, reason)
+        lose_calls([item.pk], "its item failed meanwhile")
         if write is not None:
             Item.objects.filter(pk=item.pk).update(result=write())
 
 
 def _end(item: Item, owner: str, state: ItemState, reason: str) -> None:
+    counter = {ItemState.DONE: "items_done", ItemState.FAILED: "items_failed", ItemState.SKIPPED: "items_skipped"}[
+        state
+    ]
+    Run.objects.filter(pk=item.run_id).update(**{counter: F(counter) + 1})  # locks the run, before the item
     mine = Item.objects.filter(pk=item.pk, state=ItemState.CLAIMED, lease_owner=owner)
     ended = mine.update(state=state, reason=reason, lease_owner="", lease_until=None, finished_at=timezone.now())
     if ended != 1:
         raise LeaseLost(f"item {item.pk}")
-    counter = {ItemState.DONE: "items_done", ItemState.FAILED: "items_failed", ItemState.SKIPPED: "items_skipped"}[
-        state
-    ]
-    Run.objects.filter(pk=item.run_id).update(**{counter: F(counter) + 1})
-
-
-def owned(owner: str, ids: Sequence[int]) -> bool:
-    """Whether `owner` still holds all these items."""
-    held = Item.objects.filter(pk__in=ids, lease_owner=owner, state=ItemState.CLAIMED)
-    return held.count() == len(ids)

@@ -4,15 +4,16 @@ from decimal import Decimal
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Max
 from django.utils import timezone
 
 from curation.projects.audit import record
 from curation.runs.bell import ring
-from curation.runs.kinds import stages_of
-from curation.runs.launch import launch
-from curation.runs.models import ENDED, LIVE, Item, ItemState, Run, RunEvent, RunState
-from curation.web.problems import Conflict
+from curation.runs.calls import lose_calls
+from curation.runs.kinds import kind_of, stages_of
+from curation.runs.launch import check_budget, launch
+from curation.runs.models import ENDED, LIVE, Call, Item, ItemState, Run, RunEvent, RunState
+from curation.web.problems import Conflict, FieldError
 
 
 def cancel(*, run: Run, user: User) -> Run:
@@ -24,7 +25,12 @@ def cancel(*, run: Run, user: User) -> Run:
 def stop_for_budget(run_id: int) -> None:
     """The run has spent its budget: it stops as if cancelled, says why, and can be resumed with a higher one."""
     run = Run.objects.get(pk=run_id)
-    why = f"Stopped: the budget of ${run.budget:f} is spent (${run.cost:f}). Resume it with a higher one."
+    if run.budget is None:
+        return
+    why = (
+        f"Stopped: what is left of the budget of ${_money(run.budget)} does not pay for one more call "
+        f"(${_money(run.cost)} is spent). Resume it with a higher one."
+    )
     live = Run.objects.filter(pk=run_id, state__in=LIVE)
     if live.update(state=RunState.CANCELLED, finished_at=timezone.now(), error=why) == 1:
         RunEvent.objects.create(run=run, level=RunEvent.Level.WARNING, message=why)
@@ -34,7 +40,10 @@ def resume(*, run: Run, user: User, budget: Decimal | None = None) -> Run:
     """Goes on with a cancelled or failed run where it stopped, with a new budget where one is given."""
     allowed = budget if budget is not None else run.budget
     if allowed is not None and allowed <= run.cost:
-        raise Conflict(f"The run has spent ${run.cost:f} already; give a budget above that.", code="budget_spent")
+        spent = f"The run has spent ${_money(run.cost)} already; give a budget above that."
+        raise Conflict(spent, code="budget_spent", errors=[FieldError("budget", "must be above what is spent")])
+    if budget is not None:
+        check_budget(budget, kind_of(run.kind).estimate(run.project, kind_of(run.kind).read(run)))
     changes = {"state": RunState.RUNNING, "finished_at": None, "error": "", "budget": allowed}
     _move(run, (RunState.CANCELLED, RunState.FAILED), user, "resume", "Resumed.", **changes)
     return run
@@ -43,6 +52,7 @@ def resume(*, run: Run, user: User, budget: Decimal | None = None) -> Run:
 def retry_failed(*, run: Run, user: User) -> Run:
     """Takes up the run's failed items again, from the earliest stage that has any. Raises `Conflict` without one."""
     with transaction.atomic():
+        Run.objects.hold(run.pk)
         failed = Item.objects.filter(run=run, state=ItemState.FAILED)
         stages = set(failed.values_list("stage", flat=True).distinct())
         first = next((stage.name for stage in stages_of(run) if stage.name in stages), None)
@@ -51,8 +61,9 @@ def retry_failed(*, run: Run, user: User) -> Run:
         # Later stages were planned on what came through; they are planned anew once this stage has ended.
         names = [stage.name for stage in stages_of(run)]
         _forget_later_stages(run, names[names.index(first) + 1 :])
+        last_call = Call.objects.filter(run=run).aggregate(last=Max("pk"))["last"]
         count = failed.filter(stage=first).update(
-            state=ItemState.PENDING, reason="", claims=0, lease_owner="", lease_until=None, finished_at=None
+            state=ItemState.PENDING, reason="", claims=0, finished_at=None, anew_after=last_call or 0
         )
         changes = {"state": RunState.RUNNING, "stage": first, "finished_at": None, "error": ""}
         Run.objects.filter(pk=run.pk).update(items_failed=F("items_failed") - count)
@@ -68,6 +79,7 @@ def clone(*, run: Run, user: User) -> Run:
 def _forget_later_stages(run: Run, names: list[str]) -> None:
     """Later stages' items go, their results stay: answers and verdicts that exist are found again, not asked anew."""
     later = Item.objects.filter(run=run, stage__in=names)
+    lose_calls(list(later.filter(state=ItemState.CLAIMED).values_list("pk", flat=True)), "its stage is planned anew")
     counts = {state: later.filter(state=state).count() for state in ItemState}
     Run.objects.filter(pk=run.pk).update(
         items_total=F("items_total") - sum(counts.values()),
@@ -88,3 +100,7 @@ def _move(run: Run, states: tuple[RunState, ...], user: User, verb: str, message
         run.refresh_from_db()
         if run.state in LIVE:
             transaction.on_commit(lambda: ring(run.pk))
+
+
+def _money(amount: Decimal) -> str:
+    return f"{amount.normalize():f}"

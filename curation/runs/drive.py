@@ -4,25 +4,33 @@ import os
 import socket
 import uuid
 
-from curation.runs.advance import advance
-from curation.runs.bell import ring
+from curation.runs.advance import advance, breakdown
+from curation.runs.bell import is_void, pass_on
 from curation.runs.drive_llm import drive_llm
 from curation.runs.drive_sync import drive_sync
 from curation.runs.kinds import stage_of
 from curation.runs.models import LIVE, Item, ItemState, Run
+from curation.runs.reap import Reaping
 
 
-def drive(run_id: int) -> None:
-    """Works on one shard of the run's stage, then moves the run on or rings for what is left."""
+def drive(run_id: int, rung: str = "") -> None:
+    """Works on one shard of the run's stage, then moves the run on or passes the ring on for what is left.
+
+    `rung` is the ring that called for it; a void one does nothing.
+    """
     run = Run.objects.select_related("project").filter(pk=run_id, state__in=LIVE).first()
-    stage = stage_of(run) if run else None
-    if run is None or stage is None:
+    if run is None or is_void(run, rung):
         return
-    owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-    if stage.queue == "llm":
-        drive_llm(run, stage, owner)
-    else:
-        drive_sync(run, stage, owner)
+    with Reaping(), breakdown(run_id):
+        stage = stage_of(run)
+        if stage is None:
+            return
+        owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+        if stage.queue == "llm":
+            drive_llm(run, stage, owner)
+        else:
+            drive_sync(run, stage, owner)
     advance(run_id)
-    if Item.objects.filter(run_id=run_id, stage=run.stage, state=ItemState.PENDING).exists():
-        ring(run_id)
+    left = Item.objects.filter(run_id=run_id, stage=run.stage, state=ItemState.PENDING)
+    if rung and left.exists():
+        pass_on(run_id, rung)

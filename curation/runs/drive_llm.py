@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, cast
 
-from django.db import DatabaseError
+from django.db import Error, InterfaceError, OperationalError
 
 from curation.llm.completion import Client, Request, Target
 from curation.llm.gateway import client_for
 from curation.llm.limits import EndpointLimiter
-from curation.runs.budget import Budget, BudgetSpent
+from curation.runs.budget import BudgetSpent
 from curation.runs.calls import MOST_TRIES, Answered, ask
 from curation.runs.claim import LeaseLost, claim, finish, release, set_aside
 from curation.runs.control import stop_for_budget
@@ -20,6 +20,7 @@ from curation.runs.group_commit import GroupCommit
 from curation.runs.heartbeat import Heartbeat
 from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, Stage, Write
 from curation.runs.models import Item, ItemState, Run
+from curation.web.text import storable
 
 logger = logging.getLogger(__name__)
 SHARD_SECONDS = 120.0
@@ -34,7 +35,7 @@ class LlmContext:
         self.run = run
         self.owner = owner
         self.commit = commit
-        self.budget = Budget(run, commit)
+        self.budget_spent = False
         self._limiters: dict[int, EndpointLimiter] = {}
         self._clients: dict[int, Client] = {}
 
@@ -75,7 +76,7 @@ class LlmContext:
             for limiter in list(self._limiters.values()):
                 try:
                     await limiter.renew()
-                except DatabaseError as error:
+                except Error as error:
                     logger.warning("share of %s: %s", limiter.target.name, error)
             await asyncio.sleep(SHARE_SECONDS)
 
@@ -96,12 +97,14 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> None:
     targets = worker.targets(run)
     for target in targets:
         client_for(target)  # imports LiteLLM before the leases run
-    with Heartbeat(run.pk, owner) as heartbeat:
-        loop = _runner().get_loop()
-        context = LlmContext(run, owner, GroupCommit(loop))
-        _runner().run(_drive(context, worker, heartbeat, targets))
-    release(owner=owner)
-    if context.budget.spent:
+    try:
+        with Heartbeat(run, owner) as heartbeat:
+            commit = GroupCommit(_runner().get_loop(), hold=partial(Run.objects.hold, run.pk))
+            context = LlmContext(run, owner, commit)
+            _runner().run(_drive(context, worker, heartbeat, targets))
+    finally:
+        release(run_id=run.pk, owner=owner)
+    if context.budget_spent:
         stop_for_budget(run.pk)
 
 
@@ -119,7 +122,8 @@ async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbe
         freed.set()
 
     try:
-        while not heartbeat.stopped and not context.budget.spent:
+        while not heartbeat.stopped and not context.budget_spent:
+            freed.clear()
             wanted = window - len(open_items)
             if not exhausted and time.monotonic() < until and wanted >= window // 4:
                 items, jobs = await commit(partial(_take, run, stage, owner, wanted))
@@ -130,7 +134,6 @@ async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbe
                     task.add_done_callback(ended)
             if not open_items:
                 break
-            freed.clear()
             try:
                 await asyncio.wait_for(freed.wait(), timeout=0.5)
             except TimeoutError:
@@ -151,22 +154,27 @@ def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> tuple[lis
 
 
 async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job: Any) -> None:
-    owner = context.owner
     try:
-        try:
-            write = await stage.work(context, item, job)
-            await context.commit(lambda: finish(item=item, owner=owner, write=write))
-        except ItemFailed as failed:
-            await _set_aside(context, item, ItemState.FAILED, str(failed), failed.write)
-        except ItemSkipped as skipped:
-            await _set_aside(context, item, ItemState.SKIPPED, str(skipped))
+        await _end_item(stage, context, item, job)
     except BudgetSpent:
-        logger.info("item %s waits for a higher budget", item.pk)
+        context.budget_spent = True
     except LeaseLost as error:
         logger.info("%s was taken over; its result is dropped", error)
-    except DatabaseError as error:
-        # Not the item's fault: its lease lapses and it is done again, from the record where it was answered.
-        logger.warning("item %s left to its lease: %s", item.pk, error)
+    except (OperationalError, InterfaceError) as error:
+        # Not the item's fault: it is given back with the shard and done again, from the record where it was answered.
+        logger.warning("item %s left: %s", item.pk, error)
+
+
+async def _end_item(stage: "LlmStage[Any]", context: LlmContext, item: Item, job: Any) -> None:
+    try:
+        write = await stage.work(context, item, job)
+        await context.commit(lambda: finish(item=item, owner=context.owner, write=write))
+    except ItemFailed as failed:
+        await _set_aside(context, item, ItemState.FAILED, str(failed), failed.write)
+    except ItemSkipped as skipped:
+        await _set_aside(context, item, ItemState.SKIPPED, str(skipped))
+    except (BudgetSpent, LeaseLost, OperationalError, InterfaceError):
+        raise
     except Exception as error:  # the one error boundary of a stage: a bug ends the item, never the worker
         logger.exception("item %s of run %s", item.pk, item.run_id)
         await _set_aside(context, item, ItemState.FAILED, f"Internal error: {error!r}")
@@ -175,4 +183,5 @@ async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job:
 async def _set_aside(
     context: LlmContext, item: Item, state: ItemState, reason: str, write: Write | None = None
 ) -> None:
-    await context.commit(lambda: set_aside(item=item, owner=context.owner, state=state, reason=reason, write=write))
+    said = storable(reason)
+    await context.commit(lambda: set_aside(item=item, owner=context.owner, state=state, reason=said, write=write))

@@ -5,31 +5,49 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, Error, OperationalError, connection, transaction
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 MOST_TOGETHER = 64
-_Waiting = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    work: Callable[[], Any]
+    rank: int
+    future: "asyncio.Future[Any]"
+
+
+_Ended = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+def _nothing() -> None:
+    return None
 
 
 class GroupCommit:
     """`await commit(work)` runs `work` in the one database thread and returns once its transaction has committed.
 
-    Each work has its own savepoint: one that raises is undone alone. If the commit itself fails, all of them raise.
+    Each work has its own savepoint: one that raises is undone alone. What fails for the database's sake (a lost
+    connection, a deadlock, a constraint that is checked at the commit) is done once more, each work by itself, so
+    works must be repeatable until they have committed. `hold` is called first in every transaction; `rank` orders the
+    works of one: whoever locks rows that several runs share gives them a rank, so that no two workers wait in a circle.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, hold: Callable[[], None] = _nothing) -> None:
         self._loop = loop
+        self._hold = hold
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="group-commit", daemon=True)
         self._thread.start()
 
-    async def __call__(self, work: Callable[[], T]) -> T:
+    async def __call__(self, work: Callable[[], T], *, rank: int = 0) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put((work, future))
+        self._waiting.put(_Waiting(work, rank, future))
         # A cancelled waiter must not leave its write unseen: it ends when the write has.
         return await asyncio.shield(future)
 
@@ -40,7 +58,7 @@ class GroupCommit:
     def _serve(self) -> None:
         try:
             while batch := self._next_batch():
-                self._commit(batch)
+                self._loop.call_soon_threadsafe(_settle, self._ended(batch))
         finally:
             connection.close()
 
@@ -58,26 +76,52 @@ class GroupCommit:
         else:
             if batch:
                 self._waiting.put(None)
-        return batch
+        return sorted(batch, key=lambda waiting: waiting.rank)
 
-    def _commit(self, batch: list[_Waiting]) -> None:
-        ended: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+    def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
+        """What came of each work. Nothing escapes: a coroutine that is never told would wait for ever."""
         try:
-            with transaction.atomic():
-                for work, future in batch:
-                    try:
-                        with transaction.atomic():
-                            ended.append((future, work(), None))
-                    except Exception as error:  # part of the run loop: handed to the coroutine that asked
-                        ended.append((future, None, error))
-        except DatabaseError as error:
+            ended = self._commit(batch)
+        except Exception as error:
             logger.warning("a group of %s writes was not committed: %s", len(batch), error)
-            connection.close()
-            ended = [(future, None, error) for _, future in batch]
-        self._loop.call_soon_threadsafe(_settle, ended)
+            return self._one_by_one(batch)
+        unlucky = {id(future) for future, _, error in ended if isinstance(error, OperationalError)}
+        again = [waiting for waiting in batch if id(waiting.future) in unlucky]
+        return [entry for entry in ended if id(entry[0]) not in unlucky] + self._one_by_one(again)
+
+    def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
+        ended: list[_Ended] = []
+        with transaction.atomic():
+            self._hold()
+            for waiting in batch:
+                try:
+                    with transaction.atomic():
+                        ended.append((waiting.future, waiting.work(), None))
+                except Exception as error:  # part of the run loop: handed to the coroutine that asked
+                    ended.append((waiting.future, None, error))
+            if connection.needs_rollback:
+                # A savepoint could not be rolled back, so the connection is gone. Django would end the block in
+                # silence, and works that are undone would pass for done.
+                raise DatabaseError("the transaction was lost")
+        return ended
+
+    def _one_by_one(self, batch: list[_Waiting]) -> list[_Ended]:
+        ended: list[_Ended] = []
+        try:
+            if batch:
+                connection.close()
+                connection.ensure_connection()
+        except Error as error:
+            return [(waiting.future, None, error) for waiting in batch]
+        for waiting in batch:
+            try:
+                ended += self._commit([waiting])
+            except Exception as error:  # as above
+                ended.append((waiting.future, None, error))
+        return ended
 
 
-def _settle(ended: list[tuple["asyncio.Future[Any]", Any, BaseException | None]]) -> None:
+def _settle(ended: list[_Ended]) -> None:
     for future, result, error in ended:
         if future.cancelled():
             continue

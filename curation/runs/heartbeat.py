@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 
 from curation.runs.claim import extend
 from curation.runs.models import Run
@@ -15,15 +15,15 @@ EVERY_SECONDS = 2.0
 class Heartbeat:
     """A thread with its own connection, so that neither a busy event loop nor a long query lets leases lapse.
 
-    `stopped` turns true when the run has ended (it was cancelled).
+    `stopped` turns true when the run has ended (it was cancelled) or has left the stage (it is tried again).
     """
 
-    def __init__(self, run_id: int, owner: str) -> None:
+    def __init__(self, run: Run, owner: str) -> None:
         self.stopped = False
-        self._run_id = run_id
+        self._run_id, self._stage = run.pk, run.stage
         self._owner = owner
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{run_id}", daemon=True)
+        self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{run.pk}", daemon=True)
 
     def __enter__(self) -> "Heartbeat":
         self._thread.start()
@@ -38,8 +38,8 @@ class Heartbeat:
             while not self._over.wait(EVERY_SECONDS):
                 try:
                     extend(owner=self._owner)
-                    self.stopped = not Run.objects.live().filter(pk=self._run_id).exists()
-                except DatabaseError as error:
+                    self.stopped = not Run.objects.live().filter(pk=self._run_id, stage=self._stage).exists()
+                except Error as error:
                     # A restarted database is back before the lease ends, or the lease ends: both are safe.
                     logger.warning("heartbeat of run %s: %s", self._run_id, error)
                     connection.close()

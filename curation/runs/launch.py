@@ -30,7 +30,7 @@ def launch(
     read = read_params(found, params)
     found.check(project, read)
     if budget is not None:
-        _check_budget(budget, found.estimate(project, read))
+        check_budget(budget, found.estimate(project, read))
     with transaction.atomic():
         run = Run.objects.create(
             project=project,
@@ -69,7 +69,8 @@ def read_params(kind: Kind, params: dict[str, Any]) -> BaseModel:
         raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors) from None
 
 
-def _check_budget(budget: Decimal, estimated: Estimate) -> None:
+def check_budget(budget: Decimal, estimated: Estimate) -> None:
+    """Raises `Invalid` where a run cannot be held to the budget."""
     if budget <= 0:
         raise Invalid("A budget must be above 0.", errors=[FieldError("budget", "must be above 0")])
     if estimated.unpriced:

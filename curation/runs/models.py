@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
@@ -40,6 +40,14 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def of(self, project: Project) -> "RunQuerySet":
         return self.filter(project=project)
+
+    def hold(self, run_id: int) -> None:
+        """Locks the run's row until the transaction ends: who writes to a run's items or calls takes this lock first.
+
+        SQLite needs none: a transaction that writes holds the whole database.
+        """
+        if connection.features.has_select_for_update:
+            self.select_for_update(no_key=True).filter(pk=run_id).values_list("pk").first()
 
 
 class Run(models.Model):
@@ -114,6 +122,9 @@ class Item(models.Model):
     claims = models.PositiveSmallIntegerField(default=0, help_text="How often a worker took it.")
     lease_owner = models.CharField(max_length=80, blank=True, default="")
     lease_until = models.DateTimeField(null=True)
+    anew_after = models.BigIntegerField(
+        null=True, help_text="Tried again by a person: only calls after this one answer it from the record."
+    )
     reason = models.TextField(blank=True, default="", help_text="Why it failed or was skipped.")
     result = models.JSONField(default=dict)
     finished_at = models.DateTimeField(null=True)
@@ -162,11 +173,15 @@ class CallStatus(models.TextChoices):
 
 
 class Call(models.Model):
-    """One request that was sent to a model endpoint, whatever came of it. `cost` None is unknown."""
+    """One request that was sent to a model endpoint, whatever came of it. `cost` None is unknown.
+
+    `reserved` is the most it can cost, in a run with a budget: a call of unknown cost counts as that much. `item` is
+    None where its stage was planned anew since; the call stays.
+    """
 
     project = models.ForeignKey(Project, models.CASCADE)
     run = models.ForeignKey(Run, models.CASCADE, related_name="recorded_calls")
-    item = models.ForeignKey(Item, models.CASCADE, related_name="calls")
+    item = models.ForeignKey(Item, models.SET_NULL, null=True, related_name="calls")
     endpoint = models.ForeignKey(Endpoint, models.SET_NULL, null=True)
     endpoint_name = models.CharField(max_length=60)
     content_hash = models.CharField(max_length=64)
@@ -181,6 +196,7 @@ class Call(models.Model):
     tokens_out = models.PositiveIntegerField(null=True)
     tokens_cached = models.PositiveIntegerField(null=True)
     cost = models.DecimalField(max_digits=16, decimal_places=8, null=True)
+    reserved = models.DecimalField(max_digits=16, decimal_places=8, null=True)
     latency_ms = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -190,6 +206,9 @@ class Call(models.Model):
             models.Index(fields=["project", "content_hash"], name="call_cache", condition=models.Q(status="ok")),
             # A run's calls that a dead worker left behind.
             models.Index(fields=["item"], name="call_sent", condition=models.Q(status="sent")),
+            # The list of a run's calls; and what its budget has to count besides the known cost.
+            models.Index(fields=["run", "id"], name="call_by_run"),
+            models.Index(fields=["run"], name="call_unsettled", condition=models.Q(cost=None, reserved__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from celery import signals
 from celery.worker import WorkController
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.utils import timezone
 
 from curation.runs.models import WorkerSeen
@@ -49,9 +49,10 @@ def _tell(name: str, queues: str, slots: int) -> None:
             try:
                 WorkerSeen.objects.update_or_create(name=name, defaults={**values, "seen_at": timezone.now()})
                 WorkerSeen.objects.filter(seen_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
-            except DatabaseError as error:
+            except Error as error:
                 logger.warning("presence: %s", error)
-                connection.close()
+            # Closed in between: the pool forks from this process, and a child must not inherit an open connection.
+            connection.close()
             if _over.wait(EVERY_SECONDS):
                 return
     finally:

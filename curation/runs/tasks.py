@@ -7,8 +7,8 @@ from curation.runs.reap import reap_all
 
 
 @shared_task
-def work(run_id: int) -> None:
-    drive(run_id)
+def work(run_id: int, rung: str = "") -> None:
+    drive(run_id, rung)
 
 
 @shared_task

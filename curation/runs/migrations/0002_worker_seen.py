@@ -4,23 +4,22 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runs', '0001_initial'),
+        ("runs", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='WorkerSeen',
+            name="WorkerSeen",
             fields=[
-                ('name', models.CharField(max_length=120, primary_key=True, serialize=False)),
-                ('queues', models.CharField(max_length=200)),
-                ('slots', models.PositiveSmallIntegerField(default=1)),
-                ('started_at', models.DateTimeField()),
-                ('seen_at', models.DateTimeField()),
+                ("name", models.CharField(max_length=120, primary_key=True, serialize=False)),
+                ("queues", models.CharField(max_length=200)),
+                ("slots", models.PositiveSmallIntegerField(default=1)),
+                ("started_at", models.DateTimeField()),
+                ("seen_at", models.DateTimeField()),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
     ]
