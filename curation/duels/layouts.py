@@ -117,8 +117,7 @@ def _message(entry: object, place: str) -> Message:
     if role is None:
         raise RowRefused(f"{place} has the role {said!r}; known are {', '.join(ROLES)}"[:300])
     message: Message = {"role": role, "content": clean(_text(_content(entry, role), place), place)}
-    calls = _tool_calls(entry, said, place)
-    if calls:
+    if role == "assistant" and (calls := _tool_calls(entry, said, place)):
         message["tool_calls"] = calls
     for key in ("tool_call_id", "name"):
         value = entry.get(key)
@@ -132,7 +131,11 @@ def _content(entry: Mapping[str, object], role: str) -> object:
 
     A source that wrote Python's None as text means that there is none.
     """
-    value = next((entry[key] for key in ("content", "text", "value") if entry.get(key) is not None), None)
+    value = None
+    for key in ("content", "text", "value"):
+        value = entry.get(key)
+        if value is not None:
+            break
     if role == "system" and value in (None, "", "None") and entry.get("system_prompt"):
         return entry["system_prompt"]
     return value
@@ -171,7 +174,7 @@ def _tool_calls(entry: Mapping[str, object], said: object, place: str) -> list[o
         calls = _as_list(calls, f"{place}.tool_calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise RowRefused(f"{place}.tool_calls is not a list of objects")
-    if b"\\u0000" in orjson.dumps(calls):
+    if calls and b"\\u0000" in orjson.dumps(calls):
         raise RowRefused(f"{place}.tool_calls holds a NUL character")
     return calls
 

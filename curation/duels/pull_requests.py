@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from curation.duels.exclusions import exclude_oversized
 from curation.duels.layouts import clean, name_of, repo_of
 from curation.duels.models import PullRequest, PullRequestText
+from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.kinds import ImportKind, Options, Sketch, Target
 from curation.imports.rows import Row, RowRefused
 from curation.projects.models import Project
@@ -142,13 +143,19 @@ def _same(held: PullRequest, entry: PullRequestRow) -> bool:
 
 
 def _create(project: Project, entries: list[PullRequestRow]) -> None:
-    made = PullRequest.objects.bulk_create(
-        PullRequest(project=project, instance_id=entry.instance_id, **{name: getattr(entry, name) for name in KEPT})
-        for entry in entries
+    ids, now = reserve_ids(PullRequest, len(entries)), now_value()
+    insert_rows(
+        PullRequest,
+        ("id", "project", "instance_id", "repo", "title", "commit", "files", "patch_tokens", "created_at"),
+        [
+            (pk, project.pk, e.instance_id, e.repo, e.title, e.commit, as_json(e.files), e.patch_tokens, now)
+            for pk, e in zip(ids, entries, strict=True)
+        ],
     )
-    PullRequestText.objects.bulk_create(
-        PullRequestText(pull_request_id=row.pk, **{name: getattr(entry, name) for name in KEPT_TEXT})
-        for row, entry in zip(made, entries, strict=True)
+    insert_rows(
+        PullRequestText,
+        ("pull_request", "issue", "description", "patch"),
+        [(pk, e.issue, e.description, e.patch) for pk, e in zip(ids, entries, strict=True)],
     )
 
 

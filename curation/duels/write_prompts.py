@@ -7,19 +7,42 @@ files that happen to have one name do not hide each other.
 """
 
 from collections.abc import Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import orjson
 
 from curation.duels.layouts import Conversation, Message
 from curation.duels.models import Prompt, PromptText
+from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.kinds import Target
 from curation.projects.models import Project
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
 TOGETHER = 1000
+PROMPT_FIELDS = (
+    "id",
+    "project",
+    "run",
+    "source",
+    "row_offset",
+    "turn_index",
+    "instance_id",
+    "repo",
+    "tokens",
+    "created_at",
+)
 # Histories repeat, so a long row grows by its square when it is written: this many characters leave at once.
 MOST_CHARACTERS = 8_000_000
+
+
+class _New(NamedTuple):
+    """A turn that is to be written; `tokens` are those of its history."""
+
+    source: str
+    offset: int
+    conversation: Conversation
+    turn: int
+    tokens: int
 
 
 def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
@@ -30,7 +53,7 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
     other = f"{target.source}#{target.digest[:8]}"
     held = {source: _held(project, source, rows) for source in (target.source, other)}
     made = duplicates = characters = 0
-    batch: list[tuple[Prompt, PromptText]] = []
+    batch: list[_New] = []
     for offset, conversation, turns in rows:
         source = _source_of(target, other, held, offset, conversation)
         there = held[source].get(offset, {})
@@ -39,13 +62,13 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
             if turn in there:
                 duplicates += 1
                 continue
-            batch.append(_prompt(target, source, offset, conversation, turn, sizes[turn]))
+            batch.append(_New(source, offset, conversation, turn, sizes[turn] // 4))
             characters += sizes[turn]
             made += 1
             if len(batch) >= TOGETHER or characters >= MOST_CHARACTERS:
-                _write(batch)
+                _write(target, batch)
                 batch, characters = [], 0
-    _write(batch)
+    _write(target, batch)
     if target.memory.get("other"):
         target.notes["also_as"] = other
     return {"prompts": made, "duplicates": duplicates}
@@ -94,24 +117,33 @@ def _running_sizes(messages: list[Message]) -> list[int]:
     return sizes
 
 
-def _prompt(
-    target: Target, source: str, offset: int, conversation: Conversation, turn: int, size: int
-) -> tuple[Prompt, PromptText]:
-    prompt = Prompt(
-        project_id=target.run.project_id,
-        run=target.run,
-        source=source,
-        row_offset=offset,
-        turn_index=turn,
-        instance_id=conversation.instance_id,
-        repo=conversation.repo,
-        tokens=size // 4,
+def _write(target: Target, batch: list[_New]) -> None:
+    ids = reserve_ids(Prompt, len(batch))
+    project, run, now = target.run.project_id, target.run.pk, now_value()
+    insert_rows(
+        Prompt,
+        PROMPT_FIELDS,
+        [
+            (
+                pk,
+                project,
+                run,
+                new.source,
+                new.offset,
+                new.turn,
+                new.conversation.instance_id,
+                new.conversation.repo,
+                new.tokens,
+                now,
+            )
+            for pk, new in zip(ids, batch, strict=True)
+        ],
     )
-    return prompt, PromptText(history=conversation.messages[:turn], reference=conversation.messages[turn])
-
-
-def _write(batch: list[tuple[Prompt, PromptText]]) -> None:
-    Prompt.objects.bulk_create([prompt for prompt, _ in batch])
-    for prompt, text in batch:
-        text.prompt_id = prompt.pk
-    PromptText.objects.bulk_create([text for _, text in batch])
+    insert_rows(
+        PromptText,
+        ("prompt", "history", "reference"),
+        [
+            (pk, as_json(new.conversation.messages[: new.turn]), as_json(new.conversation.messages[new.turn]))
+            for pk, new in zip(ids, batch, strict=True)
+        ],
+    )
