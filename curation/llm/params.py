@@ -7,6 +7,7 @@ from typing import TypeAlias
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from curation.web.params import holds_nul
 from curation.web.problems import FieldError, Invalid
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
@@ -49,6 +50,8 @@ def check_params(params: Mapping[str, Json]) -> None:
     """
     if len(orjson.dumps(params)) > MAX_BYTES:
         raise _refusal([FieldError("params", f"at most {MAX_BYTES:,} bytes")])
+    if holds_nul(dict(params)):
+        raise _refusal([FieldError("params", "holds a NUL character")])
     secrets = [FieldError(path, "holds what looks like a secret") for path in _secrets(dict(params), "params")]
     if secrets:
         raise Invalid(

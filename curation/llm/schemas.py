@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from curation.llm.endpoints import EndpointValues, values_of
 from curation.llm.models import Endpoint
+from curation.projects.schemas import Strict
 from curation.web.params import ListParams
 
 PRICE = 'US dollars per 1,000,000 tokens, a decimal string; null is unknown, "0" is free.'
@@ -19,10 +20,8 @@ class ModelParams(ListParams):
     sorts: ClassVar = ("name", "-id", "id")
 
 
-class EndpointPatch(Schema):
+class EndpointPatch(Strict):
     """Only what is given changes. `params` is replaced as a whole."""
-
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
     name: str = Field("", examples=["judge-a"])
     model: str = Field("", examples=["openai/qwen2.5-coder-32b"], description="A LiteLLM string, or `scripted/…`.")

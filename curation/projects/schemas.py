@@ -4,18 +4,25 @@ from datetime import datetime
 from typing import ClassVar
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
-from curation.web.params import ListParams
+from curation.web.params import ListParams, holds_nul
 
 STAMP = "2026-01-31T09:30:00Z"
 
 
 class Strict(Schema):
-    """A body that refuses keys it does not know, each with its path."""
+    """A body that refuses keys it does not know, each with its path, and text that no database stores."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def refuse_nul(cls, given: object) -> object:
+        if holds_nul(given):
+            raise ValueError("holds a NUL character")
+        return given
 
 
 class ProjectParams(ListParams):

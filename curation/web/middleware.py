@@ -37,11 +37,16 @@ class ProblemMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        try:
+            _refuse_nul(request)
+        except Problem as problem:
+            return self._told(request, problem)
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if not isinstance(error, Problem):
-            return None
+        return self._told(request, error) if isinstance(error, Problem) else None
+
+    def _told(self, request: HttpRequest, error: Problem) -> HttpResponse:
         if is_api(request):
             return problem_response(request, error)
         if request.headers.get("HX-Request"):
@@ -61,6 +66,7 @@ class ApiMiddleware:
             return self.get_response(request)
         limit, left, reset = _count_request(request)
         try:
+            _refuse_nul(request)
             if left < 0:
                 raise TooManyRequests(f"More than {limit} requests in a minute.", retry_after=reset)
             if request.method == "POST" and idempotency.HEADER in request.headers:
@@ -77,6 +83,12 @@ class ApiMiddleware:
 
 def is_api(request: HttpRequest) -> bool:
     return request.path.startswith("/api/v1/")
+
+
+def _refuse_nul(request: HttpRequest) -> None:
+    """An address with a NUL character names nothing, and PostgreSQL would fail on looking for it."""
+    if "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+        raise Problem("The address holds a NUL character.", code="nul")
 
 
 def _count_request(request: HttpRequest) -> tuple[int, int, int]:

@@ -61,3 +61,12 @@ def one_of(name: str, values: Sequence[str], allowed: Collection[str]) -> Sequen
             errors=[FieldError(name, f"one of {', '.join(allowed)}")],
         )
     return values
+
+
+def holds_nul(given: object) -> bool:
+    """Whether a text, or one inside lists and dictionaries, holds U+0000, which PostgreSQL cannot store."""
+    if isinstance(given, dict):
+        return any(holds_nul(key) or holds_nul(value) for key, value in given.items())
+    if isinstance(given, list):
+        return any(holds_nul(value) for value in given)
+    return isinstance(given, str) and "\x00" in given

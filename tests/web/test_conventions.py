@@ -28,6 +28,8 @@ class TestProblems:
             ("GET", f"{PATH}?cursor=nonsense", None, 400),
             ("GET", f"{PATH}?sort=colour", None, 400),
             ("GET", f"{PATH}/none", None, 404),
+            ("GET", f"{PATH}/no%00ne", None, 400),
+            ("GET", f"{PATH}?sort=%00", None, 400),
             ("POST", PATH, {"slug": "A"}, 422),
         ],
     )
@@ -48,6 +50,13 @@ class TestProblems:
     def test_a_body_that_is_no_json_is_a_problem(self, client: Client) -> None:
         answer = client.post(PATH, b"{broken", content_type=JSON, headers=make_bearer(make_user()))
         assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
+
+    @pytest.mark.parametrize("body", [b'{"slug": "a", "name": "a\\u0000b"}', b'{"slug": "a\\u0000", "name": "b"}'])
+    def test_a_nul_character_is_refused_where_it_stands(self, client: Client, body: bytes) -> None:
+        answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user()))
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["message"].endswith("holds a NUL character")
+        assert not Project.objects.exists()
 
     def test_a_page_tells_the_same_in_words(self, client: Client) -> None:
         client.force_login(make_user())
