@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NotRequired, TypedDict
 
 from judging.neutral import Neutralised, neutralise
@@ -14,6 +15,7 @@ __all__ = [
     "Message",
     "Neutralised",
     "judge_messages",
+    "message_text",
     "neutralise",
     "render_history",
 ]
@@ -102,7 +104,7 @@ def judge_messages(
     sections: list[str] = []
     findings: list[str] = []
     for place, text in parts:
-        safe = neutralise(text)
+        safe = _neutralised_history(text) if place == "history" else neutralise(text)
         sections.append(f"<{place}>\n{safe.text}\n</{place}>")
         findings += [f"{place}:{kind}" for kind in safe.findings]
     user = "\n\n".join([*sections, _REMINDER])
@@ -110,17 +112,25 @@ def judge_messages(
     return JudgePrompt(messages, tuple(findings))
 
 
-def _render_message(number: int, message: Mapping[str, object] | Message) -> str:
-    answers = message.get("tool_call_id")
-    title = f"[{number}] {message.get('role', 'unknown')}" + (f" (result of {answers})" if answers else "")
-    lines = [f"{title}:"]
-    content = _text_of(message.get("content"))
-    if content:
-        lines.append(content)
+@lru_cache(maxsize=128)
+def _neutralised_history(text: str) -> Neutralised:
+    """All judges read a duel's history in both orders within a moment; it is by far the longest of the texts."""
+    return neutralise(text)
+
+
+def message_text(message: Mapping[str, object] | Message) -> str:
+    """What a message says: its content, and its tool calls below it as the history shows them."""
+    lines = [_text_of(message.get("content"))]
     calls = message.get("tool_calls")
     if isinstance(calls, Sequence) and not isinstance(calls, str):
         lines += [_render_call(call) for call in calls]
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))
+
+
+def _render_message(number: int, message: Mapping[str, object] | Message) -> str:
+    answers = message.get("tool_call_id")
+    title = f"[{number}] {message.get('role', 'unknown')}" + (f" (result of {answers})" if answers else "")
+    return "\n".join(filter(None, [f"{title}:", message_text(message)]))
 
 
 def _text_of(content: object) -> str:

@@ -17,7 +17,10 @@ BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
 
 @dataclass(frozen=True, slots=True)
 class PanelConfig:
-    """Who judges, in which orders, and what a duel needs to count as parsed (`min_judges` None: the whole panel)."""
+    """Who judges, in which orders, and what a duel needs to count as parsed (`min_judges` None: the whole panel).
+
+    `as_scored`: a duel that has a score is scored in the orders of that score; `orders` are for the others.
+    """
 
     judges: tuple[str, ...]
     orders: tuple[str, ...]
@@ -26,6 +29,7 @@ class PanelConfig:
     min_judges: int | None
     show_reference: bool
     weights: Mapping[str, float] | None
+    as_scored: bool
     params: Mapping[str, object]
 
 
@@ -39,13 +43,15 @@ def panel_config(project: Project, params: JudgeParams | RescoreParams) -> Panel
             errors=[FieldError("params.judges", "at least one judge is needed")],
         )
     wanted = params.min_judges if params.min_judges is not None else panel.min_judges
+    if isinstance(params, RescoreParams) and params.min_judges is None and wanted is not None:
+        wanted = min(wanted, len(judges))  # fewer judges are what re-scoring is for
     if wanted is not None and wanted > len(judges):
         raise Invalid(
             f"min_judges is {wanted}, but the panel has {len(judges)}.",
             errors=[FieldError("params.min_judges", f"at most {len(judges)}")],
         )
     asked = params if isinstance(params, JudgeParams) else JudgeParams()
-    weights = params.weights if isinstance(params, RescoreParams) and params.weights else panel.weights
+    given = params.weights if isinstance(params, RescoreParams) else None
     swap = panel.swap if asked.swap is None else asked.swap
     return PanelConfig(
         judges=judges,
@@ -54,9 +60,16 @@ def panel_config(project: Project, params: JudgeParams | RescoreParams) -> Panel
         attempts=asked.attempts or panel.attempts,
         min_judges=wanted,
         show_reference=panel.show_reference if asked.show_reference is None else asked.show_reference,
-        weights=weights or None,
+        weights=given or panel.dimension_weights(),
+        as_scored=isinstance(params, RescoreParams),
         params={"temperature": panel.temperature, "max_tokens": panel.max_tokens},
     )
+
+
+def call_params(target: Target, defaults: Mapping[str, object]) -> dict[str, object]:
+    """What a request is sent with. What an endpoint was given for itself wins over the project's defaults: a reasoning
+    model needs its own token limit and may refuse any temperature but one."""
+    return {**defaults, **target.params}
 
 
 def model_name(given: str | None, default: str, place: str) -> str:

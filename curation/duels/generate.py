@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from curation.duels.config import run_target
+from django.db.models import Max
+
+from curation.duels.config import call_params, run_target
 from curation.duels.fingerprint import fingerprint
 from curation.duels.leaks import Lint, lint_answer
 from curation.duels.messages import Message, challenger_messages, king_messages
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
 from curation.duels.selecting import prompts_in
-from curation.llm.completion import Request, Target
+from curation.llm.completion import Completion, Request, Target
 from curation.projects.instructions import Instructions, instructions_for
 from curation.runs.calls import Answered
 from curation.runs.drive_llm import LlmContext
@@ -44,6 +46,7 @@ class AnswerJob:
     prompt_id: int
     history: Sequence[Message]
     record: PullRequest | None
+    tried: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,11 @@ class AnswerStage:
 
     def read(self, run: Run) -> AnswerPlan:
         given = run.project.settings.generation
-        params: dict[str, object] = {"temperature": given.temperature, "max_tokens": given.max_tokens}
+        target = run_target(run, self._model)
         return AnswerPlan(
-            target=run_target(run, self._model),
+            target=target,
             instructions=instructions_for(run.project, self._side.value),
-            params=params,
+            params=call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens}),
             samples=self._samples,
             attempts=self._attempts,
             fresh=self._fresh,
@@ -84,7 +87,8 @@ class AnswerStage:
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         plan = self.read(run)
-        accepted = Answer.objects.filter(fingerprint=plan.fingerprint(self._side), refusal="")
+        mine = Answer.objects.filter(prompt__project=run.project)
+        accepted = mine.filter(fingerprint=plan.fingerprint(self._side), refusal="")
         answered = set() if plan.fresh else set(accepted.values_list("prompt_id", "sample_index"))
         records = set(PullRequest.objects.filter(project=run.project).values_list("instance_id", flat=True))
         prompts = prompts_in(run.project, plan.filter).order_by("id").values_list("pk", "instance_id")
@@ -106,18 +110,32 @@ class AnswerStage:
             ids = {prompt.instance_id for prompt in prompts.values()}
             known = PullRequest.objects.filter(project=run.project, instance_id__in=ids).select_related("text")
             records = {record.instance_id: record for record in known}
-        return {
-            item.pk: AnswerJob(plan, prompt.pk, texts[prompt.pk].history, records.get(prompt.instance_id))
-            for item in items
-            if item.target_id is not None and (prompt := prompts.get(item.target_id)) is not None
-        }
+        tried = self._tried(plan, list(prompts))
+        jobs = {}
+        for item in items:
+            prompt = prompts.get(item.target_id or 0)
+            if prompt is not None:
+                before = tried.get((prompt.pk, item.data["sample_index"]), 0)
+                jobs[item.pk] = AnswerJob(
+                    plan, prompt.pk, texts[prompt.pk].history, records.get(prompt.instance_id), before
+                )
+        return jobs
+
+    def _tried(self, plan: AnswerPlan, prompt_ids: Sequence[int]) -> dict[tuple[int, int], int]:
+        """The last attempt that was refused, per prompt and sample: another run, or a retry, goes on after it.
+
+        Asking with the same number again would only bring the refused answer back from the record.
+        """
+        refused = Answer.objects.filter(prompt_id__in=prompt_ids, fingerprint=plan.fingerprint(self._side))
+        rows = refused.exclude(refusal="").values_list("prompt_id", "sample_index")
+        return {(row[0], row[1]): row[2] for row in rows.annotate(last=Max("attempt"))}
 
     async def work(self, context: LlmContext, item: Item, job: AnswerJob | None) -> Write:
         if job is None:
             raise ItemFailed("its prompt was deleted")
         messages = self._messages(job)
         attempts: list[Attempt] = []
-        for number in range(1, job.plan.attempts + 1):
+        for number in range(job.tried + 1, job.tried + job.plan.attempts + 1):
             request = Request(messages, job.plan.params, sample_index=item.data["sample_index"], attempt=number)
             digest = job.plan.instructions.sha256
             said = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=job.plan.fresh)
@@ -177,13 +195,20 @@ class AnswerStage:
             blocks=facts.blocks,
             commands=facts.commands,
             action_style=facts.action_style,
-            tokens=said.tokens_out or len(said.text) // 4,
+            tokens=_answer_tokens(said),
             leak_score=lint.score if lint else None,
             leak_flag=bool(lint and lint.flagged),
             leak_spans=lint.spans if lint else [],
         )
         AnswerText.objects.create(answer=row, text=clean(said.text), thinking=clean(said.thinking))
         return row.pk
+
+
+def _answer_tokens(said: Completion) -> int:
+    """Tokens of the answer alone. What an endpoint counts holds the thinking, so then it is characters ÷ 4."""
+    if said.thinking or not said.tokens_out:
+        return -(-len(said.text) // 4)
+    return said.tokens_out
 
 
 def clean(text: str) -> str:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 
 from django.db.models import F
 
-from curation.duels.config import PanelConfig, panel_config, targets_named
+from curation.duels.config import PanelConfig, call_params, panel_config, targets_named
 from curation.duels.fingerprint import fingerprint
 from curation.duels.generate import clean
 from curation.duels.models import Duel, Order, Verdict
@@ -20,9 +21,13 @@ from curation.runs.drive_llm import LlmContext
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
+from curation.web.among import Among
 from judging.panel import VERDICT_SCHEMA, JudgePrompt, judge_messages
 from judging.parsing import ParsedVerdict, Unparsed, parse_verdict
 
+CHUNK = 1000
+JUDGED_ALREADY = "judged already, with the same model, instructions and parameters"
+Place = tuple[int, str, str]
 RESPONSE_FORMAT = {
     "type": "json_schema",
     "json_schema": {"name": "verdict", "strict": True, "schema": VERDICT_SCHEMA},
@@ -30,22 +35,33 @@ RESPONSE_FORMAT = {
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeJob:
-    """One reading: the duel's texts in the order in which they are shown."""
+class JudgePlan:
+    """What all readings of a run share: the panel and, by judge, its endpoint and fingerprint."""
 
     config: PanelConfig
     instructions: Instructions
-    target: Target
-    duel_id: int
-    order: str
-    prompt: JudgePrompt
-    posing: bool
-    fresh: bool
+    targets: dict[str, Target]
 
-    @property
-    def fingerprint(self) -> str:
-        params = {**self.config.params, "show_reference": self.config.show_reference}
-        return fingerprint("judge", self.target, self.instructions.sha256, params)
+    def params(self, judge: str) -> dict[str, object]:
+        return call_params(self.targets[judge], self.config.params)
+
+    def fingerprint(self, judge: str) -> str:
+        params = {**self.params(judge), "show_reference": self.config.show_reference}
+        return fingerprint("judge", self.targets[judge], self.instructions.sha256, params)
+
+    def fingerprints(self) -> dict[str, str]:
+        return {judge: self.fingerprint(judge) for judge in self.targets}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeJob:
+    """One reading. `tried` is the last attempt on record that did not parse: this one goes on after it."""
+
+    plan: JudgePlan
+    target: Target
+    duel: Duel
+    order: str
+    tried: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,116 +83,111 @@ class JudgeStage:
     def targets(self, run: Run) -> Sequence[Target]:
         return targets_named(run.project, panel_config(run.project, self._params).judges, "judges")
 
-    def plan(self, run: Run) -> Iterable[PlannedItem]:
+    def read(self, run: Run) -> JudgePlan:
         config = panel_config(run.project, self._params)
-        instructions = instructions_for(run.project, "judge")
-        marks = {t.name: _fingerprint(t, config, instructions) for t in self.targets(run)}
+        return JudgePlan(
+            config, instructions_for(run.project, "judge"), {target.name: target for target in self.targets(run)}
+        )
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        plan = self.read(run)
+        marks = plan.fingerprints()
         prompts = prompts_in(run.project, self._params.filter)
-        duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=config.mode)
-        read = _read_already(run, marks) if not self._params.fresh else set()
-        for duel_id in duels:
-            for judge in config.judges:
-                for order in config.orders:
-                    known = (duel_id, judge, order) in read
-                    yield PlannedItem(
-                        f"{duel_id}:{judge}:{order}",
-                        duel_id,
-                        {"judge": judge, "order": order},
-                        skipped="judged already, with the same model, instructions and parameters" if known else "",
-                    )
+        duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=plan.config.mode)
+        while chunk := list(islice(duels, CHUNK)):
+            read = set() if self._params.fresh else _readings(chunk, marks, parsed=True).keys()
+            for duel_id in chunk:
+                for judge in plan.config.judges:
+                    for order in plan.config.orders:
+                        known = (duel_id, judge, order) in read
+                        yield PlannedItem(
+                            f"{duel_id}:{judge}:{order}",
+                            duel_id,
+                            {"judge": judge, "order": order},
+                            skipped=JUDGED_ALREADY if known else "",
+                        )
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, JudgeJob]:
-        config = panel_config(run.project, self._params)
-        instructions = instructions_for(run.project, "judge")
-        targets = {target.name: target for target in self.targets(run)}
+        plan = self.read(run)
         found = Duel.objects.select_related("prompt__text", "challenger__text", "king__text")
         duels = found.in_bulk({item.target_id for item in items if item.target_id is not None})
+        tried = _readings(list(duels), plan.fingerprints(), parsed=False)
         jobs = {}
         for item in items:
             duel = duels.get(item.target_id or 0)
-            if duel is None:
-                continue
-            prompt, posing = _prompt(duel, item.data["order"], config, instructions)
-            jobs[item.pk] = JudgeJob(
-                config,
-                instructions,
-                targets[item.data["judge"]],
-                duel.pk,
-                item.data["order"],
-                prompt,
-                posing,
-                self._params.fresh,
-            )
+            if duel is not None:
+                judge, order = item.data["judge"], item.data["order"]
+                before = tried.get((duel.pk, judge, order), 0)
+                jobs[item.pk] = JudgeJob(plan, plan.targets[judge], duel, order, before)
         return jobs
 
     async def work(self, context: LlmContext, item: Item, job: JudgeJob | None) -> Write:
         if job is None:
             raise ItemFailed("its duel was deleted")
+        prompt = _prompt(job)
+        params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
         readings: list[Reading] = []
-        for number in range(1, job.config.attempts + 1):
-            request = Request(job.prompt.messages, job.config.params, attempt=number, schema=RESPONSE_FORMAT)
-            digest = job.instructions.sha256
-            said = await context.ask(item, job.target, request, instructions_hash=digest, fresh=job.fresh)
+        for number in range(job.tried + 1, job.tried + job.plan.config.attempts + 1):
+            request = Request(prompt.messages, params, attempt=number, schema=RESPONSE_FORMAT)
+            said = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
             verdict = parse_verdict(said.completion.text, finish_reason=said.completion.finish_reason)
             readings.append(Reading(said, verdict))
             if isinstance(verdict, ParsedVerdict):
                 break
-        return lambda: _save(context.run, job, readings)
+        # An answer that tried to pose as the judge or as a delimiter; the history's text is nobody's answer.
+        posing = any(finding.startswith("answer_") for finding in prompt.findings)
+        return lambda: _save(context.run, job, readings, posing)
 
 
-def _fingerprint(target: Target, config: PanelConfig, instructions: Instructions) -> str:
-    params = {**config.params, "show_reference": config.show_reference}
-    return fingerprint("judge", target, instructions.sha256, params)
+def _readings(duel_ids: Sequence[int], marks: dict[str, str], *, parsed: bool) -> dict[Place, int]:
+    """(duel, judge, order) → attempts of the verdicts that these judges gave, asked just as they would be now."""
+    known = Verdict.objects.filter(duel_id__in=Among(duel_ids), parsed=parsed)
+    rows = known.values_list("duel_id", "judge", "order", "fingerprint", "attempts")
+    return {(duel, judge, order): tried for duel, judge, order, mark, tried in rows if marks.get(judge) == mark}
 
 
-def _read_already(run: Run, marks: dict[str, str]) -> set[tuple[int, str, str]]:
-    """(duel, judge, order) of the project's parsed verdicts that these judges would give again."""
-    known = Verdict.objects.filter(duel__project=run.project, parsed=True, fingerprint__in=set(marks.values()))
-    rows = known.values_list("duel_id", "judge", "order", "fingerprint").iterator(5000)
-    return {(duel, judge, order) for duel, judge, order, mark in rows if marks.get(judge) == mark}
-
-
-def _prompt(duel: Duel, order: str, config: PanelConfig, instructions: Instructions) -> tuple[JudgePrompt, bool]:
-    """What the judge is shown, and whether an answer tried to pose as judge or delimiter."""
-    text = duel.prompt.text
-    reference = str(text.reference.get("content") or "")
-    opponent = duel.king.text.text if duel.king is not None else reference
-    challenger = duel.challenger.text.text
-    first, second = (opponent, challenger) if order == Order.KING_FIRST else (challenger, opponent)
-    # In mode 1 the reference is one of the answers; showing it again would give it away.
-    shown = reference if config.show_reference and duel.king is not None else None
-    prompt = judge_messages(
-        instructions=instructions.text, history=text.history, first=first, second=second, reference=shown
+def _prompt(job: JudgeJob) -> JudgePrompt:
+    """What the judge is shown. In mode 1 the reference is one of the answers; showing it again would give it away."""
+    duel, text = job.duel, job.duel.prompt.text
+    opponent, challenger = duel.opponent_text, duel.challenger.text.text
+    first, second = (opponent, challenger) if job.order == Order.KING_FIRST else (challenger, opponent)
+    shown = job.plan.config.show_reference and duel.king is not None
+    return judge_messages(
+        instructions=job.plan.instructions.text,
+        history=text.history,
+        first=first,
+        second=second,
+        reference=duel.reference_text if shown else None,
     )
-    return prompt, any(finding.startswith("answer_") for finding in prompt.findings)
 
 
-def _save(run: Run, job: JudgeJob, readings: Sequence[Reading]) -> Json:
+def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], posing: bool) -> Json:
+    """The newest reading takes the place of the one before; what each attempt cost stays in its call."""
     last = readings[-1]
     said = last.said.completion
     parsed = isinstance(last.verdict, ParsedVerdict)
     Verdict.objects.update_or_create(
-        duel_id=job.duel_id,
+        duel=job.duel,
         judge=job.target.name,
         order=job.order,
         defaults={
             "run": run,
             "call_id": last.said.call_id,
             "family": job.target.family,
-            "fingerprint": job.fingerprint,
-            "instructions_hash": job.instructions.sha256,
+            "fingerprint": job.plan.fingerprint(job.target.name),
+            "instructions_hash": job.plan.instructions.sha256,
             "parsed": parsed,
             "dimensions": dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
             "reason": clean(last.verdict.reason),
             "raw": clean(said.text),
-            "attempts": len(readings),
+            "attempts": job.tried + len(readings),
             "tokens": sum((r.said.completion.tokens_in or 0) + (r.said.completion.tokens_out or 0) for r in readings),
             "cost": _sum_costs(readings),
             "latency_ms": said.latency_ms,
         },
     )
-    if job.posing:
-        Duel.objects.filter(pk=job.duel_id).update(flags=F("flags").bitor(Flag.INJECTION.value))
+    if posing:
+        Duel.objects.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
     return {"parsed": parsed, "attempts": len(readings)}
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 
 from curation.duels.config import model_name, panel_config, targets_named
 from curation.duels.estimate import answer_estimate, judge_estimate, sum_estimates
 from curation.duels.generate import AnswerStage
 from curation.duels.judge import JudgeStage
-from curation.duels.models import Side
+from curation.duels.left_out import left_out
+from curation.duels.models import Answer, Side, Verdict
 from curation.duels.pairing import Entrants
 from curation.duels.params import AnswerParams, DuelParams, JudgeParams, RescoreParams
 from curation.duels.score import ScoreStage
@@ -16,7 +18,11 @@ from curation.duels.verdict import VerdictStage, duels_of, duels_scored_by
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Kind, Stage, register
 from curation.runs.models import Run
+from curation.web.among import Among
 from curation.web.ids import find
+from curation.web.problems import FieldError, Invalid, NotFound
+
+SCORED_KINDS = ("duel", "judge", "rescore")
 
 
 def register_kinds() -> None:
@@ -31,8 +37,15 @@ def _answer_kind(side: Side) -> Kind:
     def estimate(project: Project, params: AnswerParams) -> Estimate:
         return answer_estimate(project, side, params.model, params)
 
-    title = f"{side.label}: answers to prompts"
-    return Kind(side.value, title, params=AnswerParams, stages=stages, check=_check_answers, estimate=estimate)
+    return Kind(
+        name=side.value,
+        title=f"{side.label}: answers to prompts",
+        params=AnswerParams,
+        stages=stages,
+        check=_check_answers,
+        estimate=estimate,
+        finish=lambda run: {"skipped": left_out(run)},
+    )
 
 
 def _answer_stage(side: Side, params: AnswerParams) -> AnswerStage:
@@ -80,11 +93,13 @@ def _duel_stages(params: DuelParams) -> Sequence[Stage]:
 
 def _rescore_stages(params: RescoreParams) -> Sequence[Stage]:
     def duels(run: Run) -> Iterator[int]:
-        if params.run is not None:
-            yield from duels_of(find(Run.objects.of(run.project), params.run, "run"))
-        else:
-            rows = duels_in(run.project, params.filter).order_by("id").values_list("pk", flat=True)
+        rows = duels_in(run.project, params.filter).order_by("id").values_list("pk", flat=True)
+        if params.run is None:
             yield from rows.iterator(5000)
+            return
+        before = duels_scored_by(find(Run.objects.of(run.project), params.run, "run"))
+        while chunk := list(islice(before, 5000)):
+            yield from rows.filter(pk__in=Among(chunk))
 
     return [ScoreStage(params, duels), VerdictStage(params, duels_scored_by)]
 
@@ -94,6 +109,14 @@ def _check_answers(project: Project, params: AnswerParams) -> None:
     check_filter(params.filter)
 
 
+def _check_judge(project: Project, params: JudgeParams) -> None:
+    _check_panel(project, params)
+    for place, name in (("king_model", params.king_model), ("challenger_model", params.challenger_model)):
+        # An endpoint may be gone while its answers are there; a misspelt name has neither.
+        if name and not Answer.objects.filter(prompt__project=project, model=name).exists():
+            targets_named(project, [name], place)
+
+
 def _check_panel(project: Project, params: JudgeParams) -> None:
     config = panel_config(project, params)
     targets_named(project, config.judges, "judges")
@@ -101,7 +124,8 @@ def _check_panel(project: Project, params: JudgeParams) -> None:
     # What the settings say now is what this run goes by, whatever is changed while it works.
     params.judges, params.mode = list(config.judges), 2 if config.mode == 2 else 1
     params.swap, params.attempts = len(config.orders) == 2, config.attempts
-    params.min_judges, params.show_reference = config.min_judges, config.show_reference
+    params.min_judges = config.min_judges or len(config.judges)
+    params.show_reference = config.show_reference
 
 
 def _check_duel(project: Project, params: DuelParams) -> None:
@@ -115,12 +139,41 @@ def _check_duel(project: Project, params: DuelParams) -> None:
 
 
 def _check_rescore(project: Project, params: RescoreParams) -> None:
+    """Who judges is taken from the run that is scored anew, else from the settings."""
+    if params.run is not None:
+        scored = _scored_run(project, params.run).params
+        if params.judges is None:
+            params.judges, params.min_judges = scored.get("judges"), params.min_judges or scored.get("min_judges")
     config = panel_config(project, params)
-    params.judges, params.min_judges = list(config.judges), config.min_judges
+    _check_known_judges(project, config.judges)
+    params.judges, params.min_judges = list(config.judges), config.min_judges or len(config.judges)
     params.weights = dict(config.weights) if config.weights else None
     check_filter(params.filter)
-    if params.run is not None:
-        find(Run.objects.of(project), params.run, "run")
+
+
+def _scored_run(project: Project, given: str) -> Run:
+    try:
+        run = find(Run.objects.of(project), given, "run")
+    except NotFound as missing:
+        raise Invalid(missing.detail, errors=[FieldError("params.run", "unknown run")]) from None
+    if run.kind not in SCORED_KINDS:
+        raise Invalid(
+            f"Run {run.pk} is of kind {run.kind}, which scores no duels.",
+            errors=[FieldError("params.run", f"a run of kind {', '.join(SCORED_KINDS)}")],
+        )
+    return run
+
+
+def _check_known_judges(project: Project, names: Sequence[str]) -> None:
+    """A judge that never judged here would make every duel unparsed."""
+    known = set(Verdict.objects.filter(duel__project=project, judge__in=names).values_list("judge", flat=True))
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise Invalid(
+            f"{', '.join(missing)} never judged in this project, so there is nothing to score.",
+            code="unknown_model",
+            errors=[FieldError("params.judges", f"no verdicts of {name}") for name in missing],
+        )
 
 
 def _duel_estimate(project: Project, params: DuelParams) -> Estimate:
@@ -139,7 +192,7 @@ JUDGE = Kind(
     title="Judge: duels of the answers that are there",
     params=JudgeParams,
     stages=_judge_stages,
-    check=_check_panel,
+    check=_check_judge,
     estimate=judge_estimate,
 )
 DUEL = Kind(

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from judging.rubric import DIMENSIONS
 
 Samples = Annotated[int, Field(ge=1, le=16)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
@@ -49,5 +51,19 @@ class RescoreParams(Strict):
     run: str | None = None
     judges: list[str] | None = None
     min_judges: Annotated[int, Field(ge=1)] | None = None
-    weights: dict[str, Annotated[float, Field(ge=0.0)]] | None = None
+    weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] | None = None
     filter: dict[str, Any] = {}
+
+    @field_validator("weights")
+    @classmethod
+    def of_known_dimensions(cls, weights: dict[str, float] | None) -> dict[str, float] | None:
+        """What is not named weighs 1, as in the project's settings."""
+        if not weights:
+            return None
+        unknown = sorted(set(weights) - set(DIMENSIONS))
+        if unknown:
+            raise ValueError(f"unknown dimension {', '.join(unknown)}; there are {', '.join(DIMENSIONS)}")
+        complete = {name: weights.get(name, 1.0) for name in DIMENSIONS}
+        if not any(complete.values()):
+            raise ValueError("at least one dimension must weigh more than 0")
+        return complete

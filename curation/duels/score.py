@@ -1,7 +1,7 @@
 """Stage `score`: verdicts become a score, a bucket and a sample. It asks no model and may be done again at any time."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -16,9 +16,11 @@ from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Flag, Kind, flag_bits, flag_names
 from curation.samples.priority import priority_of
 from curation.samples.record import SampleRow, upsert_samples
+from judging.rubric import DIMENSIONS
 from judging.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
 
 CHUNK = 200
+Reading = tuple[str, str]
 LAST_TURNS = 6
 
 
@@ -30,6 +32,24 @@ class Scored:
     score: DuelScore
     bucket: str
     flags: int
+    orders: tuple[str, ...]
+    verdicts: tuple[OrderedVerdict, ...]
+    failed: tuple[Reading, ...]
+
+    def scoring(self, config: PanelConfig) -> Json:
+        """What the score was made with, and which readings the endpoints did not give."""
+        return {
+            "judges": list(config.judges),
+            "orders": list(self.orders),
+            "min_judges": config.min_judges,
+            "weights": dict(config.weights) if config.weights else None,
+            "failed": [list(reading) for reading in self.failed],
+        }
+
+    def row(self) -> list[object]:
+        """Id, score, bucket, flags, metrics: what the run's report shows, also when another run has scored it anew."""
+        metrics = [self.score.metrics.get(dimension) for dimension in DIMENSIONS]
+        return [self.duel.pk, self.score.score, self.bucket, self.flags, metrics]
 
 
 class ScoreStage:
@@ -60,7 +80,7 @@ class ScoreStage:
             # Read inside the transaction: a verdict written meanwhile must not be scored away.
             scored = score_duels(run, item.data["duels"], config)
             save_scores(run, scored, config)
-            return {"duels": len(scored)}
+            return {"duels": len(scored), "rows": [entry.row() for entry in scored]}
 
         return write
 
@@ -73,23 +93,28 @@ def score_duels(run: Run, ids: Sequence[int], config: PanelConfig) -> list[Score
     """The duels' scores by the configured panel, in the order of `ids`; nothing is written."""
     duels = Duel.objects.select_related("challenger", "prompt").in_bulk(list(ids))
     verdicts = read_verdicts(ids)
-    broken = _broken_by_infrastructure(run, ids)
+    failed = failed_readings(run, duels)
     edges = thresholds(run.project)
-    scored = []
-    for duel_id in ids:
-        if (duel := duels.get(duel_id)) is None:
-            continue
-        score = score_duel(
-            verdicts[duel_id],
-            panel=config.judges,
-            orders=config.orders,
-            min_judges=config.min_judges,
-            weights=config.weights,
-        )
-        flags = _flags(duel, score, duel_id in broken)
-        bucket = bucket_for(score.score, flags=flag_names(flags), thresholds=edges)
-        scored.append(Scored(duel, score, bucket, flags))
-    return scored
+    return [
+        _scored(duels[duel_id], verdicts[duel_id], failed[duel_id], config, edges)
+        for duel_id in ids
+        if duel_id in duels
+    ]
+
+
+def _scored(
+    duel: Duel, verdicts: list[OrderedVerdict], failed: set[Reading], config: PanelConfig, edges: Thresholds
+) -> Scored:
+    orders = tuple(duel.scoring.get("orders") or config.orders) if config.as_scored else config.orders
+    asked = {(judge, order) for judge in config.judges for order in orders}
+    # Where a reading failed, an older verdict of that judge answers another question: it is missing, too.
+    counted = tuple(v for v in verdicts if (v.judge, v.order) in asked - failed)
+    score = score_duel(
+        counted, panel=config.judges, orders=orders, min_judges=config.min_judges, weights=config.weights
+    )
+    flags = _flags(duel, score, bool(failed & asked))
+    bucket = bucket_for(score.score, flags=flag_names(flags), thresholds=edges)
+    return Scored(duel, score, bucket, flags, orders, counted, tuple(sorted(failed)))
 
 
 def read_verdicts(ids: Sequence[int]) -> dict[int, list[OrderedVerdict]]:
@@ -113,17 +138,12 @@ def save_scores(run: Run, scored: Sequence[Scored], config: PanelConfig) -> None
     edges = thresholds(run.project)
     texts = _bodies([entry.duel.pk for entry in scored])
     samples = upsert_samples([_sample_row(run, entry, edges, texts[entry.duel.pk]) for entry in scored])
-    scoring = {
-        "judges": list(config.judges),
-        "orders": list(config.orders),
-        "min_judges": config.min_judges,
-        "weights": dict(config.weights) if config.weights else None,
-    }
     for entry, sample in zip(scored, samples, strict=True):
         duel = entry.duel
         duel.run, duel.sample = run, sample
         duel.score, duel.metrics = entry.score.score, dict(entry.score.metrics)
-        duel.spread, duel.bucket, duel.flags, duel.scoring = entry.score.spread, entry.bucket, entry.flags, scoring
+        duel.spread, duel.bucket, duel.flags = entry.score.spread, entry.bucket, entry.flags
+        duel.scoring = entry.scoring(config)
     fields = ["run", "sample", "score", "metrics", "spread", "bucket", "flags", "scoring"]
     Duel.objects.bulk_update([entry.duel for entry in scored], fields, batch_size=100)
 
@@ -164,8 +184,7 @@ def _bodies(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         history = duel.prompt.text.history
         shown = [m for m in history if m.get("role") != "system"]
         kept = [*shown[:1], *shown[1:][-LAST_TURNS:]]
-        king = duel.king.text.text if duel.king else str(duel.prompt.text.reference.get("content") or "")
-        parts = [duel.challenger.text.text, king, *(str(m.get("content") or "") for m in kept)]
+        parts = [duel.challenger.text.text, duel.opponent_text, *(str(m.get("content") or "") for m in kept)]
         bodies[duel.pk] = (duel.challenger.text.text, "\n\n".join(parts))
     return bodies
 
@@ -179,7 +198,19 @@ def _flags(duel: Duel, score: DuelScore, broken: bool) -> int:
     return flag_bits(names) | (duel.flags & Flag.INJECTION)
 
 
-def _broken_by_infrastructure(run: Run, ids: Sequence[int]) -> set[int]:
-    """Duels of which a reading failed for the endpoint's sake: what is missing there is nobody's verdict."""
-    failed = Item.objects.filter(run=run, stage="judge", state=ItemState.FAILED, target_id__in=list(ids))
-    return {target for target in failed.values_list("target_id", flat=True) if target is not None}
+def failed_readings(run: Run, duels: Mapping[int, Duel]) -> dict[int, set[Reading]]:
+    """By duel the (judge, order) that an endpoint did not give: nobody's verdict, unlike one that did not parse.
+
+    A failure stays with the duel until a later run gets that reading, so that re-scoring does not forget it.
+    """
+    failed: dict[int, set[Reading]] = defaultdict(set)
+    for pk, duel in duels.items():
+        failed[pk] |= {(judge, order) for judge, order in duel.scoring.get("failed", ())}
+    read = Item.objects.filter(run=run, stage="judge").values_list("target_id", "data")
+    if known := [pk for pk in duels if failed[pk]]:
+        made_up = read.filter(target_id__in=known, state__in=[ItemState.DONE, ItemState.SKIPPED])
+        for target_id, data in made_up:
+            failed[target_id or 0].discard((data["judge"], data["order"]))
+    for target_id, data in read.filter(target_id__in=list(duels), state=ItemState.FAILED):
+        failed[target_id or 0].add((data["judge"], data["order"]))
+    return failed

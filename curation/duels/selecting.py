@@ -17,22 +17,24 @@ def prompts_in(project: Project, given: Json) -> PromptQuerySet:
     own = {key: value for key, value in given.items() if key in OF_PROMPTS}
     rest = {key: value for key, value in given.items() if key not in OF_PROMPTS}
     prompts = Prompt.objects.of(project).answerable()
-    for key, value in own.items():
-        prompts = prompts.filter(**{f"{key}__in": value if isinstance(value, list) else str(value).split(",")})
+    words = SampleFilter.from_json(own, path="params.filter")
+    for key in own:
+        for group in getattr(words, key):
+            prompts = prompts.filter(**{f"{key}__in": group})
     if rest:
         prompts = prompts.filter(duels__sample__in=_samples(project, rest)).distinct()
     return prompts
 
 
 def duels_in(project: Project, given: Json) -> QuerySet[Duel]:
-    """The project's duels whose samples match."""
-    duels = Duel.objects.filter(project=project)
+    """The project's duels whose prompts are not excluded and whose samples match."""
+    duels = Duel.objects.filter(project=project, prompt__in=Prompt.objects.of(project).answerable())
     return duels.filter(sample__in=_samples(project, given)) if given else duels
 
 
 def check_filter(given: Json) -> None:
-    """Raises `Invalid` for what the filter does not know."""
-    SampleFilter.from_json({k: v for k, v in given.items() if k not in OF_PROMPTS}, path="params.filter")
+    """Raises `Invalid` for what the filter does not know; every key is one of the samples' filter."""
+    SampleFilter.from_json(given, path="params.filter")
 
 
 def _samples(project: Project, given: Json) -> QuerySet[Sample]:

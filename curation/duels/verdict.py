@@ -5,15 +5,16 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from itertools import islice
 
-from django.db.models import Avg, Count, F, Q, Sum
+from django.db.models import Count, F, Q, Sum
 
 from curation.duels.config import PanelConfig, panel_config
+from curation.duels.left_out import left_out
 from curation.duels.models import Answer, Exclusion, Verdict
 from curation.duels.params import JudgeParams, RescoreParams
-from curation.duels.score import Scored, read_verdicts, score_duels
+from curation.duels.score import Scored, score_duels
 from curation.runs.drive_sync import WorkContext
 from curation.runs.kinds import Json, PlannedItem, Write
-from curation.runs.models import Item, ItemState, Run
+from curation.runs.models import Item, Run
 from curation.samples.models import Bucket
 from judging.gate import GateSettings, acceptance
 from judging.statistics import JudgedDuel, judge_summary, mean_lengths
@@ -64,7 +65,7 @@ def _figures(run: Run, config: PanelConfig, duels: Iterator[int], context: WorkC
     while chunk := list(islice(duels, CHUNK)):
         context.checkpoint()
         ids += chunk
-        _count(tally, score_duels(run, chunk, config), chunk)
+        _count(tally, score_duels(run, chunk, config))
     given = run.project.settings.gate
     settings = GateSettings(
         min_parsed=given.min_parsed, win_margin=given.win_margin, resamples=given.resamples, seed=given.seed
@@ -77,18 +78,17 @@ def _figures(run: Run, config: PanelConfig, duels: Iterator[int], context: WorkC
         "buckets": tally.buckets,
         "judges": _judges(tally, config, ids),
         "lengths": {"winners": lengths.winners, "losers": lengths.losers},
-        "skipped": _skipped(run),
+        "skipped": left_out(run),
         "exclusions": Exclusion.objects.filter(project=run.project).count(),
     }
 
 
-def _count(tally: _Tally, scored: list[Scored], ids: list[int]) -> None:
-    verdicts = read_verdicts(ids)
+def _count(tally: _Tally, scored: list[Scored]) -> None:
     lengths = _answer_lengths(scored)
     for entry in scored:
         tally.done += 1
         tally.buckets[entry.bucket] += 1
-        tally.judged.append(JudgedDuel(tuple(verdicts[entry.duel.pk]), entry.score))
+        tally.judged.append(JudgedDuel(entry.verdicts, entry.score))
         if entry.score.score is None:
             continue
         tally.scores.append(entry.score.score)
@@ -118,7 +118,6 @@ def _judges(tally: _Tally, config: PanelConfig, ids: list[int]) -> list[Json]:
             sum_tokens=Sum("tokens"),
             sum_cost=Sum("cost"),
             unknown=Count("id", filter=Q(cost=None)),
-            latency=Avg("latency_ms"),
             own=Count("id", filter=~Q(family="") & (Q(family=F("duel__king__family")) | _own_challenger())),
         ):
             entry = spent[row["judge"]]
@@ -138,16 +137,6 @@ def _judges(tally: _Tally, config: PanelConfig, ids: list[int]) -> list[Json]:
 
 def _own_challenger() -> Q:
     return Q(family=F("duel__challenger__family"))
-
-
-def _skipped(run: Run) -> Json:
-    """How many items of each stage were left out or failed, by reason."""
-    rows = Item.objects.filter(run=run, state__in=[ItemState.SKIPPED, ItemState.FAILED]).order_by()
-    counted = rows.values("stage", "reason").annotate(n=Count("id")).order_by("stage", "-n")[:50]
-    found: dict[str, dict[str, int]] = {}
-    for row in counted:
-        found.setdefault(row["stage"], {})[row["reason"]] = row["n"]
-    return found
 
 
 def duels_of(run: Run) -> Iterator[int]:

@@ -4,6 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from curation.runs.tasks import work
+from tests.duels.running import Models
 
 
 @pytest.fixture(autouse=True)
@@ -12,3 +13,11 @@ def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch)
     settings.MEDIA_ROOT = tmp_path / "files"
     monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
     return tmp_path / "files"
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Models:
+    """Stands in for what speaks to endpoints; everything else of a run is real."""
+    found = Models()
+    monkeypatch.setattr("curation.runs.drive_llm.client_for", lambda target: found)
+    return found

@@ -1,0 +1,139 @@
+"""Duel runs in tests: models that say what a test wrote, and runs driven to their end by the real engine."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from curation.duels.models import Duel, Prompt, Verdict
+from curation.llm.completion import Completion, Request, Target
+from curation.llm.pricing import cost_of
+from curation.projects.models import Project
+from curation.runs.drive import drive
+from curation.runs.launch import launch
+from curation.runs.models import LIVE, Run
+from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request
+
+DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
+KING = "THOUGHT: I look around first.\n\n```bash\nls -la KING\n```"
+CHALLENGER = "THOUGHT: I read the part in question.\n\n```bash\nsed -n '1,80p' CHALLENGER\n```"
+JUDGES = ("judge-a", "judge-b", "judge-c")
+Says = str | Completion | Exception
+Reply = Callable[[Request], Says]
+
+
+@dataclass
+class Models:
+    """A client for every endpoint, by name: `says["judge-a"] = lambda request: "…"`; `asked` keeps what it was sent."""
+
+    says: dict[str, Reply] = field(default_factory=dict)
+    asked: list[tuple[str, Request]] = field(default_factory=list)
+
+    async def complete(self, target: Target, request: Request) -> Completion:
+        self.asked.append((target.name, request))
+        said = self.says.get(target.name, default_reply(target.name))(request)
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, Completion):
+            return said
+        return completion(said, cost=cost_of(target, 100, 10))
+
+    def requests(self, name: str) -> list[Request]:
+        return [request for asked, request in self.asked if asked == name]
+
+    def text_sent(self, name: str) -> str:
+        """Everything that an endpoint was ever sent."""
+        return "\n".join(str(message["content"]) for request in self.requests(name) for message in request.messages)
+
+
+def completion(text: str, *, thinking: str = "", finish: str = "stop", cost: Decimal | None = None) -> Completion:
+    return Completion(text, thinking, finish, 100, 10, 0, cost, 5)
+
+
+def default_reply(name: str) -> Reply:
+    if name.startswith("king"):
+        return lambda request: KING
+    if name.startswith("challenger"):
+        return lambda request: CHALLENGER
+    return fair()
+
+
+def fair(*, won: int = 5, reason: str = "as written") -> Reply:
+    """A judge that finds the challenger's answer in either place: it wins `won` dimensions, the others are draws."""
+
+    def reply(request: Request) -> str:
+        pick = 1 if _challenger_is_first(request) else 2
+        return verdict(*[pick] * won, *[0] * (5 - won), reason=reason)
+
+    return reply
+
+
+def against(request: Request) -> str:
+    """A judge that prefers whoever is not the challenger."""
+    return verdict(*[2 if _challenger_is_first(request) else 1] * 5)
+
+
+def first(request: Request) -> str:
+    """A judge that always prefers the answer shown first."""
+    return verdict(1, 1, 1, 1, 1)
+
+
+def prose(request: Request) -> str:
+    return "Both answers have their merits."
+
+
+def verdict(*values: int, reason: str = "as written") -> str:
+    return json.dumps({**dict(zip(DIMENSIONS, values, strict=True)), "reason": reason})
+
+
+def shown(request: Request) -> tuple[str, str]:
+    """The two answers of a judge's request, in their order."""
+    text = str(request.messages[-1]["content"])
+    one = text[text.rindex("<answer_1>\n") + 11 : text.rindex("\n</answer_1>")]
+    two = text[text.rindex("<answer_2>\n") + 11 : text.rindex("\n</answer_2>")]
+    return one, two
+
+
+def _challenger_is_first(request: Request) -> bool:
+    return "CHALLENGER" in shown(request)[0]
+
+
+def make_arena(
+    *, prompts: int = 3, judges: tuple[str, ...] = JUDGES, settings: dict[str, Any] | None = None
+) -> tuple[Project, list[Prompt]]:
+    """A project with endpoints `king`, `challenger` and judges, and prompts whose pull requests are known."""
+    project = make_project(settings_json={"panel": {"judges": list(judges)}} | (settings or {}))
+    for name in ("king", "challenger", *judges):
+        make_endpoint(project, name, model=f"fake/{name}")
+    made = [
+        make_prompt(project, history=[HISTORY[0], {"role": "user", "content": f"Fix rounding error {n}."}])
+        for n in range(prompts)
+    ]
+    for prompt in made:
+        make_pull_request(project, prompt.instance_id, title="Round totals half to even", patch="+    quantise(total)")
+    return project, made
+
+
+def start(project: Project, kind: str = "duel", **params: Any) -> Run:
+    if kind == "duel":
+        params = {"king_model": "king", "challenger_model": "challenger", **params}
+    return launch(project=project, kind=kind, params=params, user=None)
+
+
+def end(run: Run) -> Run:
+    """Drives a run as a worker would, shard by shard, until it has ended."""
+    for _ in range(20):
+        drive(run.pk)
+        run.refresh_from_db()
+        if run.state not in LIVE:
+            return run
+    raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
+
+
+def run_to_end(project: Project, kind: str = "duel", **params: Any) -> Run:
+    return end(start(project, kind, **params))
+
+
+def verdict_rows(run: Run) -> list[Verdict]:
+    return list(Verdict.objects.filter(duel__in=Duel.objects.filter(run=run)).select_related("duel__prompt"))
