@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.samples.filters import SampleFilter
 from curation.samples.lists import SORTS, sample_page, source_url
-from curation.samples.models import Sample
+from curation.samples.models import Sample, SavedView
+from curation.samples.saved_views import delete_view, save_view
+from curation.web.ids import find
 from curation.web.params import ListParams
 
 router = Router(tags=["samples"])
@@ -103,3 +105,42 @@ def list_samples(request: HttpRequest, slug: str, params: Query[SampleListParams
     )
     answer: dict[str, object] = {"data": [sample_out(row) for row in page.rows], "next_cursor": page.next_cursor}
     return answer | ({"total": page.total} if params.count else {})
+
+
+class SavedViewIn(Schema):
+    name: str = Field(examples=["Leaky finals"])
+    query: str = Field(description="A URL query of the list.", examples=["bucket=final&flags=leak&sort=-score"])
+
+
+class SavedViewOut(Schema):
+    id: str
+    name: str
+    query: str
+
+
+class SavedViewList(Schema):
+    data: list[SavedViewOut]
+    next_cursor: str | None = None
+
+
+def saved_view_out(view: SavedView) -> dict[str, object]:
+    return {"id": str(view.pk), "name": view.name, "query": view.query}
+
+
+@router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
+def list_views(request: HttpRequest, slug: str) -> dict[str, object]:
+    access = enter(request, slug, Scope.READ)
+    return {"data": [saved_view_out(view) for view in SavedView.objects.filter(project=access.project)]}
+
+
+@router.post("/projects/{slug}/views", response={201: SavedViewOut}, summary="Save a view of the samples list")
+def create_view(request: HttpRequest, slug: str, given: SavedViewIn) -> Status[dict[str, object]]:
+    access = enter(request, slug, Scope.REVIEW)
+    return Status(201, saved_view_out(save_view(access=access, name=given.name, query=given.query)))
+
+
+@router.delete("/projects/{slug}/views/{view_id}", response={204: None}, summary="Delete a saved view")
+def remove_view(request: HttpRequest, slug: str, view_id: str) -> Status[None]:
+    access = enter(request, slug, Scope.REVIEW)
+    delete_view(access=access, view=find(SavedView.objects.filter(project=access.project), view_id, "view"))
+    return Status(204, None)

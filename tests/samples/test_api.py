@@ -141,3 +141,20 @@ def test_a_page_costs_the_same_queries_for_any_number_of_rows(
         for _ in range(10):
             make_duel(project, flags=Flag.FLIP, decided_by=project.members.get().user)
     assert counts[0] == counts[1]
+
+
+def test_views_are_saved_listed_and_deleted(client: Client, project: Project) -> None:
+    bearer = make_bearer(project.members.get().user, Scope.READ, Scope.REVIEW)
+    url = "/api/v1/projects/acme/views"
+    made = client.post(url, {"name": "A", "query": "sort=-score&bucket=final"}, "application/json", headers=bearer)
+    assert made.status_code == 201
+    assert made.json()["query"] == "bucket=final&sort=-score"
+    assert client.get(url, headers=bearer).json() == {"data": [made.json()], "next_cursor": None}
+    again = client.post(url, {"name": "A", "query": ""}, "application/json", headers=bearer)
+    assert (again.status_code, again.json()["code"]) == (409, "view_exists")
+    wrong = client.post(url, {"name": "B", "query": "bucket=purple"}, "application/json", headers=bearer)
+    assert (wrong.status_code, wrong.json()["errors"][0]["path"]) == (400, "bucket")
+    assert client.delete(f"{url}/{made.json()['id']}", headers=bearer).status_code == 204
+    assert client.delete(f"{url}/{made.json()['id']}", headers=bearer).status_code == 404
+    reader = make_bearer(project.members.get().user, Scope.READ)
+    assert client.post(url, {"name": "C", "query": ""}, "application/json", headers=reader).status_code == 403
