@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -68,7 +69,9 @@ def _answer(request: HttpRequest, access: Access, text: str, *, tone: str, undo_
     """An htmx request gets a toast and the event `samples:changed`, a plain form goes back to its list."""
     if request.headers.get("HX-Request"):
         response = HttpResponse(status=204)
-        response["HX-Trigger-After-Settle"] = "samples:changed"
+        # Not after settling: an answer without content is never swapped, and htmx would say nothing.
+        trigger_client_event(response, "samples:changed")
+        trigger_client_event(response, "dialog:close")
         return toast(response, text, tone=tone, undo_url=undo_url)
     messages.add_message(request, messages.SUCCESS if tone == "good" else messages.WARNING, text)
     return HttpResponseRedirect(_back(request, access))
