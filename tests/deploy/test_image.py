@@ -167,10 +167,11 @@ def test_a_duel_run_goes_through_the_workers(product: tuple[Installation, httpx.
         api.create("/projects/ship/models", {"name": name, "model": f"scripted/{name}"})
 
     # Imports are the default worker's; it is there.
-    imported = api.finished(api.upload("/projects/ship/imports", kind="turns", rows=[_turn(n) for n in range(6)]))
-    assert (imported.state, imported.items.failed) == ("succeeded", 0), (imported, made.logs("worker-default"))
+    for kind, row in (("turns", _turns), ("pr_records", _record)):
+        imported = api.finished(api.upload("/projects/ship/imports", kind=kind, rows=[row(n) for n in range(6)]))
+        assert (imported.state, imported.items.failed) == ("succeeded", 0), (imported, made.logs("worker-default"))
     prompts = len(api.rows("/projects/ship/prompts"))
-    assert prompts >= 6
+    assert prompts == 12
 
     # Model calls are the LLM worker's, which comes late: what was rung for before is not lost.
     params = {"king_model": "king", "challenger_model": "challenger", "judges": ["judge-careful"], "min_judges": 1}
@@ -194,11 +195,15 @@ def test_services_end_when_asked(product: tuple[Installation, httpx.Client]) -> 
     assert made.stop("web") == 0, made.logs("web")
 
 
-def _turn(number: int) -> dict[str, object]:
-    """One agent turn with a history: a task, an observation, and the assistant's answer to it."""
+def _instance(number: int) -> str:
+    return f"example__parser-{number}"
+
+
+def _turns(number: int) -> dict[str, object]:
+    """A conversation with two assistant turns, each with a history."""
     listing = f"src/module_{number}.py\nsrc/parser.py\ntests/test_parser.py"
     return {
-        "instance_id": f"example__parser-{number}",
+        "instance_id": _instance(number),
         "messages": [
             {"role": "system", "content": "You fix bugs with one shell command per answer."},
             {"role": "user", "content": f"The parser drops the last line of file {number}. Find out why."},
@@ -206,6 +211,19 @@ def _turn(number: int) -> dict[str, object]:
             {"role": "user", "content": f"<returncode>0</returncode>\n<output>\n{listing}\n</output>"},
             {"role": "assistant", "content": "THOUGHT: Read the parser.\n\n```bash\ncat src/parser.py\n```"},
         ],
+    }
+
+
+def _record(number: int) -> dict[str, object]:
+    """The merged pull request that the challenger is shown."""
+    return {
+        "instance_id": _instance(number),
+        "repo": "example/parser",
+        "title": "Keep the last line",
+        "issue": f"The parser drops the last line of file {number}.",
+        "files": ["src/parser.py"],
+        "description": "The loop ended one line early.",
+        "patch": "--- a/src/parser.py\n+++ b/src/parser.py\n@@ -1 +1 @@\n-lines[:-1]\n+lines\n",
     }
 
 
