@@ -140,12 +140,13 @@ def _check_duel(project: Project, params: DuelParams) -> None:
 
 def _check_rescore(project: Project, params: RescoreParams) -> None:
     """Who judges is taken from the run that is scored anew, else from the settings."""
+    named = params.judges is not None
     if params.run is not None:
         scored = _scored_run(project, params.run).params
-        if params.judges is None:
+        if not named:
             params.judges, params.min_judges = scored.get("judges"), params.min_judges or scored.get("min_judges")
     config = panel_config(project, params)
-    _check_known_judges(project, config.judges)
+    _check_known_judges(project, config.judges, named=named)
     params.judges, params.min_judges = list(config.judges), config.min_judges or len(config.judges)
     params.weights = dict(config.weights) if config.weights else None
     check_filter(params.filter)
@@ -164,11 +165,11 @@ def _scored_run(project: Project, given: str) -> Run:
     return run
 
 
-def _check_known_judges(project: Project, names: Sequence[str]) -> None:
-    """A judge that never judged here would make every duel unparsed."""
+def _check_known_judges(project: Project, names: Sequence[str], *, named: bool) -> None:
+    """A judge without a verdict would make every duel unparsed. One that only failed may stand in a run's own panel."""
     known = set(Verdict.objects.filter(duel__project=project, judge__in=names).values_list("judge", flat=True))
     missing = [name for name in names if name not in known]
-    if missing:
+    if missing and (named or not known):
         raise Invalid(
             f"{', '.join(missing)} never judged in this project, so there is nothing to score.",
             code="unknown_model",

@@ -20,6 +20,8 @@ from judging.gate import GateSettings, acceptance
 from judging.statistics import JudgedDuel, judge_summary, mean_lengths
 
 CHUNK = 500
+# The precision that costs are stored with; SQLite's sums carry more digits than they know.
+STORED = Decimal("0.00000001")
 
 
 class VerdictStage:
@@ -128,7 +130,7 @@ def _judges(tally: _Tally, config: PanelConfig, ids: list[int]) -> list[Json]:
     found = []
     for summary in judge_summary(tally.judged, panel=config.judges):
         entry = spent[summary.judge]
-        known = None if entry["unknown"] else f"{entry['cost']:f}"
+        known = None if entry["unknown"] else f"{entry['cost'].quantize(STORED).normalize():f}"
         rates = {key: value for key, value in asdict(summary).items() if key != "judge"}
         own = {"same_family": bool(entry["own"])}
         found.append({"name": summary.judge, **rates, "tokens": entry["tokens"], "cost": known, **own})
