@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decide import STATUS_AFTER
+from curation.review.decide import MAX_COMMENT, STATUS_AFTER
 from curation.review.models import Action, Decision, Lease, Pick
 from curation.review.queue import Narrow
 from curation.review.state import before_of
+from curation.review.words import wrong_text
 from curation.samples.models import Flag, Kind, Sample
 from curation.web.problems import Conflict, FieldError, Invalid
 
@@ -49,7 +50,7 @@ def decide_selected(
     *, access: Access, action: str, ids: Sequence[str], reason: str = "", comment: str = ""
 ) -> BulkDone:
     """The action on up to 500 named samples, in one transaction. What can not be changed is answered per row."""
-    _check(action)
+    _check(action, reason, comment)
     if not ids or len(ids) > MAX_SELECTED:
         raise Invalid(f"Send 1 to {MAX_SELECTED} ids, not {len(ids)}.", errors=[FieldError("ids", "1 to 500 of them")])
     batch = secrets.token_hex(12)
@@ -71,7 +72,7 @@ def decide_matching(
     50,000 it is refused: narrow the filter. `query` says in the audit log what was matched. A chunk that has been
     written stays written if the server dies between two; the batch's undo takes back what was done.
     """
-    _check(action)
+    _check(action, reason, "")
     matching = narrow(Sample.objects.of(access.project)).order_by()
     count = matching[: MAX_MATCHING + 1].count()
     if count > MAX_MATCHING:
@@ -94,10 +95,12 @@ def decide_matching(
         return _finish(access, batch, action, tuple(rows), keep_rows=False, query=query)
 
 
-def _check(action: str) -> None:
+def _check(action: str, reason: str, comment: str) -> None:
+    wrong = wrong_text("reason", reason, most=200) + wrong_text("comment", comment, most=MAX_COMMENT)
     if action not in ACTIONS:
-        text = f"`action` is one of {', '.join(ACTIONS)} for many samples, not {action!r}."
-        raise Invalid(text, errors=[FieldError("action", text)])
+        wrong.append(FieldError("action", f"is one of {', '.join(ACTIONS)} for many samples, not {action!r}"))
+    if wrong:
+        raise Invalid("; ".join(f"`{error.path}` {error.message}" for error in wrong) + ".", errors=wrong)
 
 
 def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str) -> list[Row]:
@@ -136,7 +139,7 @@ def _line(sample: Sample, access: Access, action: str, batch: str, reason: str, 
         reviewer=access.user,
         action=action,
         pick=Pick.CANDIDATE if action == Action.APPROVE and sample.kind == Kind.TURN else "",
-        reason=reason[:200],
+        reason=reason,
         comment=comment,
         version=sample.version,
         batch=batch,

@@ -13,6 +13,7 @@ from curation.review.lease import held_by_other
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision
 from curation.review.seats import resolve_pick, seat_word
 from curation.review.state import before_of, change, lock_sample, refuse_stale_version
+from curation.review.words import wrong_text
 from curation.samples.models import Flag, Kind, Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.webhooks.emit import emit
@@ -111,10 +112,7 @@ def _check_words(action: str, reason: str, comment: str, seconds: float | None) 
     wrong = []
     if action not in DECISIONS:
         wrong.append(FieldError("action", f"is one of {', '.join(DECISIONS)}, not {action!r}"))
-    if len(reason) > 200:
-        wrong.append(FieldError("reason", "has at most 200 characters; say more in the comment"))
-    if len(comment) > MAX_COMMENT:
-        wrong.append(FieldError("comment", f"has at most {MAX_COMMENT:,} characters"))
+    wrong += wrong_text("reason", reason, most=200) + wrong_text("comment", comment, most=MAX_COMMENT)
     if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
         wrong.append(FieldError("seconds", "is a number of seconds, 0 or more"))
     if wrong:

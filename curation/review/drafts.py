@@ -5,8 +5,9 @@ from datetime import datetime
 
 from curation.projects.access import Access
 from curation.review.models import Draft
+from curation.review.words import wrong_text
 from curation.samples.models import Sample
-from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.problems import Invalid, NotFound
 
 MAX_TEXT = 1_000_000
 
@@ -26,9 +27,9 @@ def save_draft(
     No audit entry: a draft changes no data set.
     """
     given = {name: value for name, value in (("text", text), ("note", note), ("comment", comment)) if value is not None}
-    for name, value in given.items():
-        if len(value) > MAX_TEXT:
-            raise Invalid(f"`{name}` has more than {MAX_TEXT:,} characters.", errors=[FieldError(name, "is too long")])
+    wrong = [error for name, value in given.items() for error in wrong_text(name, value, most=MAX_TEXT)]
+    if wrong:
+        raise Invalid("; ".join(f"`{error.path}` {error.message}" for error in wrong) + ".", errors=wrong)
     if not Sample.objects.of(access.project).filter(pk=sample_id).exists():
         raise NotFound(f"There is no sample {sample_id} in {access.project.slug}.")
     draft, _ = Draft.objects.update_or_create(sample_id=sample_id, reviewer=access.user, defaults=given)

@@ -46,14 +46,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Turns in order, and how many fold away above them (`before` is the index that the next window ends at)."""
+    """Turns in order; `folded` of them lie above, and the next window ends at the index `before`."""
 
     turns: list[Turn]
     before: int
-
-    @property
-    def folded(self) -> int:
-        return self.before
+    folded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +75,7 @@ def opening(messages: list[Message]) -> History:
     turns = [turn_of(messages, index, opened=True) for index in range(first, len(messages))]
     size = sum(len(message_text(message)) for message in messages)
     shown = None if task is None else turn_of(messages, task, opened=True)
-    folded = first - (1 if task is not None else 0)
-    return History(shown, Window(turns, first if folded else 0), len(messages), size)
+    return History(shown, Window(turns, first, _without_task(first, task)), len(messages), size)
 
 
 def window_before(messages: list[Message], before: int) -> Window:
@@ -88,8 +84,7 @@ def window_before(messages: list[Message], before: int) -> Window:
     start = max(before - WINDOW, 0)
     task = _task_index(messages)
     turns = [turn_of(messages, index, opened=False) for index in range(start, before) if index != task]
-    left = start if any(index != task for index in range(start)) else 0
-    return Window(turns, left)
+    return Window(turns, start, _without_task(start, task))
 
 
 def turn_of(messages: list[Message], index: int, *, opened: bool, start: int = 0, wanted: str = "") -> Turn:
@@ -132,6 +127,11 @@ def chunk_start_of(text: str, wanted: str) -> int:
 def raw_text(messages: list[Message]) -> str:
     """The whole history as plain text, each turn under its number and role."""
     return "\n\n".join(f"=== {i} {m.get('role', '')} ===\n{full_text(m)}" for i, m in enumerate(messages))
+
+
+def _without_task(count: int, task: int | None) -> int:
+    """How many of the first `count` turns fold away: the task stands on top and is not one of them."""
+    return count - (task is not None and task < count)
 
 
 def _task_index(messages: list[Message]) -> int | None:

@@ -12,6 +12,7 @@ from curation.review.lease import held_by_other, holder_of
 from curation.review.models import Draft, Pick, Revision
 from curation.review.outcome import reference_texts
 from curation.review.state import change, lock_sample, refuse_stale_version
+from curation.review.words import wrong_text
 from curation.samples.models import Sample
 from curation.web.problems import FieldError, Invalid
 
@@ -36,8 +37,9 @@ def revise(
         raise Invalid("`of` is candidate or opponent.", errors=[FieldError("of", "is candidate or opponent")])
     if not text.strip():
         raise Invalid("The revised answer is empty.", errors=[FieldError("text", "is empty")])
-    if len(text) > MAX_TEXT or len(note) > MAX_TEXT:
-        raise Invalid(f"A revision has at most {MAX_TEXT:,} characters.", errors=[FieldError("text", "is too long")])
+    wrong = wrong_text("text", text, most=MAX_TEXT) + wrong_text("note", note, most=MAX_TEXT)
+    if wrong:
+        raise Invalid("; ".join(f"`{error.path}` {error.message}" for error in wrong) + ".", errors=wrong)
     with transaction.atomic():
         sample = lock_sample(access.project, sample_id)
         refuse_stale_version(sample, version)

@@ -172,6 +172,7 @@ def test_a_comment_draft_goes_with_the_decision_and_an_edited_text_stays():
         {"action": "approve", "seconds": float("nan")},
         {"action": "reject", "reason": "x" * 201},
         {"action": "reject", "comment": "x" * 20_001},
+        {"action": "reject", "comment": "a\0b"},
     ],
 )
 def test_nonsense_is_refused_and_nothing_is_written(given):

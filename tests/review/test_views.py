@@ -348,15 +348,15 @@ def test_hostile_history_is_escaped_and_control_characters_are_shown(client, me,
     history = [
         {"role": "user", "content": "<script>alert(1)</script>"},
         {"role": "assistant", "content": "THOUGHT: x\n\n```bash\necho '<img src=x>' \x1b]0;title\x07\n```"},
-        {"role": "user", "content": "\x1b[31mred\x1b[0m \u202eevil\x00"},
+        {"role": "user", "content": "\x1b[31mred\x1b[0m \u202eevil"},
     ]
     duel = make_duel(project)
     duel.prompt.text.history = history
     duel.prompt.text.save()
     page = body(client.get(url("sample-page", duel.sample_id)))
     assert "<script>alert" not in page and "<img src=x>" not in page
-    assert not re.search("[\x00\x07\x1b\u202e]", page)
-    assert "␛[31m" in page and "⟨U+202E⟩" in page and "␀" in page
+    assert not re.search("[\x07\x1b\u202e]", page)
+    assert "␛[31m" in page and "⟨U+202E⟩" in page
 
 
 def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(client, me, project):
@@ -368,8 +368,9 @@ def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(cli
     pk = duel.sample_id
     page = body(client.get(url("sample-page", pk)))
     assert "the task" in page and "turn number 199" in page and "turn number 150" not in page
-    assert "197 turns folded" in page or "198 turns folded" in page
+    assert "197 turns folded" in page
     window = body(client.get(url("history-window", pk), {"before": 198}))
+    assert "157 turns folded" in window
     assert "turn number 195" in window and "turn number 156" in window and "turn number 155" not in window
     assert "turn number 42" in body(client.get(url("history-turn", pk, 44)))
     assert client.get(url("history-turn", pk, 900)).status_code == 404

@@ -1,0 +1,348 @@
+"""The review page in real Chromium, by keys alone."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from curation.review.models import Decision, Draft, Lease, Revision
+from curation.samples.models import Flag, Sample
+from tests.factories import make_duel, make_member, make_project
+from tests.parts import chromium
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+SHOTS = os.environ.get("REVIEW_SCREENSHOTS", "")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # Playwright runs an event loop in this thread, which Django would take for asynchronous code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking"]
+        )
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def project():
+    return make_project("billing", name="Billing", guidelines="Prefer the **smallest** command that moves on.")
+
+
+@pytest.fixture
+def duels(project):
+    """Ten duels in the order of the queue; the third leaks."""
+    return [
+        make_duel(
+            project,
+            priority=float(n),
+            challenger=f"THOUGHT: The task names it, so I read part {n}.\n\n```bash\nsed -n '{n},80p' totals.py\n```",
+            flags=int(Flag.LEAK) if n == 2 else 0,
+        )
+        for n in range(10)
+    ]
+
+
+@pytest.fixture
+def page(browser, live_server, project) -> Iterator[Page]:
+    client = Client()
+    client.force_login(make_member(project))
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, base_url=live_server.url)
+    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": client.cookies[settings.SESSION_COOKIE_NAME].value}
+    context.add_cookies([{**cookie, "url": live_server.url}])
+    tab = context.new_page()
+    failures: list[str] = []
+    tab.on("pageerror", lambda error: failures.append(str(error)))
+    tab.on("console", lambda line: failures.append(line.text) if "Content Security Policy" in line.text else None)
+    yield tab
+    context.close()
+    # Taking a picture puts a style of Playwright's into the page, which the policy blocks.
+    assert [text for text in failures if not (SHOTS and "inline style" in text)] == []
+
+
+def shot(page: Page, name: str) -> None:
+    if SHOTS:
+        page.screenshot(path=f"{SHOTS}/{name}.png")
+
+
+def at(page: Page, sample: Sample) -> None:
+    """Waits until the page shows this sample and the keys act again."""
+    expect(page.locator("#review")).to_have_attribute("data-sample", str(sample.pk))
+    expect(page.locator('[aria-busy="true"]')).to_have_count(0)
+
+
+def start(page: Page, duels) -> None:
+    page.goto("/p/billing/queue/")
+    at(page, duels[0].sample)
+
+
+def test_ten_samples_are_triaged_by_keys_alone(page, duels):
+    start(page, duels)
+    keys = [
+        ("1", "a"),
+        ("2", "a"),
+        ("0", "a"),
+        ("x", "2"),
+        ("x", "0"),
+        ("a", "1"),
+        ("1", "a"),
+        ("2", "a"),
+        ("x", "1"),
+        ("s",),
+    ]
+    for number, pressed in enumerate(keys):
+        at(page, duels[number].sample)
+        if number:
+            expect(page.locator("#review-title")).to_be_focused()
+        for key in pressed:
+            page.keyboard.press(key)
+        if number < 9:
+            expect(page.locator("#say")).to_contain_text(f"Sample {duels[number + 1].sample.pk}.")
+    at(page, duels[9].sample)
+    expect(page.get_by_text("you skipped this before")).to_be_visible()
+    lines = list(Decision.objects.order_by("id"))
+    assert [line.sample_id for line in lines] == [duel.sample_id for duel in duels]
+    assert [line.action for line in lines] == ["approve"] * 3 + ["reject"] * 2 + ["approve"] * 3 + ["reject", "skip"]
+    assert [line.preference for line in lines[:3]] == ["left", "right", "draw"]
+    assert (
+        lines[2].pick == "draw" and lines[3].reason == "leaks" and lines[4].reason == "" and lines[8].reason == "wrong"
+    )
+    for line in lines[:2]:
+        swapped = line.seat == "challenger_left"
+        assert line.pick == ("candidate" if (line.preference == "left") == swapped else "opponent")
+    assert all(line.seconds is not None and line.seconds < 60 for line in lines)
+    page.keyboard.press("1")
+    page.keyboard.press("a")
+    expect(page.get_by_text("Everything is decided")).to_be_visible()
+    shot(page, "end")
+    assert not Lease.objects.exists()
+
+
+def test_undo_and_looking_back(page, duels):
+    start(page, duels)
+    page.keyboard.press("x")
+    page.keyboard.press("1")
+    at(page, duels[1].sample)
+    page.keyboard.press("ArrowLeft")
+    at(page, duels[0].sample)
+    expect(page.get_by_text("judge-a")).to_be_visible()
+    shot(page, "revealed")
+    page.keyboard.press("ArrowRight")
+    at(page, duels[1].sample)
+    page.keyboard.press("z")
+    at(page, duels[0].sample)
+    expect(page.locator("#say")).to_contain_text("Undid reject")
+    expect(page.get_by_text("judge-a")).to_have_count(0)
+    assert Sample.objects.get(pk=duels[0].sample_id).status == "pending"
+    page.keyboard.press("z")
+    expect(page.locator(".toast")).to_contain_text("no decision")
+
+
+def test_blind_until_decided_and_an_approval_asks_which(page, duels):
+    start(page, duels)
+    text = page.content()
+    for hidden in ("king-a", "challenger-a", "judge-a", "Left · "):
+        assert hidden not in text
+    page.keyboard.press("a")
+    expect(page.get_by_role("dialog", name="Which answer?")).to_be_visible()
+    page.keyboard.press("a")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert not Decision.objects.exists()
+    shot(page, "blind")
+    page.keyboard.press("1")
+    expect(page.locator("#seat-left")).to_have_attribute("data-picked", "true")
+    page.keyboard.press("1")
+    expect(page.locator("#seat-left")).to_have_attribute("data-picked", "false")
+
+
+def test_refine_with_control_enter(page, duels):
+    start(page, duels)
+    page.keyboard.press("e")
+    page.keyboard.press("2")
+    area = page.locator("#refine-text")
+    expect(area).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(area).to_have_count(0)
+    page.keyboard.press("e")
+    expect(area).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("THOUGHT: I read the totals.\n\n```bash\ncat totals.py\nls\n```")
+    expect(page.locator("#protocol")).to_contain_text("2 commands")
+    shot(page, "refine")
+    page.keyboard.press("Control+Enter")
+    at(page, duels[1].sample)
+    revision = Revision.objects.get()
+    line = Decision.objects.get()
+    assert revision.text == "THOUGHT: I read the totals.\n\n```bash\ncat totals.py\nls\n```"
+    assert (line.action, line.revision, line.preference) == ("approve", revision, "right")
+    assert not Draft.objects.exclude(text="").exists()
+
+
+def test_no_key_acts_while_typing_in_a_dialog_or_on_repeat(page, duels):
+    start(page, duels)
+    page.keyboard.press("c")
+    expect(page.locator("#comment")).to_be_focused()
+    page.keyboard.type("as extra zeal")
+    expect(page.locator("#comment")).to_have_value("as extra zeal")
+    page.keyboard.press("Escape")
+    expect(page.locator("#comment")).not_to_be_focused()
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Delete")
+    page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 's', repeat: true, bubbles: true}))")
+    page.keyboard.press("x")
+    expect(page.get_by_role("dialog", name="Reject: why?")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.locator("#reject-reason")).to_have_value("s")
+    page.keyboard.type("low")
+    shot(page, "reject")
+    assert not Decision.objects.exists()
+    page.keyboard.press("Enter")
+    at(page, duels[1].sample)
+    line = Decision.objects.get()
+    assert (line.action, line.reason, line.comment) == ("reject", "slow", "as extra zeal")
+
+
+def test_two_quick_presses_decide_once(page, duels):
+    start(page, duels)
+    page.keyboard.press("1")
+    page.keyboard.press("a")
+    page.keyboard.press("a")
+    page.keyboard.press("a")
+    at(page, duels[1].sample)
+    page.wait_for_timeout(300)
+    assert Decision.objects.count() == 1
+
+
+def test_flag_diff_turns_and_find(page, duels):
+    duel = duels[0]
+    duel.prompt.text.history = [{"role": "user", "content": "Fix totals."}] + [
+        {"role": ("assistant", "user")[n % 2], "content": f"THOUGHT: step {n}.\n\n```bash\nls {n}\n```"}
+        for n in range(60)
+    ]
+    duel.prompt.text.save()
+    start(page, duels)
+    page.keyboard.press("d")
+    expect(page.locator("#diff-answers ins").first).to_be_visible()
+    expect(page.locator("#plain-answers")).to_be_hidden()
+    page.keyboard.press("1")
+    expect(page.locator('#diff-answers [data-pick="left"]')).to_have_attribute("aria-pressed", "true")
+    shot(page, "diff")
+    page.keyboard.press("d")
+    expect(page.locator("#plain-answers")).to_be_visible()
+    expect(page.locator("#seat-left")).to_have_attribute("data-picked", "true")
+
+    page.keyboard.press("j")
+    expect(page.locator(".turn.is-current .turn__role")).to_have_text("task")
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator(".turn.is-current .turn__size")).to_contain_text("58")
+
+    page.locator(".folded-turns").click()
+    expect(page.get_by_text("THOUGHT: step 20.").first).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("step 7.")
+    expect(page.get_by_text("turn with “step 7.”")).to_be_visible()
+    page.locator('[id^="found-"] summary').first.click()
+    expect(page.locator("mark.found").first).to_have_text("step 7.")
+    shot(page, "find")
+    page.keyboard.press("Escape")
+
+    page.keyboard.press("f")
+    expect(page.locator("#flag-reason")).to_be_focused()
+    page.keyboard.type("names a person")
+    page.keyboard.press("Control+Enter")
+    at(page, duels[1].sample)
+    line = Decision.objects.get()
+    assert (line.action, line.reason) == ("flag", "names a person")
+
+
+def test_a_draft_survives_a_lost_network_and_a_reload(page, duels):
+    start(page, duels)
+    page.context.set_offline(True)
+    page.keyboard.press("c")
+    page.keyboard.type("typed while offline")
+    expect(page.locator("#review [data-draft-state]").first).to_contain_text("Kept in this browser")
+    kept = page.evaluate("JSON.stringify(localStorage)")
+    assert "typed while offline" in json.loads(kept)[f"winnow-draft:billing:{duels[0].sample_id}"]
+    page.context.set_offline(False)
+    expect(page.locator("#review [data-draft-state]").first).to_have_text("Draft saved.")
+    assert Draft.objects.get().comment == "typed while offline"
+    page.reload()
+    at(page, duels[0].sample)
+    expect(page.locator("#comment")).to_have_value("typed while offline")
+
+
+def test_a_stale_decision_shows_what_changed(page, duels):
+    start(page, duels)
+    Sample.objects.filter(pk=duels[0].sample_id).update(version=4, status="rejected")
+    page.keyboard.press("2")
+    page.keyboard.press("a")
+    expect(page.get_by_role("alert").filter(has_text="Nothing was overwritten")).to_be_visible()
+    shot(page, "stale")
+    assert not Decision.objects.exists()
+
+
+def test_every_key_is_printed_and_every_field_has_a_name(page, duels):
+    start(page, duels)
+    printed = {"arrowleft": "←", "arrowright": "→", "mod+enter": "Ctrl+Enter"}
+    for key in ("a", "x", "e", "s", "f", "0", "d", "z", "1", "2"):
+        button = page.locator(f'#review [data-key="{key}"]:visible')
+        assert printed.get(key, key) in button.locator("kbd").all_inner_texts(), key
+        assert button.get_attribute("aria-keyshortcuts") == key
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('#review :is(button, a, input, textarea, summary):not([type=hidden])')]
+            .filter(e => e.checkVisibility())
+            .filter(e => !(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim()))
+            .map(e => e.outerHTML)"""
+    )
+    assert nameless == []
+    page.keyboard.press("?")
+    expect(page.locator("dialog#keys")).to_contain_text("Approve")
+    shot(page, "keys")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    at(page, duels[0].sample)
+
+
+def test_the_page_of_one_sample_is_given_back_when_it_is_left(page, duels):
+    page.goto(f"/p/billing/samples/{duels[3].sample_id}/")
+    at(page, duels[3].sample)
+    page.reload()
+    at(page, duels[3].sample)
+    page.wait_for_timeout(300)
+    assert Lease.objects.filter(sample=duels[3].sample).count() == 1
+    page.goto("about:blank")
+    page.wait_for_timeout(500)
+    assert not Lease.objects.exists()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_narrow_screen_everything_can_be_reached(page, duels, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 400, "height": 800})
+    start(page, duels)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for name in ("Approve", "Reject"):
+        box = page.get_by_role("button", name=re.compile(f"^{name} ")).bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= 400 and box["y"] + box["height"] <= 800
+    shot(page, f"narrow-{scheme}")
+    page.locator("#seat-right").scroll_into_view_if_needed()
+    page.locator('#seat-right [data-pick="right"]').click()
+    page.get_by_role("button", name=re.compile("^Approve ")).click()
+    at(page, duels[1].sample)
+    assert Decision.objects.get().preference == "right"
+    if scheme == "dark":
+        page.set_viewport_size({"width": 1280, "height": 800})
+        shot(page, "dark")
