@@ -160,6 +160,10 @@ if CELERY_BROKER_URL.startswith("filesystem"):
     CELERY_TASK_SEND_SENT_EVENT = False
 SANDBOX = env.choice("SANDBOX", "auto", {"auto", "docker", "bubblewrap", "none"})
 
+# Counts that all web processes share, where there is a Redis to keep them in; else each process counts for itself.
+if CELERY_BROKER_URL.startswith("redis"):
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CELERY_BROKER_URL}}
+
 # --- sign-in ---------------------------------------------------------------------------------------------------------
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AXES_FAILURE_LIMIT = 10

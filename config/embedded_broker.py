@@ -1,0 +1,78 @@
+"""The embedded broker: Kombu's filesystem transport, with every file made whole before anyone can see it.
+
+Kombu opens a message's file under its final name and then writes into it; a worker that polls every 50 ms sooner or
+later reads it empty and dies of that. Here a file is written aside and renamed, which POSIX does in one step.
+"""
+
+import fcntl
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty
+from time import monotonic
+from typing import Any
+
+from kombu.transport import TRANSPORT_ALIASES, filesystem
+from kombu.utils.json import dumps, loads
+
+logger = logging.getLogger(__name__)
+
+
+class Channel(filesystem.Channel):
+    """One folder of messages, taken by renaming: of two workers only one succeeds."""
+
+    def _put(self, queue: str, message: Any, **_: Any) -> None:
+        name = f"{round(monotonic() * 1000):014d}_{uuid.uuid4()}.{queue}.msg"
+        _write_whole(Path(self.data_folder_out) / name, dumps(message))
+
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        folder, taken = Path(self.data_folder_in), Path(self.processed_folder)
+        for name in sorted(file.name for file in folder.iterdir()):
+            if name.partition(".")[2] != f"{queue}.msg":
+                continue
+            try:
+                (folder / name).rename(taken / name)
+            except FileNotFoundError:
+                continue  # another worker was quicker
+            text = (taken / name).read_text()
+            (taken / name).unlink()
+            try:
+                return loads(text)
+            except ValueError:
+                logger.warning("a message that is not JSON was dropped: %s", name)
+        raise Empty
+
+    def _queue_bind(self, exchange: str, routing_key: str | None, pattern: str | None, queue: str) -> None:
+        file = Path(self.control_folder) / f"{exchange}.exchange"
+        entry = filesystem.exchange_queue_t(routing_key or "", pattern or "", queue or "")
+        with _locked(file.parent):
+            table = self.get_table(exchange)
+            if entry not in table:
+                _write_whole(file, dumps([entry, *table]))
+
+
+class Transport(filesystem.Transport):
+    """`filesystem://` as Winnow uses it."""
+
+    Channel = Channel
+
+
+def register() -> None:
+    """Puts this transport in the place of Kombu's own."""
+    TRANSPORT_ALIASES["filesystem"] = f"{__name__}:Transport"
+
+
+def _write_whole(path: Path, text: str) -> None:
+    aside = path.with_name(f".{uuid.uuid4().hex}")
+    aside.write_text(text)
+    aside.replace(path)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
