@@ -6,7 +6,7 @@ they do not apply, since a reader that derives its columns from the first rows m
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, TypeGuard
 
 import orjson
 
@@ -14,6 +14,7 @@ from curation.exports.hygiene import Reason
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 ROLES["function"] = "tool"
+_PLAIN = ("user", "system")
 THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
 
 
@@ -62,7 +63,7 @@ def conversation(history: object) -> Conversation:
     tools, characters, blank = False, 0, True
     read: list[Message] = []
     for message in history:
-        kept = _read(message)
+        kept = message if _is_plain(message) else _read(message)
         read.append(kept)
         content = kept["content"]
         characters += len(content)
@@ -81,6 +82,18 @@ def assistant(text: str, *, tools: bool) -> Message:
     """An answer as the assistant message that ends a row."""
     message: Message = {"role": "assistant", "content": text}
     return _with_all_keys(message) if tools else message
+
+
+def _is_plain(message: object) -> TypeGuard[Message]:
+    """Whether a message has its final form already, as nearly all have; the others are worth a closer look."""
+    if type(message) is not dict or len(message) != 2 or next(iter(message)) != "role":
+        return False
+    role, content = message["role"], message.get("content")
+    if type(content) is not str:
+        return False
+    return role in _PLAIN or (
+        role == "assistant" and "<think" not in content and not content.isspace() and content != ""
+    )
 
 
 def _read(message: object) -> Message:

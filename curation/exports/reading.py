@@ -18,7 +18,12 @@ class Prompt(NamedTuple):
     """The history before the answer, and the row of its source, which groups turns that have no instance id."""
 
     history: object
-    place: str
+    source: str
+    row_offset: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.source}#{self.row_offset}"
 
 
 def read_facts(chunk: Sequence[Frozen]) -> dict[int, Facts]:
@@ -39,7 +44,7 @@ def read_prompts(sample_ids: Sequence[int]) -> dict[int, Prompt]:
         "prompt__duels__sample_id", Cast("history", TextField()), "prompt__source", "prompt__row_offset"
     )
     return {
-        sample_id: Prompt(_parsed(history), f"{source}#{offset}")
+        sample_id: Prompt(_parsed(history), source, offset)
         for sample_id, history, source, offset in rows
         if sample_id is not None
     }

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import orjson
 
@@ -58,7 +59,12 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
 
 def file_name(line: Line, *, packed: bool) -> str:
     """`<format>.<split>.jsonl`; rows with tool calls have more columns and so a file of their own."""
-    return f"{line.format}.{line.split}{'.tools' if line.tools else ''}.jsonl{'.gz' if packed else ''}"
+    return _file_name(line.format, line.split, line.tools, packed)
+
+
+@cache
+def _file_name(name: str, split: str, tools: bool, packed: bool) -> str:
+    return f"{name}.{split}{'.tools' if tools else ''}.jsonl{'.gz' if packed else ''}"
 
 
 def _add(artefact: Artefact, sifted: Sifted, *, packed: bool) -> None:
