@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 class Channel(filesystem.Channel):
     """One folder of messages, taken by renaming: of two workers only one succeeds."""
 
-    def _put(self, queue: str, message: Any, **_: Any) -> None:
+    def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]  # Kombu names it twice
         name = f"{round(monotonic() * 1000):014d}_{uuid.uuid4()}.{queue}.msg"
-        _write_whole(Path(self.data_folder_out) / name, dumps(message))
+        _write_whole(Path(self.data_folder_out) / name, dumps(payload))
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         folder, taken = Path(self.data_folder_in), Path(self.processed_folder)
