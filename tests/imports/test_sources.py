@@ -84,7 +84,7 @@ def test_parquet_is_read_in_windows_with_its_nested_rows_and_times(tmp_path: Pat
         assert source.reader.format == "Parquet"
         assert source.reader.count() == 5000
         window = values(list(source.reader.window(4998, 10)))
-        assert [row["messages"] for row in window] == [  # type: ignore[index, call-overload]
+        assert [row["messages"] for row in window] == [  # type: ignore[index]
             [{"role": "user", "content": "c4998"}],
             [{"role": "user", "content": "c4999"}],
         ]
