@@ -3,7 +3,10 @@
 `docs/operations.md` lists every variable; a test compares that list with this file.
 """
 
+import contextlib
+import os
 import secrets
+import warnings
 from pathlib import Path
 
 import dj_database_url
@@ -38,12 +41,14 @@ def _secret_key() -> str:
     if not LOOPBACK_ONLY:
         raise ImproperlyConfigured("SECRET_KEY must be set when BIND is not a loopback address")
     path = WINNOW_DATA / "secret_key"
-    try:
-        with path.open("x") as made:
-            path.chmod(0o600)
-            made.write(secrets.token_urlsafe(64))
-    except FileExistsError:
-        pass
+    if not path.exists():
+        # Written aside and linked into place: of processes that start together one wins, and none reads half a key.
+        aside = path.with_name(f".secret_key.{os.getpid()}")
+        aside.touch(0o600)
+        aside.write_text(secrets.token_urlsafe(64))
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(aside)
+        aside.unlink()
     return path.read_text()
 
 
@@ -195,9 +200,10 @@ CONTENT_SECURITY_POLICY = {
 
 # --- files -----------------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = BASE_DIR / "staticfiles"  # filled when the image is built; a checkout serves from the folders below
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly.__file__).parent / "package_data")]
 WHITENOISE_USE_FINDERS = True
+warnings.filterwarnings("ignore", message="No directory at", module="django.core.handlers.base")
 MEDIA_ROOT = WINNOW_DATA / "files"
 FILES_URL = env.url("FILES_URL", f"file://{MEDIA_ROOT}", schemes={"file", "s3"})
 STORAGES = {
