@@ -109,6 +109,7 @@ def make_duel(project: Project, *, king: str = KING, challenger: str = CHALLENGE
         king=make_answer(prompt, "king", text=king),
         challenger=make_answer(prompt, "challenger", text=challenger),
         score=sample.score,
+        score_key=sample.score_key,
         bucket=sample.bucket,
         flags=sample.flags,
         metrics=dict.fromkeys(("correctness", "grounding", "progress", "protocol", "efficiency"), sample.score),

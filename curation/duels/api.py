@@ -1,19 +1,19 @@
 """REST calls of `curation.duels`: duels and the report of a run."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import ClassVar
 
-from django.db.models import F
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Query, Router
 
 from curation.duels.models import Duel, DuelQuerySet
 from curation.duels.report import REPORTED_KINDS, markdown, report_of
-from curation.duels.shapes import DuelOut, DuelPage, duel_out, duel_row
+from curation.duels.shapes import DuelOut, DuelPage, duel_out
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
-from curation.samples.models import Bucket, Flag, flag_bits
+from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import find
 from curation.web.keyset import paginate
 from curation.web.params import ListParams, one_of, words
@@ -25,7 +25,7 @@ router = Router(tags=["duels"])
 class DuelListParams(ListParams):
     """Comma list = OR, repeated parameters = AND."""
 
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    sorts: ClassVar[Sequence[str]] = ("-id", "id", "-score", "score")
 
     bucket: list[str] = []
     flags: list[str] = []
@@ -34,6 +34,11 @@ class DuelListParams(ListParams):
     run: str | None = None
     score_min: float | None = None
     score_max: float | None = None
+    created_after: datetime | None = None
+
+    def order(self) -> str:
+        """A duel without a score comes after, or before, all that have one."""
+        return super().order().replace("score", "score_key")
 
     def apply(self, duels: DuelQuerySet) -> DuelQuerySet:
         for group in words(self.bucket):
@@ -44,11 +49,13 @@ class DuelListParams(ListParams):
             duels = duels.filter(prompt__instance_id__in=group)
         for group in words(self.flags):
             bits = flag_bits(list(one_of("flags", group, [flag.label for flag in Flag])))
-            duels = duels.annotate(shared=F("flags").bitand(bits)).filter(shared__gt=0)
-        if self.score_min is not None:
-            duels = duels.filter(score__gte=self.score_min)
+            duels = duels.filter(flags__in=with_any_flag(bits))
+        if self.score_min is not None or self.score_max is not None:
+            duels = duels.filter(score_key__gte=max(0.0, self.score_min or 0.0))
         if self.score_max is not None:
-            duels = duels.filter(score__lte=self.score_max)
+            duels = duels.filter(score_key__lte=self.score_max)
+        if self.created_after is not None:
+            duels = duels.filter(created_at__gte=self.created_after)
         return duels
 
 
@@ -59,13 +66,13 @@ def list_duels(request: HttpRequest, slug: str, params: Query[DuelListParams]) -
     if params.run is not None:
         duels = duels.filter(run=find(Run.objects.of(access.project), params.run, "run"))
     page = paginate(
-        duels.select_related("prompt"),
+        duels.with_answers(),
         sort=params.order(),
         cursor=params.cursor,
         limit=params.limit,
         count=params.count,
     )
-    answer: dict[str, object] = {"data": [duel_row(row) for row in page.rows], "next_cursor": page.next_cursor}
+    answer: dict[str, object] = {"data": [duel_out(row) for row in page.rows], "next_cursor": page.next_cursor}
     return answer | ({"total": page.total} if params.count else {})
 
 

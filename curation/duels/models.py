@@ -8,7 +8,7 @@ from django.db import models
 
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
-from curation.samples.models import Bucket, Sample, flag_names
+from curation.samples.models import UNSCORED, Bucket, Sample, flag_names
 from curation.web.params import words
 from judging.panel import message_text
 
@@ -228,11 +228,15 @@ class DuelQuerySet(models.QuerySet["Duel"]):
     def of(self, project: Project) -> "DuelQuerySet":
         return self.filter(project=project)
 
+    def with_answers(self) -> "DuelQuerySet":
+        """What a call says of each duel, in two queries; the long history stays in the database."""
+        rows = self.select_related("prompt__text", "king__text", "challenger__text")
+        rows = rows.defer("prompt__text__history", "king__text__thinking", "challenger__text__thinking")
+        return rows.prefetch_related(models.Prefetch("verdicts", Verdict.objects.order_by("judge", "-order")))
+
     def with_texts(self) -> "DuelQuerySet":
-        """Everything that a page or a call shows of a duel, in two queries."""
-        return self.select_related("prompt__text", "king__text", "challenger__text", "run").prefetch_related(
-            models.Prefetch("verdicts", Verdict.objects.order_by("judge", "-order"))
-        )
+        """Everything that the page of a duel shows, in two queries."""
+        return self.with_answers().defer(None)
 
 
 class Duel(models.Model):
@@ -250,6 +254,7 @@ class Duel(models.Model):
     king = models.ForeignKey(Answer, models.CASCADE, null=True, related_name="duels_as_king")
     challenger = models.ForeignKey(Answer, models.CASCADE, related_name="duels_as_challenger")
     score = models.FloatField(null=True)
+    score_key = models.FloatField(default=UNSCORED, help_text="The score, -1 for none: a keyset needs a value.")
     metrics = models.JSONField(default=dict)
     spread = models.FloatField(default=0.0)
     bucket = models.CharField(max_length=8, blank=True, default="")
@@ -268,7 +273,15 @@ class Duel(models.Model):
                 fields=["challenger"], condition=models.Q(king__isnull=True), name="duel_reference_once"
             ),
         ]
-        indexes: ClassVar = [models.Index(fields=["project", "id"], name="duel_list")]
+        indexes: ClassVar = [
+            # The list in each of its orders, and its tabs.
+            models.Index(fields=["project", "id"], name="duel_list"),
+            models.Index(fields=["project", "score_key", "id"], name="duel_list_score"),
+            models.Index(fields=["project", "bucket", "id"], name="duel_list_bucket"),
+            models.Index(fields=["project", "bucket", "score_key", "id"], name="duel_bucket_score"),
+            # Flagged duels are few; their list must not scan the rest.
+            models.Index(fields=["project", "flags", "id"], name="duel_list_flags"),
+        ]
 
     def __str__(self) -> str:
         return f"duel {self.pk}"

@@ -141,10 +141,10 @@ def save_scores(run: Run, scored: Sequence[Scored], config: PanelConfig) -> None
     for entry, sample in zip(scored, samples, strict=True):
         duel = entry.duel
         duel.run, duel.sample = run, sample
-        duel.score, duel.metrics = entry.score.score, dict(entry.score.metrics)
+        duel.score, duel.score_key, duel.metrics = sample.score, sample.score_key, dict(entry.score.metrics)
         duel.spread, duel.bucket, duel.flags = entry.score.spread, entry.bucket, entry.flags
         duel.scoring = entry.scoring(config)
-    fields = ["run", "sample", "score", "metrics", "spread", "bucket", "flags", "scoring"]
+    fields = ["run", "sample", "score", "score_key", "metrics", "spread", "bucket", "flags", "scoring"]
     Duel.objects.bulk_update([entry.duel for entry in scored], fields, batch_size=100)
 
 

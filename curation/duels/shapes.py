@@ -1,5 +1,6 @@
 """A duel as the REST API prints it."""
 
+from dataclasses import asdict
 from typing import Any
 
 from ninja import Schema
@@ -7,6 +8,7 @@ from pydantic import Field
 
 from curation.duels.models import Answer, Duel, Verdict
 from curation.samples.models import flag_names
+from judging.facts import answer_facts
 
 
 class FactsOut(Schema):
@@ -32,8 +34,8 @@ class LeakOut(Schema):
 
 class AnswerOut(Schema):
     text: str
-    facts: FactsOut | None
-    model: str | None = Field(examples=["king-a"])
+    facts: FactsOut
+    model: str | None = Field(examples=["king-a"], description="The endpoint's name; null for the reference.")
 
 
 class ChallengerOut(AnswerOut):
@@ -52,8 +54,8 @@ class VerdictOut(Schema):
     latency_ms: int | None
 
 
-class DuelRow(Schema):
-    """The slim row of lists."""
+class DuelOut(Schema):
+    """A duel, the same in lists and on its own. `king` is what the challenger met: in mode 1 the reference."""
 
     id: str = Field(examples=["812"])
     prompt: str = Field(examples=["77"])
@@ -66,21 +68,20 @@ class DuelRow(Schema):
     sample: str | None = Field(examples=["4711"])
     run: str | None = Field(examples=["12"])
 
-
-class DuelOut(DuelRow):
     king: AnswerOut
     challenger: ChallengerOut
     verdicts: list[VerdictOut]
 
 
 class DuelPage(Schema):
-    data: list[DuelRow]
+    data: list[DuelOut]
     next_cursor: str | None
     total: int | None = None
 
 
-def duel_row(duel: Duel) -> dict[str, object]:
-    """Needs `prompt` selected."""
+def duel_out(duel: Duel) -> dict[str, object]:
+    """Needs the queryset's `with_answers()`."""
+    leak = {"score": duel.challenger.leak_score, "spans": duel.challenger.leak_spans}
     return {
         "id": str(duel.pk),
         "prompt": str(duel.prompt_id),
@@ -92,16 +93,7 @@ def duel_row(duel: Duel) -> dict[str, object]:
         "flags": flag_names(duel.flags),
         "sample": None if duel.sample_id is None else str(duel.sample_id),
         "run": None if duel.run_id is None else str(duel.run_id),
-    }
-
-
-def duel_out(duel: Duel) -> dict[str, object]:
-    """Needs the queryset's `with_texts()`."""
-    reference = {"text": duel.reference_text, "facts": None, "model": None}
-    leak = {"score": duel.challenger.leak_score, "spans": duel.challenger.leak_spans}
-    return {
-        **duel_row(duel),
-        "king": _answer(duel.king) if duel.king is not None else reference,
+        "king": _answer(duel.king) if duel.king is not None else _reference(duel.reference_text),
         "challenger": {**_answer(duel.challenger), "leak": leak},
         "verdicts": [_verdict(verdict) for verdict in duel.verdicts.all()],
     }
@@ -118,6 +110,11 @@ def _answer(answer: Answer) -> dict[str, object]:
     return {"text": answer.text.text, "facts": facts, "model": answer.model}
 
 
+def _reference(text: str) -> dict[str, object]:
+    """The source's own turn; its tokens are estimated: characters ÷ 4."""
+    return {"text": text, "facts": {**asdict(answer_facts(text)), "tokens": -(-len(text) // 4)}, "model": None}
+
+
 def _verdict(verdict: Verdict) -> dict[str, object]:
     return {
         "judge": verdict.judge,
@@ -127,6 +124,6 @@ def _verdict(verdict: Verdict) -> dict[str, object]:
         "parsed": verdict.parsed,
         "raw": verdict.raw,
         "tokens": verdict.tokens,
-        "cost": None if verdict.cost is None else f"{verdict.cost:f}",
+        "cost": None if verdict.cost is None else f"{verdict.cost.normalize():f}",
         "latency_ms": verdict.latency_ms,
     }

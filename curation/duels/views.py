@@ -1,4 +1,6 @@
-"""Pages of duels, and the verdict section of a run's page."""
+"""Pages of duels: the list and one duel."""
+
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -17,6 +19,13 @@ from curation.web.keyset import paginate
 from curation.web.lists import read_params
 
 
+@dataclass(frozen=True, slots=True)
+class Tab:
+    label: str
+    url: str
+    current: bool
+
+
 @require_GET
 @project_page(Scope.READ)
 def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
@@ -27,20 +36,33 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
         duels = duels.filter(run=run)
     rows = duels.select_related("prompt", "challenger")
     page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
-    query = request.GET.copy()
-    query.pop("cursor", None)
-    first = f"{request.path}?{query.urlencode()}"
-    query["cursor"] = page.next_cursor or ""
     context = {
         "duels": page.rows,
-        "buckets": Bucket,
-        "bucket": ",".join(params.bucket),
+        "tabs": _tabs(request, ",".join(params.bucket)),
         "run": run,
-        "newer_url": first if params.cursor else None,
-        "older_url": f"{request.path}?{query.urlencode()}" if page.next_cursor else None,
+        "every_run_url": _url(request, run=None),
+        "newer_url": _url(request) if params.cursor else None,
+        "older_url": _url(request, cursor=page.next_cursor) if page.next_cursor else None,
         "api_path": f"/api/v1/projects/{access.project.slug}/duels",
     }
     return render(request, "duels/list.html", context)
+
+
+def _tabs(request: HttpRequest, bucket: str) -> list[Tab]:
+    """One tab per bucket; a tab keeps what else the list was narrowed by."""
+    chosen = [Tab(choice.label, _url(request, bucket=choice.value), choice.value == bucket) for choice in Bucket]
+    return [Tab("All", _url(request, bucket=None), not bucket), *chosen]
+
+
+def _url(request: HttpRequest, **changes: str | None) -> str:
+    """The list's address with other parameters, on its first page unless they name a cursor."""
+    query = request.GET.copy()
+    for name, value in {"cursor": None, **changes}.items():
+        if value is None:
+            query.pop(name, None)
+        else:
+            query[name] = value
+    return f"{request.path}?{query.urlencode()}" if query else request.path
 
 
 @require_GET

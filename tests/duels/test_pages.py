@@ -1,0 +1,94 @@
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from curation.duels.models import Verdict
+from curation.projects.models import Project
+from curation.samples.models import Flag
+from tests.factories import make_duel, make_project, make_run, make_user
+
+pytestmark = pytest.mark.django_db
+HOSTILE = "THOUGHT: <script>alert(1)</script> \x1b[31m\n\n```bash\necho '</code><b>'\n```"
+
+
+@pytest.fixture
+def project(client: Client) -> Project:
+    user = make_user("ada")
+    client.force_login(user)
+    return make_project("acme", user=user)
+
+
+def html(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return " ".join(response.content.decode().split())
+
+
+def test_the_list_narrows_by_tab_and_keeps_the_run(client: Client, project: Project) -> None:
+    run = make_run(project)
+    make_duel(project, run=run, bucket="final", instance_id="the-best")
+    make_duel(project, run=run, bucket="defeat", instance_id="the-lost")
+    make_duel(project, bucket="final", instance_id="another-run")
+    shown = html(client, f"/p/acme/duels/?run={run.pk}&bucket=final")
+    assert "the-best" in shown and "the-lost" not in shown and "another-run" not in shown
+    assert f'href="/p/acme/duels/?run={run.pk}&amp;bucket=defeat"' in shown
+    assert f'href="/p/acme/duels/?run={run.pk}&amp;bucket=final" aria-current="page"' in shown
+    assert '<a class="chip" href="/p/acme/duels/?bucket=final">' in shown
+
+
+def test_the_list_pages_by_keyset_in_a_fixed_number_of_queries(client: Client, project: Project) -> None:
+    counts = []
+    for _ in range(2):
+        for _ in range(3):
+            make_duel(project)
+        with CaptureQueriesContext(connection) as queries:
+            html(client, "/p/acme/duels/")
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    first = html(client, "/p/acme/duels/?limit=4")
+    assert "cursor=" in first
+
+
+def test_an_unknown_parameter_is_refused_in_words(client: Client, project: Project) -> None:
+    response = client.get("/p/acme/duels/?colour=red")
+    assert response.status_code == 400 and b"colour" in response.content
+
+
+def test_an_empty_list_says_how_duels_come_about(client: Client, project: Project) -> None:
+    assert "No duels here" in html(client, "/p/acme/duels/")
+
+
+def test_a_duel_shows_answers_facts_leaks_and_verdicts_and_trusts_none_of_them(
+    client: Client, project: Project
+) -> None:
+    duel = make_duel(project, challenger=HOSTILE, flags=Flag.LEAK)
+    duel.challenger.leak_score = 0.5
+    span = {"start": 9, "end": 17, "token": "<script>", "kind": "text", "place": "patch", "offset": 0}
+    duel.challenger.leak_spans = [span]
+    duel.challenger.save()
+    Verdict.objects.filter(duel=duel, judge="judge-c").update(
+        parsed=False, dimensions={}, raw="<img src=x>", reason="why"
+    )
+    shown = html(client, f"/p/acme/duels/{duel.pk}/")
+    assert "<script>alert" not in shown and "<img src=x>" not in shown and "\x1b" not in shown
+    assert '<mark class="leak" title="stands only in the record' in shown
+    assert "&lt;script&gt;" in shown and "&lt;img src=x&gt;" in shown
+    for part in ("judge-a", "King first", "unparsed", "1 bash block", "leak score 0.50", "leak", "70.0", "2 messages"):
+        assert part in shown
+    assert f'href="/p/acme/samples/{duel.sample_id}/"' in shown
+
+
+def test_against_the_reference_the_page_says_so(client: Client, project: Project) -> None:
+    duel = make_duel(project)
+    duel.king, duel.opponent = None, "reference"
+    duel.save()
+    assert "the source&#x27;s own turn" in html(client, f"/p/acme/duels/{duel.pk}/")
+
+
+def test_others_duels_are_not_found(client: Client, project: Project) -> None:
+    theirs = make_duel(make_project("theirs"))
+    assert client.get(f"/p/acme/duels/{theirs.pk}/").status_code == 404
+    assert client.get(f"/p/theirs/duels/{theirs.pk}/").status_code == 404
+    run = make_run(theirs.project)
+    assert client.get(f"/p/acme/duels/?run={run.pk}").status_code == 404
