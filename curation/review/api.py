@@ -23,6 +23,7 @@ from curation.web.etag import set_etag
 from curation.web.ids import find
 from curation.web.keyset import paginate
 from curation.web.params import ListParams
+from curation.web.problems import NotFound
 
 calls = Router(tags=["review"])
 router = Router(tags=["review"])
@@ -43,8 +44,8 @@ def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = Non
     taken = take_next(access=access, order=body.order, narrow=body.sample_filter().apply, resume=body.resume)
     if taken is None:
         return Status(204, None)
-    sample = Sample.objects.for_list().get(pk=taken.sample.pk)
-    return Status(200, {"lease": s.LeaseOut.of(taken.held), "sample": _detail(sample)})
+    holder = access.user.get_username()
+    return Status(200, {"lease": s.LeaseOut.of(taken.held), "sample": _detail(taken.sample, holder)})
 
 
 @calls.post("/leases/{lease_id}/heartbeat", response=s.LeaseOut, summary="Keep a sample")
@@ -64,7 +65,8 @@ def delete_lease(request: HttpRequest, lease_id: str) -> Status[None]:
 def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> dict[str, object]:
     _, sample = _sample(request, sample_id, Scope.READ)
     set_etag(response, sample.version)
-    return _detail(sample)
+    holder = holder_of(sample.pk)
+    return _detail(sample, holder.get_username() if holder else None)
 
 
 @calls.get("/samples/{sample_id}/decisions", response=s.DecisionPage, exclude_unset=True, summary="The decisions log")
@@ -126,15 +128,18 @@ def post_revision(
     version = s.seen_version(request, body.version)
     done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=body.side(), version=version)
     set_etag(response, done.sample.version)
-    return Status(201, _revision(done.revision, sample))
+    return Status(201, _revision(done.revision, done.sample))
 
 
 def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
-    """The sample with its list columns, and the caller's access to its project; 404 for a stranger."""
-    visible = Project.objects.visible_to(principal_of(request).user)
-    rows = Sample.objects.for_list().select_related("project", "decided_by").filter(project__in=visible)
-    sample = find(rows, sample_id, "sample")
-    return enter(request, sample.project, scope), sample
+    """The sample and the caller's access to its project; 404 for a stranger. Read whole only to be shown: what changes
+    a sample reads it again under its lock."""
+    rows = Sample.objects.for_list() if scope == Scope.READ else Sample.objects.only("id", "project")
+    sample = find(rows.select_related("project"), sample_id, "sample")
+    try:
+        return enter(request, sample.project, scope), sample
+    except NotFound:  # says the same as for an id that does not exist, and names no foreign project
+        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
 
 
 def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:
@@ -144,9 +149,8 @@ def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:
     return enter(request, lease.sample.project, Scope.REVIEW), lease
 
 
-def _detail(sample: Sample) -> dict[str, object]:
+def _detail(sample: Sample, in_review_by: str | None) -> dict[str, object]:
     found = detail_of(sample)
-    holder = holder_of(sample.pk)
     answers = found and {
         "opponent": found.duel.opponent,
         "king": _answer(found.opponent),
@@ -156,7 +160,7 @@ def _detail(sample: Sample) -> dict[str, object]:
         "answers": answers,
         "decided_by": sample.decided_by.get_username() if sample.decided_by else None,
         "decided_at": sample.decided_at.isoformat().replace("+00:00", "Z") if sample.decided_at else None,
-        "in_review_by": holder.get_username() if holder else None,
+        "in_review_by": in_review_by,
     }
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.lease import held_by_other
-from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision
+from curation.review.models import Action, Decision, Lease, Pick, Revision
 from curation.review.seats import resolve_pick, seat_word
 from curation.review.state import before_of, change, lock_sample, refuse_stale_version
 from curation.review.words import wrong_text
@@ -78,7 +78,6 @@ def decide(
         )
         settle(sample, action, access)
         Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=timezone.now()), sample=sample).delete()
-        Draft.objects.filter(sample=sample, reviewer=access.user, text="").delete()
         audit.record(
             actor=access.user,
             action=f"sample.{action}",
@@ -121,7 +120,7 @@ def _check_words(action: str, reason: str, comment: str, seconds: float | None) 
 
 def _own_lease(sample: Sample, access: Access) -> Lease | None:
     """The caller's lease, lapsed or not; a conflict where another reviewer holds the sample now."""
-    lease = Lease.objects.filter(sample=sample, seat=0).select_related("reviewer").first()
+    lease = Lease.objects.filter(sample=sample, seat=0).first()
     if lease is None or lease.reviewer_id == access.user.pk:
         return lease
     if lease.until > timezone.now():
@@ -147,5 +146,7 @@ def _pick(sample: Sample, preference: str, lease: Lease | None) -> str:
 
 
 def _kept_revision(sample: Sample, pick: str) -> Revision | None:
+    if sample.version == 1:
+        return None  # a revision would have raised it
     side = Pick.OPPONENT if pick == Pick.OPPONENT else Pick.CANDIDATE
     return Revision.objects.filter(sample=sample, of=side).order_by("-number").first()

@@ -11,6 +11,15 @@ from judging.facts import answer_facts
 CHARACTERS_PER_TOKEN = 4
 
 
+_OF_ANSWER = ("model", "has_thought", "blocks", "commands", "action_style", "tokens", "text__text")
+# Every column named here is wanted; naming them halves what a page reads.
+SHOWN = (
+    *("sample_id", "opponent", "metrics", "prompt__row_offset"),
+    *(f"{side}__{name}" for side in ("king", "challenger") for name in _OF_ANSWER),
+    *(f"challenger__{name}" for name in ("leak_score", "leak_flag", "leak_spans")),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Computed, not judged. `tokens` of a text that no model counted is estimated: characters ÷ 4."""
@@ -73,14 +82,15 @@ def detail_of(sample: Sample) -> Detail | None:
     duel = (
         Duel.objects.filter(sample=sample)
         .select_related("prompt", "king__text", "challenger__text")
-        .defer("king__text__thinking", "challenger__text__thinking")
+        .only(*SHOWN)
         .first()
     )
     if duel is None:
         return None
     latest: dict[str, Revision] = {}
-    for row in Revision.objects.filter(sample=sample).select_related("author").order_by("number"):
-        latest[row.of] = row
+    if sample.version > 1:  # a revision raises it
+        for row in Revision.objects.filter(sample=sample).select_related("author").order_by("number"):
+            latest[row.of] = row
     candidate = _answer(Pick.CANDIDATE, "Challenger", duel.challenger, latest)
     if duel.king is not None:
         return Detail(duel, candidate, _answer(Pick.OPPONENT, "King", duel.king, latest))
@@ -90,6 +100,7 @@ def detail_of(sample: Sample) -> Detail | None:
 
 
 def _answer(side: Pick, label: str, row: Answer, latest: dict[str, Revision]) -> AnswerDetail:
+    linted = side == Pick.CANDIDATE
     return AnswerDetail(
         side=side.value,
         label=label,
@@ -97,7 +108,7 @@ def _answer(side: Pick, label: str, row: Answer, latest: dict[str, Revision]) ->
         text=row.text.text,
         facts=Facts(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
         revision=latest.get(side.value),
-        leak_score=row.leak_score,
-        leak_flag=row.leak_flag,
-        leak_spans=tuple(row.leak_spans),
+        leak_score=row.leak_score if linted else None,
+        leak_flag=linted and row.leak_flag,
+        leak_spans=tuple(row.leak_spans) if linted else (),
     )

@@ -49,26 +49,33 @@ def take_next(
     if narrow is not None:
         rows = narrow(rows)
     with transaction.atomic():
-        if resume and (taken := _open_already(rows, access)):
-            return taken
-        for _ in range(ROUNDS):
-            found, skipped = _first(rows, access, order)
-            if found is None:
-                return None
-            held = claim(found, access)
-            if held is not None:
-                return Taken(found, held, skipped)
+        claimed = (_open_already(rows, access) if resume else None) or _claim_first(rows, access, order)
+    if claimed is None:
+        return None
+    # The whole row is read after the locks are gone: on SQLite everyone who writes waits for this transaction.
+    held, skipped = claimed
+    return Taken(Sample.objects.of(access.project).for_list().get(pk=held.sample_id), held, skipped)
+
+
+def _claim_first(rows: SampleQuerySet, access: Access, order: Order) -> tuple[Held, bool] | None:
+    for _ in range(ROUNDS):
+        found, skipped = _first(rows, access, order)
+        if found is None:
+            return None
+        held = claim(found, access)
+        if held is not None:
+            return held, skipped
     return None
 
 
-def _open_already(rows: SampleQuerySet, access: Access) -> Taken | None:
+def _open_already(rows: SampleQuerySet, access: Access) -> tuple[Held, bool] | None:
     own = Lease.objects.filter(reviewer=access.user, until__gt=timezone.now())
     sample_id = own.filter(sample__in=rows).order_by("-created_at").values_list("sample_id", flat=True).first()
     if sample_id is None:
         return None
     found = rows.select_for_update(of=("self",)).filter(pk=sample_id).first()
     held = claim(found, access) if found else None
-    return Taken(found, held, False) if found and held else None
+    return (held, False) if held else None
 
 
 def _first(rows: SampleQuerySet, access: Access, order: Order) -> tuple[Sample | None, bool]:
@@ -77,7 +84,7 @@ def _first(rows: SampleQuerySet, access: Access, order: Order) -> tuple[Sample |
     skips = Decision.objects.filter(
         sample=OuterRef("pk"), reviewer=access.user, action__in=(Action.SKIP, Action.FLAG), undone_by=None
     )
-    free = rows.filter(~Exists(live)).select_for_update(skip_locked=True, of=("self",))
+    free = rows.filter(~Exists(live)).only("id").select_for_update(skip_locked=True, of=("self",))
     fresh = _in_order(free.filter(~Exists(skips)), access.project, order)
     if fresh is not None:
         return fresh, False

@@ -22,6 +22,10 @@ def queue_url(slug: str, query: str) -> str:
     return reverse("queue", args=[slug]) + (f"?{query}" if query else "")
 
 
+def sample_url(slug: str, pk: int) -> str:
+    return reverse("sample-page", args=[slug, pk])
+
+
 def queue_trail(access: Access, *, sample_id: int, at: int | None, query: str) -> Trail:
     """`at` is the decision that is looked back at; None stands at the head of the queue."""
     own = Decision.objects.filter(reviewer=access.user, sample__project=access.project, batch="")

@@ -1,7 +1,7 @@
 """What the keys of the review page do: decide, undo, revise, keep and release the lease, keep drafts."""
 
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_POST
@@ -13,9 +13,10 @@ from curation.review.decide import decide
 from curation.review.detail import facts_of
 from curation.review.drafts import save_draft
 from curation.review.lease import hold, holder_of, release
-from curation.review.models import Lease, Pick
+from curation.review.models import Draft, Lease, Pick
 from curation.review.picks import pick_of_page, preference_of_page
 from curation.review.revise import revise
+from curation.review.trail import queue_url, sample_url
 from curation.review.undo import undo
 from curation.review.views import held_while_undecided, sample_of
 from curation.review.workspace import Place, workspace_of
@@ -142,6 +143,9 @@ def _decide(
         comment=request.POST.get("comment", "").strip(),
         seconds=_seconds(request.POST.get("seconds", "")),
     )
+    # What was typed as a comment is in the log now; an edited text stays, since it may be wanted after an undo.
+    Draft.objects.filter(sample=sample, reviewer=access.user).update(comment="")
+    Draft.objects.filter(sample=sample, reviewer=access.user, text="", note="").delete()
     return action, done.decision.pk
 
 
@@ -182,6 +186,9 @@ def _seconds(given: str) -> float | None:
 
 def _after(request: HttpRequest, access: Access, pk: int, action: str, decision_id: int) -> HttpResponse:
     place = place_of(request.POST)
+    if not request.headers.get("HX-Request"):  # a plain form: reloading the answer must not send it again
+        path = queue_url(access.project.slug, place.query) if place.queue else sample_url(access.project.slug, pk)
+        return HttpResponseRedirect(path)
     said = f"{SAID[action]} sample {pk}."
     passed_over = action in ("skip", "flag")
     if place.queue and (passed_over or access.project.settings.review.advance):

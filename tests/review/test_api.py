@@ -24,11 +24,6 @@ class Caller:
 
 
 @pytest.fixture
-def project(db):
-    return make_project("billing")
-
-
-@pytest.fixture
 def call(client, project):
     return Caller(client, project)
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from curation.review.models import Decision, Draft, Lease, Revision
 from curation.samples.models import Flag, Sample
-from tests.factories import make_duel, make_member, make_project
+from tests.factories import make_duel, make_member
 from tests.parts import chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -30,11 +30,6 @@ def browser() -> Iterator[Browser]:
         yield browser
         browser.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-@pytest.fixture
-def project():
-    return make_project("billing", name="Billing", guidelines="Prefer the **smallest** command that moves on.")
 
 
 @pytest.fixture

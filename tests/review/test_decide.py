@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from curation.projects.models import AuditEntry
 from curation.review.decide import decide
-from curation.review.models import Decision, Draft, Lease
+from curation.review.models import Decision, Lease
 from curation.review.queue import take_next
 from curation.review.revise import revise
 from curation.samples.models import Flag, Sample
@@ -150,16 +150,6 @@ def test_approve_names_the_revision_that_it_keeps():
     revision = revise(access=access, sample_id=sample.pk, text="better").revision
     assert decide(access=access, sample_id=sample.pk, action="approve").decision.revision == revision
     assert decide(access=access, sample_id=sample.pk, action="approve", preference="king").decision.revision is None
-
-
-def test_a_comment_draft_goes_with_the_decision_and_an_edited_text_stays():
-    access = project_with_reviewer()
-    first, second = sample_of_duel(access), sample_of_duel(access)
-    Draft.objects.create(sample=first, reviewer=access.user, comment="hm")
-    Draft.objects.create(sample=second, reviewer=access.user, text="half a revision")
-    for sample in (first, second):
-        decide(access=access, sample_id=sample.pk, action="approve")
-    assert [draft.sample for draft in Draft.objects.all()] == [second]
 
 
 @pytest.mark.parametrize(

@@ -2,51 +2,17 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.urls import reverse
 from django.utils import timezone
 
 from curation.projects.models import Role
 from curation.review.decide import decide
-from curation.review.models import Decision, Draft, Lease, Revision
-from curation.review.revise import revise
+from curation.review.models import Decision, Lease
 from curation.samples.models import Flag, Sample
-from tests.factories import CHALLENGER, make_duel, make_member, make_project, make_prompt, make_sample
-from tests.review.rows import access_of, reviewer_of
+from tests.factories import make_duel, make_member, make_project, make_prompt, make_sample
+from tests.review.pages import HTMX, body, form, open_queue, url
+from tests.review.rows import reviewer_of
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
-
-
-@pytest.fixture
-def project(db):
-    return make_project("billing", guidelines="Prefer the **smallest** command.")
-
-
-@pytest.fixture
-def me(client, project):
-    user = make_member(project)
-    client.force_login(user)
-    return access_of(user, project)
-
-
-def url(name, *args):
-    return reverse(name, args=["billing", *args])
-
-
-def body(response):
-    return response.content.decode()
-
-
-def form(sample, **values):
-    """What the page of this sample would send."""
-    lease = Lease.objects.filter(sample=sample).first()
-    return {"version": Sample.objects.get(pk=sample.pk).version, "lease": lease.pk if lease else "", **values}
-
-
-def open_queue(client, query=""):
-    response = client.get(url("queue") + query)
-    assert response.status_code == 200
-    return response
 
 
 def test_the_queue_shows_the_next_sample_blind(client, me, project):
@@ -108,6 +74,14 @@ def test_a_decision_answers_with_the_next_sample_and_says_what_was_done(client, 
     assert response["HX-Replace-Url"] == url("queue")
     assert "1 / 2" in body(response) and "3.5" in body(response)
     assert f"/samples/{first.pk}/" in body(response), "the decided one stays reachable"
+
+
+def test_a_plain_form_is_sent_on_to_the_queue(client, me, project):
+    sample = make_duel(project).sample
+    open_queue(client)
+    response = client.post(url("sample-decide", sample.pk), form(sample, action="reject", queue="order=newest"))
+    assert (response.status_code, response["Location"]) == (302, url("queue") + "?order=newest")
+    assert Decision.objects.get().action == "reject"
 
 
 def test_without_advancing_the_decided_sample_is_revealed(client, me, project):
@@ -208,74 +182,6 @@ def test_looking_back_leads_to_the_decided_ones_and_forward_to_the_queue(client,
     assert re.search(r'href="([^"]+)" data-key="arrowright"', page).group(1) == url("queue")
 
 
-def test_saving_a_refinement_approves_it_and_goes_on(client, me, project):
-    first, second = make_duel(project, priority=1.0).sample, make_duel(project, priority=2.0).sample
-    open_queue(client)
-    Lease.objects.update(swapped=True)
-    values = form(
-        first,
-        text="THOUGHT: better.\r\n\r\n```bash\r\nls\r\n```",
-        note="n",
-        then="approve",
-        preference="left",
-        queue="",
-    )
-    response = client.post(url("sample-revise", first.pk), values, headers=HTMX)
-    assert response.status_code == 200 and f"Sample {second.pk}" in body(response)
-    revision = Revision.objects.get()
-    assert (revision.of, revision.text) == ("candidate", "THOUGHT: better.\n\n```bash\nls\n```")
-    assert Decision.objects.get().revision == revision
-
-
-def test_an_empty_refinement_is_refused_and_nothing_is_decided(client, me, project):
-    sample = make_duel(project).sample
-    open_queue(client)
-    response = client.post(url("sample-revise", sample.pk), form(sample, text=" ", then="approve"), headers=HTMX)
-    assert response.status_code == 422 and "is empty" in body(response)
-    assert response["HX-Retarget"] == "#editor-error"
-    assert not Decision.objects.exists() and not Revision.objects.exists()
-
-
-def test_an_unchanged_text_may_be_approved_but_not_saved(client, me, project):
-    sample = make_duel(project).sample
-    open_queue(client)
-    unchanged = form(sample, text=CHALLENGER, preference="challenger")
-    assert client.post(url("sample-revise", sample.pk), unchanged, headers=HTMX).status_code == 422
-    client.post(url("sample-revise", sample.pk), {**unchanged, "then": "approve"}, headers=HTMX)
-    assert Decision.objects.get().action == "approve" and not Revision.objects.exists()
-
-
-def test_a_stale_refinement_keeps_neither_revision_nor_decision(client, me, project):
-    sample = make_duel(project).sample
-    open_queue(client)
-    values = form(sample, text="mine", then="approve", queue="")
-    Sample.objects.filter(pk=sample.pk).update(version=5)
-    assert client.post(url("sample-revise", sample.pk), values, headers=HTMX).status_code == 412
-    assert not Decision.objects.exists() and not Revision.objects.exists()
-
-
-def test_the_editor_brings_the_draft_back(client, me, project):
-    sample = make_duel(project).sample
-    open_queue(client)
-    lease = Lease.objects.get()
-    side = "left" if lease.swapped else "right"
-    query = {"preference": side, "lease": lease.pk}
-    page = body(client.get(url("answer-editor", sample.pk), query))
-    assert "sed -n" in page and "Your draft" not in page
-    saved = client.post(url("sample-draft", sample.pk), {"text": "half a line", "comment": "hm"})
-    assert saved.json()["saved_at"]
-    client.post(url("sample-draft", sample.pk), {"comment": "hm hm"})
-    assert Draft.objects.get().text == "half a line", "what is not sent stays"
-    page = body(client.get(url("answer-editor", sample.pk), query))
-    assert "half a line" in page and "Your draft" in page
-    assert "hm hm" in body(open_queue(client))
-
-
-def test_the_protocol_is_checked_while_typing(client, me):
-    page = body(client.post(url("answer-facts"), {"text": "```bash\nls\npwd\n```\n```bash\nls\n```"}))
-    assert "no thought" in page and "2 bash blocks" in page and "3 commands" in page
-
-
 def test_heartbeat_keeps_the_sample_and_names_who_took_it(client, me, project):
     sample = make_duel(project).sample
     open_queue(client)
@@ -308,120 +214,6 @@ def test_the_page_of_a_sample_that_another_holds_is_for_reading(client, me, proj
     assert f"In review by {other.user.username}" in page
     assert 'data-key="a"' not in page and "judge-a" not in page
     assert Lease.objects.get().reviewer == other.user
-
-
-def test_the_panel_claims_nothing_and_stays_blind_until_decided(client, me, project):
-    sample = make_duel(project, flags=int(Flag.LEAK)).sample
-    page = body(client.get(url("sample-panel", sample.pk), headers=HTMX))
-    assert "shown after the decision" in page and "king-a" not in page and "leak" not in page
-    assert not Lease.objects.exists()
-    decide(access=me, sample_id=sample.pk, action="approve", preference="king")
-    page = body(client.get(url("sample-panel", sample.pk), headers=HTMX))
-    assert "judge-a" in page and "kept" in page and "leak" in page
-
-
-def test_leak_spans_and_revisions_are_shown_after_the_decision(client, me, project):
-    duel = make_duel(project, challenger="THOUGHT: call parse_comma now.\n\n```bash\ngrep parse_comma src\n```")
-    text = duel.challenger.text.text
-    starts = [text.index("parse_comma"), text.rindex("parse_comma")]
-    duel.challenger.leak_spans = [{"start": start, "end": start + 11} for start in starts]
-    duel.challenger.leak_flag = True
-    duel.challenger.save()
-    page = body(client.get(url("sample-page", duel.sample_id)))
-    assert "<mark" not in page
-    decide(access=me, sample_id=duel.sample_id, action="approve")
-    page = body(client.get(url("sample-page", duel.sample_id)))
-    assert page.count('<mark class="leak">parse_comma</mark>') == 2
-    revise(access=me, sample_id=duel.sample_id, text="THOUGHT: call split now.", note="no names")
-    page = body(client.get(url("sample-page", duel.sample_id)))
-    assert "Revision 1 of the challenger" in page and "no names" in page and "<del>" in page and "<ins>" in page
-
-
-def test_the_diff_marks_what_only_one_side_has(client, me, project):
-    sample = make_duel(project, king="a b c", challenger="a x c").sample
-    decide(access=me, sample_id=sample.pk, action="approve")
-    page = body(client.get(url("answer-diff", sample.pk)))
-    assert "<del>b</del>" in page and "<ins>x</ins>" in page
-
-
-def test_hostile_history_is_escaped_and_control_characters_are_shown(client, me, project):
-    history = [
-        {"role": "user", "content": "<script>alert(1)</script>"},
-        {"role": "assistant", "content": "THOUGHT: x\n\n```bash\necho '<img src=x>' \x1b]0;title\x07\n```"},
-        {"role": "user", "content": "\x1b[31mred\x1b[0m \u202eevil"},
-    ]
-    duel = make_duel(project)
-    duel.prompt.text.history = history
-    duel.prompt.text.save()
-    page = body(client.get(url("sample-page", duel.sample_id)))
-    assert "<script>alert" not in page and "<img src=x>" not in page
-    assert not re.search("[\x07\x1b\u202e]", page)
-    assert "␛[31m" in page and "⟨U+202E⟩" in page
-
-
-def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(client, me, project):
-    history = [{"role": "system", "content": "s"}, {"role": "user", "content": "the task"}]
-    history += [{"role": ("assistant", "user")[n % 2], "content": f"turn number {n}"} for n in range(200)]
-    duel = make_duel(project)
-    duel.prompt.text.history = history
-    duel.prompt.text.save()
-    pk = duel.sample_id
-    page = body(client.get(url("sample-page", pk)))
-    assert "the task" in page and "turn number 199" in page and "turn number 150" not in page
-    assert "197 turns folded" in page
-    window = body(client.get(url("history-window", pk), {"before": 198}))
-    assert "157 turns folded" in window
-    assert "turn number 195" in window and "turn number 156" in window and "turn number 155" not in window
-    assert "turn number 42" in body(client.get(url("history-turn", pk, 44)))
-    assert client.get(url("history-turn", pk, 900)).status_code == 404
-    found = body(client.get(url("history-find", pk), {"q": "NUMBER 42"}))
-    assert "<strong>1</strong> turn" in found and "q=NUMBER%2042" in found
-    marked = body(client.get(url("history-turn", pk, 44), {"q": "number 42"}))
-    assert '<mark class="found">number 42</mark>' in marked
-
-
-def test_a_huge_output_comes_in_pieces_and_raw(client, me, project):
-    duel = make_duel(project)
-    duel.prompt.text.history = [
-        {"role": "user", "content": "task"},
-        {"role": "assistant", "content": "x"},
-        {"role": "user", "content": "line of output\n" * 80_000 + "needle"},
-    ]
-    duel.prompt.text.save()
-    pk = duel.sample_id
-    page = client.get(url("sample-page", pk))
-    assert len(page.content) < 120_000 and "Show more" in body(page)
-    more = body(client.get(url("history-turn", pk, 2), {"start": 16_000}))
-    assert "from character 16000" in more and "start=32000" in more
-    assert '<mark class="found">needle</mark>' in body(client.get(url("history-turn", pk, 2), {"q": "needle"}))
-    raw = client.get(url("history-raw", pk))
-    assert raw["Content-Type"].startswith("text/plain") and raw.content.endswith(b"needle")
-    assert client.get(url("history-raw", pk), {"turn": 1}).content == b"x"
-
-
-def test_bulk_from_the_list_gives_a_toast_with_one_undo(client, me, project):
-    samples = [make_sample(project) for _ in range(2)]
-    values = {"action": "approve", "ids": [sample.pk for sample in samples]}
-    response = client.post(url("sample-bulk"), values, headers=HTMX)
-    assert response.status_code == 204 and "2 approved." in response["HX-Trigger"]
-    undo_url = re.search(r'"url": "([^"]+)"', response["HX-Trigger"]).group(1)
-    response = client.post(undo_url, headers=HTMX)
-    assert "2 samples are as before" in response["HX-Trigger"]
-    assert not Sample.objects.exclude(status="pending").exists()
-
-
-def test_bulk_over_all_that_match_returns_to_the_list(client, me, project):
-    for _ in range(3):
-        make_sample(project, bucket="final")
-    make_sample(project, bucket="defeat")
-    values = {"action": "reject", "all": "1", "query": "bucket=final&sort=-score", "count": "3"}
-    response = client.post(
-        url("sample-bulk"), values, headers={"Referer": "http://testserver/p/billing/samples/?bucket=final"}
-    )
-    assert response.status_code == 302 and response["Location"] == "/p/billing/samples/?bucket=final"
-    assert Sample.objects.filter(status="rejected").count() == 3
-    refused = client.post(url("sample-bulk"), {**values, "count": "9"}, headers=HTMX)
-    assert refused.status_code == 409
 
 
 def test_strangers_find_nothing_and_viewers_may_only_look(client, project):

@@ -1,0 +1,79 @@
+"""A project of many undecided samples with duels, for `benchmarks.review`; prints the clients' tokens as JSON."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.contrib.auth.models import User  # noqa: E402 - models exist after setup
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+
+from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText  # noqa: E402
+from curation.projects.models import Member, Project, Role, Scope  # noqa: E402
+from curation.projects.tokens import create_token  # noqa: E402
+from curation.samples.models import Sample  # noqa: E402
+
+CHUNK = 10_000
+# Only what the clients can reach in a run needs both answers; the rest is there to make the tables large.
+WITH_DUELS = 5_000
+
+
+def fill(samples: int, clients: int) -> dict[str, object]:
+    call_command("migrate", verbosity=0)
+    call_command("flush", verbosity=0, interactive=False)
+    project = Project.objects.create(slug="bench", name="Bench")
+    for start in range(0, samples, CHUNK):
+        count = min(CHUNK, samples - start)
+        Sample.objects.bulk_create(
+            Sample(project=project, score=70.0, score_key=70.0, bucket="refined", priority=(start + n) / 1000)
+            for n in range(count)
+        )
+    _duels(project, list(Sample.objects.order_by("priority", "id")[:WITH_DUELS]))
+    tokens = []
+    for number in range(clients):
+        user = User.objects.create(username=f"reviewer-{number}")
+        Member.objects.create(project=project, user=user, role=Role.REVIEWER)
+        tokens.append(create_token(user=user, scopes=[Scope.READ, Scope.REVIEW]).secret)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return {"tokens": tokens, "ideal": _ideal(Sample.objects.order_by("-id").values_list("id", flat=True)[:500])}
+
+
+def _duels(project: Project, samples: list[Sample]) -> None:
+    prompts = Prompt.objects.bulk_create(
+        Prompt(project=project, source="bench", row_offset=n, turn_index=2, tokens=500) for n in range(len(samples))
+    )
+    history = [{"role": "user", "content": "Fix the totals. " * 100}]
+    PromptText.objects.bulk_create(PromptText(prompt=p, history=history, reference=history[0]) for p in prompts)
+    sides = {
+        side: Answer.objects.bulk_create(
+            Answer(prompt=p, side=side, model=side, fingerprint=side, instructions_hash="") for p in prompts
+        )
+        for side in ("king", "challenger")
+    }
+    for answers in sides.values():
+        AnswerText.objects.bulk_create(AnswerText(answer=a, text="THOUGHT: look.\n\n```bash\nls\n```") for a in answers)
+    Duel.objects.bulk_create(
+        Duel(project=project, prompt=prompt, sample=sample, king=king, challenger=challenger)
+        for prompt, sample, king, challenger in zip(prompts, samples, sides["king"], sides["challenger"], strict=True)
+    )
+
+
+def _ideal(ids: Iterable[int]) -> float:
+    """Conditional updates a second, one transaction each: what no decision can be faster than."""
+    rows = list(Sample.objects.filter(pk__in=ids).values_list("id", "version"))
+    started = time.perf_counter()
+    for pk, version in rows:
+        Sample.objects.filter(pk=pk, version=version).update(version=version)
+    return len(rows) / (time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    print(json.dumps(fill(int(sys.argv[1]), int(sys.argv[2]))))
