@@ -24,3 +24,13 @@ def read_params(schema: type[P], request: HttpRequest) -> P:
     except ValidationError as error:
         errors = [FieldError(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
         raise Problem("; ".join(f"{e.path}: {e.message}" for e in errors), code="invalid", errors=errors) from None
+
+
+def page_urls(request: HttpRequest, next_cursor: str | None) -> dict[str, str | None]:
+    """`newer_url` and `older_url` of a list page: back to its beginning, and on from its end."""
+    query = request.GET.copy()
+    query.pop("cursor", None)
+    first = f"{request.path}?{query.urlencode()}" if query else request.path
+    query["cursor"] = next_cursor or ""
+    older = f"{request.path}?{query.urlencode()}" if next_cursor else None
+    return {"newer_url": first if request.GET.get("cursor") else None, "older_url": older}

@@ -1,0 +1,130 @@
+"""The launch form, made from a kind's parameters: a new parameter has its field."""
+
+import types
+from typing import Any, Literal, Union, get_args, get_origin
+
+import orjson
+from django import forms
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from curation.llm.models import Endpoint
+from curation.projects.models import Project
+from curation.runs.kinds import Json, Kind
+
+ONE_MODEL = ("model", "king_model", "challenger_model")
+HELP = {
+    "samples": "Answers per prompt.",
+    "attempts": "Tries per answer or verdict that is refused or does not parse.",
+    "swap": "Every judge reads both orders.",
+    "mode": "2: against the king; 1: against the source's own turn.",
+    "min_judges": "Judges that must parse for a duel to count; empty means all.",
+    "show_reference": "Judges also see the source's own turn.",
+    "fresh": "Ask again what is on record.",
+    "filter": 'Which prompts, as JSON: {"repo": "acme/billing"}. Empty means all.',
+    "weights": 'Weight per dimension, as JSON: {"correctness": 2}.',
+    "run": "Id of the run whose duels are scored anew; empty means by filter.",
+}
+FALLBACKS = {
+    "king_model": ("generation", "king_model"),
+    "challenger_model": ("generation", "challenger_model"),
+    "judges": ("panel", "judges"),
+    "swap": ("panel", "swap"),
+    "mode": ("panel", "mode"),
+    "attempts": ("panel", "attempts"),
+    "min_judges": ("panel", "min_judges"),
+    "show_reference": ("panel", "show_reference"),
+}
+
+
+class LaunchForm(forms.Form):
+    """`params()` are the run's parameters as a script would send them; empty fields are left to their defaults."""
+
+    def __init__(self, kind: Kind, project: Project, data: Any = None, initial: Json | None = None) -> None:
+        self._kind = kind
+        names = list(Endpoint.objects.of(project).values_list("name", flat=True))
+        super().__init__(data, initial={**_defaults(kind.params, project), **(initial or {})})
+        for name, info in kind.params.model_fields.items():
+            self.fields[name] = _field(name, info, names)
+        self.fields["budget"] = forms.DecimalField(
+            required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it is overrun."
+        )
+
+    def params(self) -> Json:
+        """The parameters that were filled in; call it when the form is valid."""
+        given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields}
+        return {name: value for name, value in given.items() if value not in (None, "", [], {})}
+
+
+class JsonField(forms.CharField):
+    """A JSON object in a text field."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}), **values)
+
+    def clean(self, value: Any) -> Json:
+        text = super().clean(value)
+        if not text:
+            return {}
+        try:
+            found = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise forms.ValidationError(f"This is not JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise forms.ValidationError("This is not a JSON object.")
+        return found
+
+    def prepare_value(self, value: Any) -> Any:
+        return orjson.dumps(value).decode() if isinstance(value, dict) and value else value or ""
+
+
+def _field(name: str, info: FieldInfo, models: list[str]) -> forms.Field:
+    kind = _plain(info.annotation)
+    label = name.replace("_", " ").capitalize()
+    common: dict[str, Any] = {"required": False, "label": label, "help_text": HELP.get(name, "")}
+    if name in ONE_MODEL:
+        return forms.ChoiceField(choices=[("", "–"), *((m, m) for m in models)], **common)
+    if name == "judges":
+        return forms.MultipleChoiceField(
+            choices=[(m, m) for m in models], widget=forms.CheckboxSelectMultiple, **common
+        )
+    if kind is bool:
+        return forms.BooleanField(**common)
+    if kind is int:
+        return forms.IntegerField(**common)
+    if kind is float:
+        return forms.FloatField(**common)
+    if get_origin(kind) is Literal:
+        values = get_args(kind)
+        return forms.TypedChoiceField(
+            choices=[(value, str(value)) for value in values],
+            coerce=int if isinstance(values[0], int) else str,
+            empty_value=None,
+            **common,
+        )
+    if get_origin(kind) is dict:
+        return JsonField(**common)
+    return forms.CharField(**common)
+
+
+def _plain(annotation: Any) -> Any:
+    """The type behind `X | None` and `Annotated[X, …]`."""
+    while True:
+        if get_origin(annotation) in (Union, types.UnionType):
+            annotation = next(part for part in get_args(annotation) if part is not type(None))
+        elif hasattr(annotation, "__metadata__"):
+            annotation = get_args(annotation)[0]
+        else:
+            return annotation
+
+
+def _defaults(params: type[BaseModel], project: Project) -> Json:
+    settings = project.settings.model_dump()
+    found: Json = {}
+    for name, info in params.model_fields.items():
+        if name in FALLBACKS:
+            section, key = FALLBACKS[name]
+            found[name] = settings[section][key]
+        elif not info.is_required():
+            found[name] = info.get_default(call_default_factory=True)
+    return found

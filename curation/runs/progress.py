@@ -1,0 +1,87 @@
+"""How far a run has come, for its page and the command line: stages, rate, what is left."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Count
+from django.utils import timezone
+
+from curation.runs.kinds import stages_of
+from curation.runs.models import LIVE, Item, ItemState, Run
+
+# The rate is measured over the last minute: what was quick an hour ago says little about what is left.
+LATELY = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class StageProgress:
+    """One stage's items by state. `state` is a word: waiting, at work, done."""
+
+    name: str
+    total: int
+    done: int
+    failed: int
+    skipped: int
+    claimed: int
+    state: str
+    tone: str
+
+    @property
+    def ended(self) -> int:
+        return self.done + self.failed + self.skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`rate` in items per second; `seconds_left` of the stage in hand, None where nothing can be said."""
+
+    stages: list[StageProgress]
+    live: bool
+    rate: float | None
+    seconds_left: float | None
+
+    @property
+    def current(self) -> StageProgress | None:
+        return next((stage for stage in self.stages if stage.state == "at work"), None)
+
+
+def progress_of(run: Run) -> Progress:
+    """Two queries, by the index of the run's items."""
+    counted: dict[str, dict[str, int]] = {}
+    rows = Item.objects.filter(run=run).order_by().values_list("stage", "state").annotate(n=Count("id"))
+    for stage, state, number in rows:
+        counted.setdefault(stage, {})[state] = number
+    live = run.state in LIVE
+    names = [stage.name for stage in stages_of(run)]
+    at = names.index(run.stage) if run.stage in names else len(names)
+    stages = [_stage(name, counted.get(name, {}), index, at, live) for index, name in enumerate(names)]
+    rate = _rate(run) if live else None
+    current = stages[at] if live and at < len(stages) else None
+    left = (current.total - current.ended) / rate if current and rate else None
+    return Progress(stages, live, rate, left)
+
+
+def _stage(name: str, states: dict[str, int], index: int, at: int, live: bool) -> StageProgress:
+    state, tone = ("waiting", "") if index > at else ("done", "good")
+    if index == at:
+        open_items = states.get(ItemState.PENDING, 0) + states.get(ItemState.CLAIMED, 0)
+        state, tone = ("at work", "attention") if live else ("stopped", "") if open_items else ("done", "good")
+    return StageProgress(
+        name=name,
+        total=sum(states.values()),
+        done=states.get(ItemState.DONE, 0),
+        failed=states.get(ItemState.FAILED, 0),
+        skipped=states.get(ItemState.SKIPPED, 0),
+        claimed=states.get(ItemState.CLAIMED, 0),
+        state=state,
+        tone=tone,
+    )
+
+
+def _rate(run: Run) -> float | None:
+    since = timezone.now() - LATELY
+    if run.started_at is not None:
+        since = max(since, run.started_at)
+    ended = Item.objects.filter(run=run, stage=run.stage, state=ItemState.DONE, finished_at__gte=since).count()
+    seconds = (timezone.now() - since).total_seconds()
+    return ended / seconds if ended and seconds > 0.5 else None
