@@ -37,6 +37,12 @@ _IS_A = re.compile(
     r"`?\s+(?:class|method|function|helper|hook|component|struct|option|setting|module|constant|fixture)\b"
 )
 _WITHIN_SENTENCE = re.compile(r"[\w,;)]\s+$|[('\"]$")
+# `s/old/new/` of sed and perl looks like a path; what stands between its delimiters is text on its own account.
+_EDITORS = re.compile(r"\b(?:sed|perl)\b[^\n]{3,4000}")
+_SUBSTITUTION = re.compile(
+    r"(?<![A-Za-z_./-])s(?P<d>[/|#,@!:~%+])(?P<old>(?:\\.|(?!(?P=d))[^\\\n]){1,1000})(?P=d)"
+    r"(?P<new>(?:\\.|(?!(?P=d))[^\\\n]){0,1000})(?P=d)[a-zA-Z0-9]{0,6}"
+)
 # Commands that reveal what matches a pattern, and the options after which the pattern stands.
 _SEARCHERS = word_set("grep egrep fgrep zgrep rg ag ack search_dir search_file find_file fd fdfind git")
 _FIND_OPTIONS = word_set("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
@@ -60,6 +66,7 @@ def answer_tokens(answer: str) -> tuple[AnswerToken, ...]:
     """
     # Regex escapes such as the `\b` of `\bName\b` would stick to the name; blanks keep every offset.
     answer = re.sub(r"\\[bBnrtsSdDwW<>]", "  ", answer)
+    answer = _EDITORS.sub(lambda line: _SUBSTITUTION.sub(_without_delimiters, line[0]), answer)
     found: dict[tuple[str, str], list[tuple[int, int]]] = {}
     as_code: set[str] = set()
     for text, kind, start, code_form in _pieces(answer):
@@ -117,10 +124,16 @@ def _pieces(answer: str) -> Iterator[tuple[str, str, int, bool]]:
             yield quoted[index], LITERAL, quoted.start(index), True
 
 
+def _without_delimiters(match: re.Match[str]) -> str:
+    """The expression with blanks for `s`, its delimiters and its flags: every offset stays."""
+    tail = len(match[0]) - len("s/") - len(match["old"]) - 1 - len(match["new"])
+    return f"  {match['old']} {match['new']}{' ' * tail}"
+
+
 def _path_pieces(text: str, start: int) -> Iterator[tuple[str, str, int, bool]]:
     text = text.rstrip(".")
     yield text, PATH, start, True
-    # A sed expression or a pair of alternatives looks like a path: its parts are names on their own account.
+    # A pair of alternatives looks like a path: its parts are names on their own account.
     for part in re.finditer(r"[A-Za-z_$][\w$]*", text):
         if is_code_like(part[0]):
             yield part[0], IDENTIFIER, start + part.start(), True

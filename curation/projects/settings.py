@@ -126,7 +126,7 @@ class Limits(Section):
     max_patch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
         32_768, title="Patch tokens", description="A larger pull request is excluded as oversized."
     )
-    max_leak: Share = Field(0.34, title="Leak score", description="A score above it raises the flag, 0 to 1.")
+    max_leak: Share = Field(0.1, title="Leak score", description="A score above it raises the flag, 0 to 1.")
 
 
 class Balance(Section):

@@ -162,7 +162,7 @@ class TestToml:
             "thresholds.final": (80.0, 90.0),
             "panel.judges": ([], ["a", "b"]),
             "panel.min_judges": (None, 1),
-            "limits.max_leak": (0.34, 0.2),
+            "limits.max_leak": (0.1, 0.2),
         }
         assert Project.objects.get().version == 1
 
