@@ -23,16 +23,15 @@ from curation.exports.schemas import (
     RecipeIn,
     RecipeList,
     RecipeOut,
-    RunOut,
     comparison_out,
     export_out,
     preview_out,
     recipe_out,
-    run_out,
 )
 from curation.exports.start import start_export
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
+from curation.runs.shapes import RunOut, run_out
 from curation.web.etag import set_etag
 from curation.web.ids import find
 from curation.web.keyset import paginate

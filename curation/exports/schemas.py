@@ -10,7 +10,6 @@ from curation.exports.compare import Comparison
 from curation.exports.models import Export, ExportFile
 from curation.exports.models import Recipe as SavedRecipe
 from curation.exports.preview import Preview
-from curation.runs.models import Run
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -77,24 +76,6 @@ class ExportOut(Schema):
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
-class RunOut(Schema):
-    """The run that writes an export, as `GET /runs/{id}` answers it."""
-
-    id: str = Field(examples=["97"])
-    kind: str = Field(examples=["export"])
-    state: str = Field(examples=["queued"])
-    params: dict[str, Any]
-    items: dict[str, int] = Field(examples=[{"total": 1, "done": 0, "failed": 0, "skipped": 0}])
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: str | None = Field(examples=["0"])
-    cost_unknown_calls: int = 0
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str | None
-    result: dict[str, Any] = Field(examples=[{"export": "12"}])
-
-
 class ExportPage(Schema):
     data: list[ExportOut]
     next_cursor: str | None
@@ -146,27 +127,6 @@ def export_out(export: Export) -> dict[str, object]:
         "run": str(export.run_id),
         "created_by": user.get_username() if user else None,
         "created_at": export.created_at,
-    }
-
-
-def run_out(run: Run) -> dict[str, object]:
-    """An export's run calls no model: its cost is known, and 0."""
-    return {
-        "id": str(run.pk),
-        "kind": run.kind,
-        "state": run.state,
-        "params": run.params,
-        "items": {
-            "total": run.items_total,
-            "done": run.items_done,
-            "failed": run.items_failed,
-            "skipped": run.items_skipped,
-        },
-        "cost": f"{run.cost:f}",
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "error": run.error or None,
-        "result": run.result,
     }
 
 

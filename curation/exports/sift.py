@@ -102,12 +102,13 @@ class Sieve:
         lines, tools = sifted.lines, turn.prompt.tools
         for form in self._formats:
             for row in form.rows(turn, self._sources):
-                data = row if isinstance(row, Reason) else self._written(row, metadata)
+                data = self._written(row, metadata) if isinstance(row, Row) else row
                 if isinstance(data, Reason):
                     out.setdefault(data, []).append(form.name)
                 elif isinstance(row, Row):
                     lines.append(Line(form.name, split, tools, row.source, data))
-        sifted.left_out.extend(LeftOut(reason, tuple(dict.fromkeys(names))) for reason, names in out.items())
+        if out:
+            sifted.left_out.extend(LeftOut(reason, tuple(dict.fromkeys(names))) for reason, names in out.items())
 
     def _split(self, group: str) -> str:
         return self._only or split_of(group, seed=self._recipe.seed, shares=self._recipe.splits)

@@ -1,8 +1,10 @@
 """Write: the frozen rows of an export as files, chunk by chunk; memory does not grow with the export."""
 
+import gc
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,21 +42,33 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
         artefact.touch(EXCLUDED)
         artefact.touch(FROZEN)
         told = time.monotonic()
-        for chunk in _chunks(export):
-            checkpoint()
-            for sifted in sieve.sift(chunk):
-                tally.add(sifted)
-                _add(artefact, sifted, packed=recipe.gzip)
-            artefact.flush()
-            if time.monotonic() - told > _PROGRESS_EVERY:
-                told = time.monotonic()
-                _tell(export, tally.samples)
+        with _collector_at_ease():
+            for chunk in _chunks(export):
+                checkpoint()
+                for sifted in sieve.sift(chunk):
+                    tally.add(sifted)
+                    _add(artefact, sifted, packed=recipe.gzip)
+                artefact.flush()
+                if time.monotonic() - told > _PROGRESS_EVERY:
+                    told = time.monotonic()
+                    _tell(export, tally.samples)
         counts = tally.counts(recipe.formats, list(recipe.splits))
         data = artefact.close()
         artefact.whole(CARD, card(export.project, recipe, tally, data).encode())
         document = manifest(export, recipe, counts, tally, artefact.close())
         listed = artefact.whole(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
         return Written(tuple(artefact.close()), counts, tally.examples, listed.sha256)
+
+
+@contextmanager
+def _collector_at_ease() -> Iterator[None]:
+    """Leaves what the process holds already out of the garbage collector's passes: walking all of Django's objects
+    again and again took an eighth of an export's time. Rows are freed by their reference counts as ever."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def file_name(line: Line, *, packed: bool) -> str:

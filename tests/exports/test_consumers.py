@@ -12,7 +12,7 @@ from tests.factories import CHALLENGER, HISTORY, KING, make_project, make_user
 
 datasets = pytest.importorskip("datasets")
 pytestmark = pytest.mark.django_db(transaction=True)
-RECIPE = {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.5, "val": 0.5}, "metadata": True}
+RECIPE: dict[str, Any] = {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.5, "val": 0.5}, "metadata": True}
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": {"command": "ls", "n": 1}}}
 TOOLS = [
     *HISTORY,

@@ -24,9 +24,7 @@ LONG = "THOUGHT: " + "a" * 8_000
         ({"challenger": "<think>let me see</think>ls"}, "thinking"),
     ],
 )
-def test_an_approved_sample_that_may_not_leave_is_listed_and_gives_no_row(
-    values: dict[str, Any], reason: str
-) -> None:
+def test_an_approved_sample_that_may_not_leave_is_listed_and_gives_no_row(values: dict[str, Any], reason: str) -> None:
     project = make_project()
     sample = make_approved(project, **values)
     export = run_export(project, BOTH)
