@@ -1,6 +1,7 @@
 """The one door to models: picks the client for an endpoint and turns rows into what workers carry."""
 
 import time
+from collections.abc import Iterable
 
 from curation.llm.completion import Client, Completion, Request, Target
 from curation.llm.errors import Misconfigured
@@ -60,3 +61,11 @@ def client_for(target: Target) -> Client:
     from curation.llm.litellm_client import LiteLlmClient
 
     return LiteLlmClient()
+
+
+async def make_ready(targets: Iterable[Target]) -> None:
+    """Loads what the clients of these endpoints need, so that no lease and no call's time limit has to pay for it."""
+    if any(not target.model.startswith("scripted/") for target in targets):
+        from curation.llm.litellm_client import make_ready
+
+        await make_ready()

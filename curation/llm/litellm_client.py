@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,20 @@ litellm.modify_params = True
 
 TIMEOUT_SECONDS = 120.0
 WORTH_ANOTHER_TRY = frozenset({408, 409, 500, 502, 503, 504, 529})
+
+
+_ready = False
+
+
+async def make_ready() -> None:
+    """LiteLLM loads a good part of itself with its first call, which takes seconds: it goes to a port where nobody
+    listens, once per process."""
+    global _ready
+    if not _ready:
+        _ready = True
+        nowhere = {"model": "openai/none", "api_base": "http://127.0.0.1:9", "api_key": "none", "max_retries": 0}
+        with suppress(openai.OpenAIError):
+            await litellm.acompletion(messages=[{"role": "user", "content": ""}], timeout=1.0, **nowhere)
 
 
 class LiteLlmClient:
@@ -53,9 +68,11 @@ class LiteLlmClient:
                     max_retries=0,
                     **params,
                 )
-        except (TimeoutError, litellm.exceptions.Timeout) as error:
+        except TimeoutError as error:
             raise TimedOut(f"no answer within {limit:g} s") from error
         except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
+            if isinstance(error, litellm.exceptions.Timeout) and time.perf_counter() - started >= limit:
+                raise TimedOut(f"no answer within {limit:g} s") from None
             raise _translate(error, key if target.api_key_env else "") from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
         try:
@@ -101,6 +118,8 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
     thinking = getattr(choice.message, "reasoning_content", None) or said.thinking
     usage = getattr(response, "usage", None)
     tokens_in, tokens_out = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    if not tokens_in:  # no prompt is empty: LiteLLM writes 0 where the endpoint did not say
+        tokens_in = tokens_out = None
     details = getattr(usage, "prompt_tokens_details", None)
     cost = cost_of(target, tokens_in, tokens_out)
     return Completion(

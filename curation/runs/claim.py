@@ -10,12 +10,14 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from curation.runs.calls import lose_calls
+from curation.runs.counters import count
 from curation.runs.kinds import Write
 from curation.runs.models import LIVE, Item, ItemState, Run, RunState
 
 LEASE = timedelta(seconds=15)
 # An item that was claimed this often without ending takes its workers down with it.
 MOST_CLAIMS = 6
+COUNTERS = {ItemState.DONE: "items_done", ItemState.FAILED: "items_failed", ItemState.SKIPPED: "items_skipped"}
 
 
 class LeaseLost(Exception):
@@ -70,27 +72,30 @@ def release(*, run_id: int, owner: str) -> int:
 def finish(*, item: Item, owner: str, write: Write) -> None:
     """Ends the item as done and writes its result, in one transaction; raises `LeaseLost` and writes nothing."""
     with transaction.atomic():
-        _end(item, owner, ItemState.DONE, "")
-        result = write()
-        if result:
-            Item.objects.filter(pk=item.pk).update(result=result)
+        Run.objects.hold(item.run_id)
+        end_done(item=item, owner=owner, write=write)
 
 
 def set_aside(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
     """Ends the item as failed or skipped, with the reason and what is to be kept all the same."""
     with transaction.atomic():
-        _end(item, owner, state, reason)
-        lose_calls([item.pk], "its item failed meanwhile")
-        if write is not None:
-            Item.objects.filter(pk=item.pk).update(result=write())
+        Run.objects.hold(item.run_id)
+        end_aside(item=item, owner=owner, state=state, reason=reason, write=write)
 
 
-def _end(item: Item, owner: str, state: ItemState, reason: str) -> None:
-    counter = {ItemState.DONE: "items_done", ItemState.FAILED: "items_failed", ItemState.SKIPPED: "items_skipped"}[
-        state
-    ]
-    Run.objects.filter(pk=item.run_id).update(**{counter: F(counter) + 1})  # locks the run, before the item
+def end_done(*, item: Item, owner: str, write: Write) -> None:
+    """`finish` inside a transaction that holds the run and is rolled back when this raises."""
+    _end(item, owner, state=ItemState.DONE, result=write())
+
+
+def end_aside(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
+    """`set_aside` inside a transaction that holds the run and is rolled back when this raises."""
+    lose_calls([item.pk], "its item failed meanwhile")
+    _end(item, owner, state=state, reason=reason, result=write() if write is not None else {})
+
+
+def _end(item: Item, owner: str, *, state: ItemState, **ended: object) -> None:
     mine = Item.objects.filter(pk=item.pk, state=ItemState.CLAIMED, lease_owner=owner)
-    ended = mine.update(state=state, reason=reason, lease_owner="", lease_until=None, finished_at=timezone.now())
-    if ended != 1:
+    if mine.update(state=state, lease_owner="", lease_until=None, finished_at=timezone.now(), **ended) != 1:
         raise LeaseLost(f"item {item.pk}")
+    count(item.run_id, {COUNTERS[state]: 1})

@@ -10,11 +10,11 @@ from typing import Any, cast
 from django.db import Error, InterfaceError, OperationalError
 
 from curation.llm.completion import Client, Request, Target
-from curation.llm.gateway import client_for
+from curation.llm.gateway import client_for, make_ready
 from curation.llm.limits import EndpointLimiter
 from curation.runs.budget import BudgetSpent
 from curation.runs.calls import MOST_TRIES, Answered, ask
-from curation.runs.claim import LeaseLost, claim, finish, release, set_aside
+from curation.runs.claim import LeaseLost, claim, end_aside, end_done, release
 from curation.runs.control import stop_for_budget
 from curation.runs.group_commit import GroupCommit
 from curation.runs.heartbeat import Heartbeat
@@ -95,8 +95,7 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> None:
     """Claims items as places become free, for about two minutes; then the bell lets another run have its turn."""
     worker = cast("LlmStage[Any]", stage)
     targets = worker.targets(run)
-    for target in targets:
-        client_for(target)  # imports LiteLLM before the leases run
+    _runner().run(make_ready(targets))
     try:
         with Heartbeat(run, owner) as heartbeat:
             commit = GroupCommit(_runner().get_loop(), hold=partial(Run.objects.hold, run.pk))
@@ -168,7 +167,7 @@ async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job:
 async def _end_item(stage: "LlmStage[Any]", context: LlmContext, item: Item, job: Any) -> None:
     try:
         write = await stage.work(context, item, job)
-        await context.commit(lambda: finish(item=item, owner=context.owner, write=write))
+        await context.commit(lambda: end_done(item=item, owner=context.owner, write=write))
     except ItemFailed as failed:
         await _set_aside(context, item, ItemState.FAILED, str(failed), failed.write)
     except ItemSkipped as skipped:
@@ -184,4 +183,4 @@ async def _set_aside(
     context: LlmContext, item: Item, state: ItemState, reason: str, write: Write | None = None
 ) -> None:
     said = storable(reason)
-    await context.commit(lambda: set_aside(item=item, owner=context.owner, state=state, reason=said, write=write))
+    await context.commit(lambda: end_aside(item=item, owner=context.owner, state=state, reason=said, write=write))

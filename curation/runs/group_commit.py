@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, Error, OperationalError, connection, transaction
 
+from curation.runs.counters import counting_if_it_holds, counting_together
+
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 MOST_TOGETHER = 64
@@ -91,11 +93,11 @@ class GroupCommit:
 
     def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
         ended: list[_Ended] = []
-        with transaction.atomic():
+        with transaction.atomic(), counting_together():
             self._hold()
             for waiting in batch:
                 try:
-                    with transaction.atomic():
+                    with transaction.atomic(), counting_if_it_holds():
                         ended.append((waiting.future, waiting.work(), None))
                 except Exception as error:  # part of the run loop: handed to the coroutine that asked
                     ended.append((waiting.future, None, error))

@@ -1,0 +1,281 @@
+"""An OpenAI-compatible model server that misbehaves on demand: its own process, asyncio, no dependency.
+
+`python -m tests.model_server` prints its port and serves until its standard input closes. Tests use `ModelServer`:
+
+    server.behave("judge-a", rate_limit=0.1, retry_after=1)     # shares of the calls; "*" is every model
+    server.counts("judge-a").answered
+
+Models named king… and challenger… answer a turn, all others give a verdict; `text` fixes what is said.
+"""
+
+import asyncio
+import hashlib
+import http.client
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
+REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 408: "Request Timeout"}
+
+
+@dataclass
+class Behaviour:
+    """How a model answers. Shares (0 to 1) are drawn per call, in this order: the first that hits decides."""
+
+    latency: float = 0.0
+    rate_limit: float = 0.0
+    retry_after: float | None = None
+    error: float = 0.0
+    status: int = 500
+    broken: float = 0.0
+    hang: float = 0.0
+    drop: float = 0.0
+    cut: float = 0.0
+    text: str | None = None
+    thinking: str = ""
+    usage: bool = True
+    detail: str = ""
+
+
+@dataclass
+class Counts:
+    """What a model was asked, by what came of it. `answered` includes answers that were cut."""
+
+    answered: int = 0
+    cut: int = 0
+    rate_limited: int = 0
+    failed: int = 0
+    broken: int = 0
+    hung: int = 0
+    dropped: int = 0
+    most_at_once: int = 0
+    times: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    answers: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> int:
+        return len(self.times)
+
+
+class _Server:
+    def __init__(self) -> None:
+        self.behaviours: dict[str, Behaviour] = {}
+        self.counts: dict[str, Counts] = {}
+        self.at_once: dict[str, int] = {}
+        self.random = random.Random(7)
+
+    async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes, str]:
+        """Status, body and extra header lines; status 0 closes the connection without a word."""
+        if path == "/control":
+            given = json.loads(body)
+            model = given.pop("model")
+            self.behaviours[model] = Behaviour(**given)
+            return 200, b"{}", ""
+        if path == "/counts":
+            return 200, json.dumps({name: asdict(counts) for name, counts in self.counts.items()}).encode(), ""
+        if path == "/reset":
+            self.counts.clear()
+            return 200, b"{}", ""
+        if path.endswith("/models"):
+            return 200, json.dumps({"object": "list", "data": [{"id": "king"}, {"id": "judge-a"}]}).encode(), ""
+        if method != "POST" or not path.endswith("/chat/completions"):
+            return 404, _error("no such path"), ""
+        return await self._complete(json.loads(body), headers.get("authorization", ""))
+
+    async def _complete(self, asked: dict[str, Any], key: str) -> tuple[int, bytes, str]:
+        model = asked["model"]
+        counts = self.counts.setdefault(model, Counts())
+        counts.times.append(time.time())
+        counts.keys.append(key)
+        self.at_once[model] = self.at_once.get(model, 0) + 1
+        counts.most_at_once = max(counts.most_at_once, self.at_once[model])
+        try:
+            return await self._reply(asked, counts)
+        finally:
+            self.at_once[model] -= 1
+
+    async def _reply(self, asked: dict[str, Any], counts: Counts) -> tuple[int, bytes, str]:
+        how = self.behaviours.get(asked["model"]) or self.behaviours.get("*") or Behaviour()
+        if self.random.random() < how.rate_limit:
+            counts.rate_limited += 1
+            wait = "" if how.retry_after is None else f"Retry-After: {how.retry_after:g}\r\n"
+            return 429, _error("slow down"), wait
+        if self.random.random() < how.error:
+            counts.failed += 1
+            return how.status, _error(how.detail or "it broke"), ""
+        if self.random.random() < how.hang:
+            counts.hung += 1
+            await asyncio.sleep(3600)
+        await asyncio.sleep(how.latency)
+        if self.random.random() < how.drop:
+            counts.dropped += 1
+            return 0, b"", ""
+        if self.random.random() < how.broken:
+            counts.broken += 1
+            return 200, b'{"id": "x", "object": "chat.completion", "choices": [{"index": 0, "mess', ""
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        counts.answered += 1
+        counts.answers[digest] = counts.answers.get(digest, 0) + 1
+        return 200, self._said(asked, how, counts, digest), ""
+
+    def _said(self, asked: dict[str, Any], how: Behaviour, counts: Counts, digest: str) -> bytes:
+        text = how.text if how.text is not None else _text(asked["model"], digest)
+        finish = "stop"
+        if self.random.random() < how.cut:
+            counts.cut += 1
+            text, finish = text[: len(text) // 2], "length"
+        size = sum(len(str(message.get("content") or "")) for message in asked["messages"]) // 4
+        message = {"role": "assistant", "content": text}
+        if how.thinking:
+            message["reasoning_content"] = how.thinking
+        answer = {
+            "id": f"chatcmpl-{digest[:12]}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": asked["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        }
+        tokens = len(text) // 4
+        counts.tokens.append(size + tokens)
+        if how.usage:
+            answer["usage"] = {"prompt_tokens": size, "completion_tokens": tokens, "total_tokens": size + tokens}
+        return json.dumps(answer).encode()
+
+
+def _text(model: str, digest: str) -> str:
+    if model.startswith("king"):
+        return f"THOUGHT: I look around first ({digest[:6]}).\n\n```bash\nls -la\n```"
+    if model.startswith("challenger"):
+        return f"THOUGHT: I read on ({digest[:6]}).\n\n```bash\nsed -n '1,80p' setup.py\n```"
+    marks = {name: int(digest[place], 16) % 3 for place, name in enumerate(DIMENSIONS)}
+    return json.dumps({**marks, "reason": f"as drawn ({digest[:6]})"})
+
+
+def _error(detail: str) -> bytes:
+    return json.dumps({"error": {"message": detail, "type": "server_error", "code": None}}).encode()
+
+
+class _Connection(asyncio.Protocol):
+    """HTTP/1.1 with keep-alive, as much of it as clients of models use."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._buffer = b""
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, found, rest = self._buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        length = int(headers.get("content-length", "0"))
+        if len(rest) < length:
+            return
+        self._buffer = rest[length:]
+        method, path, _ = lines[0].split(" ", 2)
+        self._task = asyncio.ensure_future(self._serve(method, path, headers, rest[:length]))
+
+    async def _serve(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
+        status, answer, more = await self._server.answer(method, path, headers, body)
+        if status == 0:
+            self._transport.close()
+            return
+        head = f"HTTP/1.1 {status} {REASONS.get(status, 'Error')}\r\nContent-Type: application/json\r\n"
+        self._transport.write(f"{head}{more}Content-Length: {len(answer)}\r\n\r\n".encode() + answer)
+
+
+async def _serve(port: int) -> None:
+    loop = asyncio.get_running_loop()
+    server = _Server()
+    listening = await loop.create_server(lambda: _Connection(server), "127.0.0.1", port, backlog=1024)
+    print(listening.sockets[0].getsockname()[1], flush=True)
+    await loop.run_in_executor(None, sys.stdin.read)  # the one who started it has gone
+
+
+class ModelServer:
+    """The server's process, as a test sees it."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.start()
+
+    @property
+    def api_base(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def start(self) -> None:
+        """Starts it; after `stop` on the same port, so that a connection that was refused is taken again."""
+        command = [sys.executable, "-m", "tests.model_server", str(self.port)]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def behave(self, model: str = "*", **how: Any) -> None:
+        assert set(how) <= {entry.name for entry in fields(Behaviour)}
+        self._request("POST", "/control", {"model": model, **how})
+
+    def reset(self) -> None:
+        """Forgets what it was asked; how it behaves stays."""
+        self._request("POST", "/reset", {})
+
+    def counts(self, model: str | None = None) -> Counts:
+        """Of one model, or of all together (then `most_at_once` is the highest of any model)."""
+        found = [Counts(**entry) for name, entry in self._request("GET", "/counts").items() if model in (None, name)]
+        total = Counts()
+        for counts in found:
+            for name in ("answered", "cut", "rate_limited", "failed", "broken", "hung", "dropped"):
+                setattr(total, name, getattr(total, name) + getattr(counts, name))
+            total.most_at_once = max(total.most_at_once, counts.most_at_once)
+            total.times += counts.times
+            total.tokens += counts.tokens
+            total.keys += counts.keys
+            total.answers |= counts.answers
+        return total
+
+    def _request(self, method: str, path: str, body: object = None) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def model_server() -> Iterator[ModelServer]:
+    server = ModelServer()
+    yield server
+    server.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))
