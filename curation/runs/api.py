@@ -14,7 +14,7 @@ from curation.projects.models import Project, Scope
 from curation.runs import control
 from curation.runs.kinds import kind_of, listed_kinds
 from curation.runs.launch import estimate, launch
-from curation.runs.models import Call, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from curation.runs.shapes import RunOut, run_out
 from curation.web.ids import find
 from curation.web.keyset import paginate
@@ -159,7 +159,7 @@ class CallListParams(ListParams):
 def list_runs(request: HttpRequest, slug: str, params: Query[RunListParams]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     kinds = [kind.name for kind in listed_kinds()]
-    runs = Run.objects.of(access.project).filter(kind__in=kinds)
+    runs = Run.objects.of(access.project).filter(kind__in=kinds).select_related("project")
     for group in words(params.kind):
         runs = runs.filter(kind__in=one_of("kind", group, kinds))
     for group in words(params.state):
@@ -230,7 +230,7 @@ def list_calls(request: HttpRequest, run_id: str, params: Query[CallListParams])
     run, _ = _run(request, run_id, Scope.READ)
     calls = Call.objects.filter(run=run)
     for group in words(params.status):
-        calls = calls.filter(status__in=group)
+        calls = calls.filter(status__in=one_of("status", group, CallStatus.values))
     page = paginate(calls, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
     return _page([_call(call) for call in page.rows], page.next_cursor, page.total)
 
@@ -258,6 +258,9 @@ def post_retry_failed(request: HttpRequest, response: HttpResponse, run_id: str)
 @router.post("/runs/{run_id}/clone", response={202: RunOut}, summary="Launch the same again")
 def post_clone(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[dict[str, object]]:
     run, access = _run(request, run_id, Scope.RUN)
+    _refuse_unlisted(run.kind)
+    if run.kind == "export":
+        access.require(Scope.EXPORT)
     return _accepted(response, control.clone(run=run, user=access.user))
 
 

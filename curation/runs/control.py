@@ -16,7 +16,7 @@ from curation.runs.models import ENDED, LIVE, Call, Item, ItemState, Run, RunEve
 from curation.web.problems import Conflict, FieldError
 
 
-def cancel(*, run: Run, user: User) -> Run:
+def cancel(*, run: Run, user: User | None) -> Run:
     """Stops the run; items under way are given back within seconds. Raises `Conflict` where it has ended."""
     _move(run, LIVE, user, "cancel", "Cancelled.", state=RunState.CANCELLED, finished_at=timezone.now())
     return run
@@ -36,20 +36,20 @@ def stop_for_budget(run_id: int) -> None:
         RunEvent.objects.create(run=run, level=RunEvent.Level.WARNING, message=why)
 
 
-def resume(*, run: Run, user: User, budget: Decimal | None = None) -> Run:
+def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run:
     """Goes on with a cancelled or failed run where it stopped, with a new budget where one is given."""
+    if budget is not None:
+        check_budget(budget, kind_of(run.kind).estimate(run.project, kind_of(run.kind).read(run)))
     allowed = budget if budget is not None else run.budget
     if allowed is not None and allowed <= run.cost:
         spent = f"The run has spent ${_money(run.cost)} already; give a budget above that."
         raise Conflict(spent, code="budget_spent", errors=[FieldError("budget", "must be above what is spent")])
-    if budget is not None:
-        check_budget(budget, kind_of(run.kind).estimate(run.project, kind_of(run.kind).read(run)))
     changes = {"state": RunState.RUNNING, "finished_at": None, "error": "", "budget": allowed}
     _move(run, (RunState.CANCELLED, RunState.FAILED), user, "resume", "Resumed.", **changes)
     return run
 
 
-def retry_failed(*, run: Run, user: User) -> Run:
+def retry_failed(*, run: Run, user: User | None) -> Run:
     """Takes up the run's failed items again, from the earliest stage that has any. Raises `Conflict` without one."""
     with transaction.atomic():
         Run.objects.hold(run.pk)
@@ -71,7 +71,7 @@ def retry_failed(*, run: Run, user: User) -> Run:
     return run
 
 
-def clone(*, run: Run, user: User) -> Run:
+def clone(*, run: Run, user: User | None) -> Run:
     """A new run with the same kind, parameters and budget."""
     return launch(project=run.project, kind=run.kind, params=run.params, user=user, budget=run.budget, cloned_from=run)
 
@@ -90,7 +90,9 @@ def _forget_later_stages(run: Run, names: list[str]) -> None:
     later.delete()
 
 
-def _move(run: Run, states: tuple[RunState, ...], user: User, verb: str, message: str, **changes: object) -> None:
+def _move(
+    run: Run, states: tuple[RunState, ...], user: User | None, verb: str, message: str, **changes: object
+) -> None:
     with transaction.atomic():
         if Run.objects.filter(pk=run.pk, state__in=states).update(**changes) != 1:
             run.refresh_from_db()

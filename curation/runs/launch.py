@@ -15,6 +15,8 @@ from curation.runs.kinds import Estimate, Kind, kind_of
 from curation.runs.models import Run, RunEvent
 from curation.web.problems import FieldError, Invalid
 
+MOST_BUDGET = Decimal(10_000_000)
+
 
 def launch(
     *,
@@ -71,8 +73,9 @@ def read_params(kind: Kind, params: dict[str, Any]) -> BaseModel:
 
 def check_budget(budget: Decimal, estimated: Estimate) -> None:
     """Raises `Invalid` where a run cannot be held to the budget."""
-    if budget <= 0:
-        raise Invalid("A budget must be above 0.", errors=[FieldError("budget", "must be above 0")])
+    if not (budget.is_finite() and 0 < budget <= MOST_BUDGET and budget == round(budget, 6)):
+        reason = f"above 0, at most {MOST_BUDGET:,}, with at most 6 decimals"
+        raise Invalid(f"A budget is an amount in US dollars {reason}.", errors=[FieldError("budget", reason)])
     if estimated.unpriced:
         names = ", ".join(estimated.unpriced)
         raise Invalid(

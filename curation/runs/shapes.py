@@ -14,13 +14,18 @@ class RunOut(Schema):
 
     id: str = Field(examples=["97"])
     kind: str = Field(examples=["import"])
+    project: str = Field(examples=["demo"], description="The project's slug.")
     state: str = Field(examples=["queued"], description="queued, running, succeeded, failed or cancelled")
+    stage: str | None = Field(examples=["judge"], description="The stage in hand, or the last one.")
     params: dict[str, Any]
+    budget: str | None = Field(examples=["5"], description="US dollars; null where there is none.")
     items: dict[str, int] = Field(examples=[{"total": 1, "done": 0, "failed": 0, "skipped": 0}])
+    calls: int = Field(examples=[270], description="Model calls that have ended, whatever came of them.")
     tokens_in: int
     tokens_out: int
     cost: str | None = Field(examples=["0"], description="US dollars of the calls whose price is known.")
     cost_unknown_calls: int
+    created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
     error: str | None
@@ -28,23 +33,28 @@ class RunOut(Schema):
 
 
 def run_out(run: Run) -> dict[str, object]:
-    """`cost` is null where calls were made and the price of none of them is known."""
+    """`cost` is null where calls were made and the price of none of them is known. Reads `run.project`."""
     unknown = run.cost_unknown_calls > 0 and run.cost == 0
     return {
         "id": str(run.pk),
         "kind": run.kind,
+        "project": run.project.slug,
         "state": run.state,
+        "stage": run.stage or None,
         "params": run.params,
+        "budget": None if run.budget is None else f"{run.budget.normalize():f}",
         "items": {
             "total": run.items_total,
             "done": run.items_done,
             "failed": run.items_failed,
             "skipped": run.items_skipped,
         },
+        "calls": run.calls,
         "tokens_in": run.tokens_in,
         "tokens_out": run.tokens_out,
         "cost": None if unknown else f"{run.cost.normalize():f}" if run.cost else "0",
         "cost_unknown_calls": run.cost_unknown_calls,
+        "created_at": run.created_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "error": run.error or None,

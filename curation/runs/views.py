@@ -14,7 +14,7 @@ from curation.runs.api import CallListParams, ItemListParams, RunListParams
 from curation.runs.forms import LaunchForm
 from curation.runs.kinds import Kind, kind_of, listed_kinds
 from curation.runs.launch import estimate, launch
-from curation.runs.models import Call, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from curation.runs.pages import section_of
 from curation.runs.progress import progress_of
 from curation.web.ids import find
@@ -137,7 +137,7 @@ def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     params = read_params(CallListParams, request)
     calls = Call.objects.filter(run=run)
     for group in words(params.status):
-        calls = calls.filter(status__in=group)
+        calls = calls.filter(status__in=one_of("status", group, CallStatus.values))
     page = paginate(calls, sort=params.order(), cursor=params.cursor, limit=params.limit)
     context = {
         "run": run,
