@@ -5,6 +5,7 @@ from django.conf import settings
 from django.db import connection
 
 from tests.parts import PARTS, missing
+from tests.product import product as product
 
 
 @functools.cache

@@ -72,7 +72,9 @@ class ExclusionRow(Schema):
 
 
 class ExclusionsIn(Schema):
-    exclusions: list[ExclusionRow] = Field(description="Up to 500.")
+    exclusions: list[ExclusionRow] = Field(
+        description="Up to 500.", examples=[[{"instance_id": "acme__billing-17", "reason": "broken environment"}]]
+    )
 
 
 class InstancesIn(Schema):

@@ -3,11 +3,21 @@
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+
+
+def _below_the_page(state: StateCore) -> None:
+    """Headings move one level down: the page itself has the only first-level one."""
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1:]) + 1)}"
+
 
 _markdown = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+_markdown.core.ruler.push("below_the_page", _below_the_page)
 # No images: a page must not fetch from other hosts. No ids and classes: text must not take the page's own.
 TAGS = {
-    *("a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
+    *("a", "blockquote", "br", "code", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
     *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 }
 ATTRIBUTES = {"a": {"href", "title"}}

@@ -67,7 +67,7 @@ class EstimateOut(Schema):
 class ResumeIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    budget: Decimal | None = None
+    budget: Decimal | None = Field(None, examples=["10.00"])
 
 
 class RunPage(Schema):

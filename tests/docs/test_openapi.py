@@ -1,0 +1,87 @@
+"""OpenAPI lists every call that scripts were promised, each body with an example."""
+
+from typing import Any
+
+import pytest
+
+from config.api import api
+
+V1 = "/api/v1"
+PROJECT = "/projects/{slug}"
+PROMISED = {
+    "/projects": "get post",
+    PROJECT: "get patch",
+    f"{PROJECT}/members": "get post",
+    "/tokens": "get post",
+    "/tokens/{token_id}": "delete",
+    f"{PROJECT}/models": "get post",
+    f"{PROJECT}/models/{{name}}": "patch delete",
+    f"{PROJECT}/models/{{name}}/test": "post",
+    f"{PROJECT}/imports": "post",
+    f"{PROJECT}/prompts": "get",
+    f"{PROJECT}/exclusions": "get post delete",
+    f"{PROJECT}/duels": "get",
+    "/duels/{duel_id}": "get",
+    f"{PROJECT}/samples": "get",
+    "/samples/{sample_id}": "get",
+    "/samples/bulk": "post",
+    f"{PROJECT}/queue/next": "post",
+    "/leases/{lease_id}/heartbeat": "post",
+    "/leases/{lease_id}": "delete",
+    "/samples/{sample_id}/decisions": "get post",
+    "/samples/{sample_id}/undo": "post",
+    "/samples/{sample_id}/revisions": "get post",
+    f"{PROJECT}/runs": "get post",
+    "/runs/{run_id}": "get",
+    "/runs/{run_id}/items": "get",
+    "/runs/{run_id}/events": "get",
+    "/runs/{run_id}/cancel": "post",
+    "/runs/{run_id}/resume": "post",
+    "/runs/{run_id}/retry-failed": "post",
+    "/runs/{run_id}/report.md": "get",
+    f"{PROJECT}/exports": "get post",
+    "/exports/{export_id}": "get",
+    "/exports/{export_id}/preview": "get",
+    "/exports/{export_id}/files/{name}": "get",
+    "/exports/{before}/diff/{after}": "get",
+    f"{PROJECT}/stats": "get",
+    f"{PROJECT}/webhooks": "get post",
+    f"{PROJECT}/webhooks/{{webhook_id}}": "delete",
+    "/health": "get",
+    "/ready": "get",
+    "/metrics": "get",
+}
+
+
+def document() -> dict[str, Any]:
+    return api.get_openapi_schema()
+
+
+@pytest.mark.parametrize("path", PROMISED)
+def test_a_promised_call_is_listed(path: str) -> None:
+    listed = document()["paths"].get(f"{V1}{path}", {})
+
+    assert set(PROMISED[path].split()) <= set(listed)
+    assert all(listed[method].get("summary") for method in PROMISED[path].split())
+
+
+def test_every_body_has_an_example() -> None:
+    schemas = document()["components"]["schemas"]
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if body:
+                assert example_of(body, schemas), f"{method} {path}"
+
+
+def example_of(body: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    """The example of a body: its own, that of its schema, or one put together from the schema's fields."""
+    if "example" in body:
+        return body["example"]
+    schema = body["schema"]
+    found = [schema, *schema.get("anyOf", [])]
+    name = next(one["$ref"].split("/")[-1] for one in found if "$ref" in one)
+    if "examples" in schemas[name]:
+        return schemas[name]["examples"][0]
+    fields = schemas[name]["properties"]
+    return {field: values["examples"][0] for field, values in fields.items() if "examples" in values}

@@ -1,0 +1,93 @@
+"""Real Chromium in front of the running product. What a page says to its console fails the test that opened it."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState, sync_playwright
+
+from tests.parts import chromium
+from tests.product import Product
+
+
+@dataclass
+class Watched:
+    """A tab and everything in it that went wrong: script errors, console errors, broken policies, failed answers."""
+
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.wrong.append(f"{self.page.url}: {error}"))
+        self.page.on("console", self._heard)
+        self.page.on("response", self._answered)
+
+    def _heard(self, line: ConsoleMessage) -> None:
+        if line.type == "error" or "Content Security Policy" in line.text:
+            self.wrong.append(f"{self.page.url}: {line.text}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            self.wrong.append(f"{self.page.url}: {response.request.method} {response.url} {response.status}")
+
+
+OpenTab = Callable[..., Watched]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # Playwright runs an event loop in this thread, which Django would take for asynchronous code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking"]
+        )
+        yield started
+        started.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+def sign_in(page: Page, product: Product) -> None:
+    """By the form and the keyboard, as a person does it."""
+    page.goto(f"{product.url}/login/")
+    page.get_by_label("Username").focus()
+    page.keyboard.type("demo")
+    page.keyboard.press("Tab")
+    page.keyboard.type("demo")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "/login" not in url)
+
+
+@pytest.fixture(scope="module")
+def signed_in(browser: Browser, product: Product) -> StorageState:
+    """The cookies of a person who has signed in."""
+    context = browser.new_context()
+    sign_in(context.new_page(), product)
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+@pytest.fixture
+def open_tab(browser: Browser, product: Product, signed_in: StorageState) -> Iterator[OpenTab]:
+    """`open_tab(width=400, dark=True)`: a watched tab, signed in; fails at the end if anything was said."""
+    contexts: list[BrowserContext] = []
+    tabs: list[Watched] = []
+
+    def open_one(*, width: int = 1280, height: int = 800, dark: bool = False) -> Watched:
+        context = browser.new_context(
+            base_url=product.url,
+            storage_state=signed_in,
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        tabs.append(Watched(context.new_page()))
+        return tabs[-1]
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert [line for tab in tabs for line in tab.wrong] == []

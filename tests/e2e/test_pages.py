@@ -1,0 +1,128 @@
+"""Every page of the demo project in real Chromium: light, dark and on a narrow screen, by mouse-less means."""
+
+import re
+import subprocess
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.addresses import ELSEWHERE, NO_PAGES, PAGES, address, names_of_the_product
+from tests.e2e.conftest import OpenTab
+from tests.product import Product
+
+pytestmark = pytest.mark.browser
+
+# What a control is called by a screen reader, or "" for one that has no name.
+UNNAMED = """() => [...document.querySelectorAll('input, select, textarea, button, a[href], summary, [role=button]')]
+  .filter((el) => el.type !== 'hidden' && el.checkVisibility({visibilityProperty: true}))
+  .filter((el) => !(el.labels?.length || el.getAttribute('aria-label')?.trim() || el.title
+    || document.getElementById(el.getAttribute('aria-labelledby'))?.textContent.trim()
+    || (!el.matches('input, select, textarea') && el.textContent.trim())))
+  .map((el) => el.outerHTML.slice(0, 160))"""
+WIDER = """() => {
+  const room = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= room) return [];
+  const out = [...document.querySelectorAll('body *')].filter((el) => el.getBoundingClientRect().right > room + 1);
+  return out.slice(0, 5).map((el) => `${el.tagName}.${el.className} ends at ${el.getBoundingClientRect().right}`);
+}"""
+# Of the element with the focus: a name of its own to tell it by, and whether the eye sees that it has the focus.
+FOCUSED = """() => {
+  const el = document.activeElement;
+  if (!el || el === document.body) return null;
+  el.dataset.reached = 'yes';
+  const style = getComputedStyle(el);
+  const ring = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== 'none';
+  const box = el.getBoundingClientRect();
+  return {what: el.outerHTML.slice(0, 140), seen: ring && box.width > 0 && box.height > 0, inside: Boolean(el.closest('main'))};
+}"""
+DARKNESS = """() => {
+  const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);
+  return (red + green + blue) / 765;
+}"""
+NOT_REACHED = """() => [...document.querySelectorAll(
+    '.page-head .actions a[href], .page-head .actions button, .form__actions a[href], .form__actions button')]
+  .filter((el) => el.checkVisibility({visibilityProperty: true}) && !el.disabled && !el.dataset.reached)
+  .map((el) => el.outerHTML.slice(0, 140))"""
+MOST_TABS = 150
+
+
+def open_page(tab_page: Page, path: str) -> None:
+    answer = tab_page.goto(path, wait_until="load")
+    assert answer is not None and answer.status == 200
+    if path == "/components/":  # shows busy things on purpose
+        return
+    # what is filled in after the load: tests of models, charts, the samples' count
+    expect(tab_page.locator('[aria-busy="true"], .skeleton')).to_have_count(0, timeout=15_000)
+
+
+def test_every_address_is_a_page_of_this_test_or_said_to_be_none() -> None:
+    known = {name for name, _ in PAGES.values()} | NO_PAGES | ELSEWHERE
+
+    assert names_of_the_product() == known
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_in_light_dark_and_narrow(open_tab: OpenTab, product: Product, page: str) -> None:
+    tab = open_tab().page
+    path = address(product, page)
+    open_page(tab, path)
+    _fits_and_is_named(tab)
+    _tab_reaches_what_it_is_for(tab)
+    _its_call_is_answered(tab, product)
+    tab.emulate_media(color_scheme="dark")
+    assert tab.evaluate(DARKNESS) < 0.3
+    tab.set_viewport_size({"width": 400, "height": 800})
+    open_page(tab, path)
+    _fits_and_is_named(tab)
+
+
+def _fits_and_is_named(tab: Page) -> None:
+    assert tab.evaluate(WIDER) == []
+    assert tab.locator("h1:visible").count() == 1
+    assert tab.evaluate(UNNAMED) == []
+
+
+def _tab_reaches_what_it_is_for(tab: Page) -> None:
+    """Each stop of the Tab key is seen, and the page's actions are among them."""
+    reached: list[dict[str, Any]] = []
+    for _ in range(MOST_TABS):
+        tab.keyboard.press("Tab")
+        focused = tab.evaluate(FOCUSED)
+        if focused is None:
+            break
+        reached.append(focused)
+        if len(reached) > 30 and not tab.evaluate(NOT_REACHED):
+            break
+    assert [one["what"] for one in reached if not one["seen"]] == []
+    assert any(one["inside"] for one in reached)
+    assert tab.evaluate(NOT_REACHED) == []
+
+
+def _its_call_is_answered(tab: Page, product: Product) -> None:
+    """The printed line, run by a shell. A POST that would write needs only to be one that the API knows."""
+    line = tab.locator("#curl").text_content() or ""
+    found = re.search(r"'(http://[^']+)'$", line)
+    assert found is not None and found[1].startswith(f"{product.url}/api/v1/"), line
+    if "-X POST" in line and not found[1].endswith("/queue/next"):
+        path = found[1].removeprefix(product.url).replace("/projects/demo/", "/projects/{slug}/")
+        assert "post" in product.get("/openapi.json")["paths"][path]
+        return
+    said = subprocess.run(
+        ["bash", "-c", line.replace("curl -s", "curl -s -o /dev/null -w '%{http_code}'", 1)],
+        env={**product.environment, "TOKEN": product.api.headers["Authorization"].removeprefix("Bearer ")},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert said.stdout == "200", f"{line}: {said.stdout} {said.stderr}"
+
+
+def test_two_exports_are_compared_on_a_page_that_fits(open_tab: OpenTab, product: Product) -> None:
+    recipe = {"formats": ["sft-messages"], "filter": {"status": "approved"}}
+    product.wait(product.api.post("/projects/demo/exports", json={"recipe": recipe}).json())
+    after, before = product.get("/projects/demo/exports")["data"][:2]
+    tab = open_tab(width=400).page
+    open_page(tab, f"/p/demo/exports/{after['id']}/compare/?with={before['id']}")
+    _fits_and_is_named(tab)
