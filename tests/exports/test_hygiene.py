@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import DataError, connection
 
 from curation.duels.models import Exclusion
 from curation.samples.models import Flag, Status
@@ -49,6 +50,10 @@ def test_a_history_that_cannot_be_a_prompt_keeps_its_row_in(history: list[object
     sample = make_approved(project)
     text = sample.duel.prompt.text
     text.history = history
+    if reason == "not_utf8" and connection.vendor == "postgresql":
+        with pytest.raises(DataError):  # PostgreSQL does not even store it
+            text.save()
+        return
     text.save()
     assert reasons(run_export(project, BOTH)) == {str(sample.pk): reason}
 
