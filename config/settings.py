@@ -146,7 +146,7 @@ CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(WINNOW_DATA / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "reap": {"task": "curation.runs.tasks.reap", "schedule": 10.0, "options": {"expires": 10.0}},
+    "reap": {"task": "curation.runs.tasks.reap", "schedule": 5.0, "options": {"expires": 5.0}},
     "webhooks": {"task": "curation.webhooks.tasks.deliver", "schedule": 10.0, "options": {"expires": 10.0}},
 }
 if CELERY_BROKER_URL.startswith("filesystem"):

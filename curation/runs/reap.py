@@ -15,7 +15,7 @@ from curation.runs.claim import MOST_CLAIMS
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
 
 logger = logging.getLogger(__name__)
-EVERY_SECONDS = 10.0
+EVERY_SECONDS = 5.0
 RING_AGAIN = timedelta(seconds=10)
 # Somebody works on the run, but of those that were called with it none may be left: longer than two shards.
 CALL_HELP = timedelta(seconds=300)
