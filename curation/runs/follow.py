@@ -1,0 +1,63 @@
+"""Follow a run from a terminal: a progress bar per stage, the log as it grows, the same figures as the page."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tqdm import tqdm
+
+from curation.runs.drive import drive
+from curation.runs.models import LIVE, Run, RunEvent
+from curation.runs.progress import progress_of
+from curation.runs.reap import reap_all
+
+EVERY_SECONDS = 0.5
+Say = Callable[[str], None]
+
+
+def follow(run: Run, say: Say, *, inline: bool = False, timeout: float | None = None) -> Run:
+    """Returns the run once it has ended, or after `timeout` seconds as it then is. `inline` also does its work here."""
+    until = time.monotonic() + timeout if timeout is not None else None
+    seen = 0
+    with Bars() as bars:
+        while True:
+            if inline and run.state in LIVE:
+                drive(run.pk)
+                reap_all()
+            run.refresh_from_db()
+            for event in RunEvent.objects.filter(run=run, id__gt=seen).order_by("id"):
+                seen = event.pk
+                say(event.message)
+            bars.show(run)
+            if run.state not in LIVE or (until is not None and time.monotonic() > until):
+                return run
+            if not inline:
+                time.sleep(EVERY_SECONDS)
+
+
+class Bars:
+    """One progress bar for each stage that is seen at work; they stay on the screen."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm[Any] | None = None
+        self._stage = ""
+
+    def __enter__(self) -> "Bars":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def show(self, run: Run) -> None:
+        current = progress_of(run).current
+        if current is None:
+            return
+        bar = self._bar
+        if bar is None or current.name != self._stage:
+            if bar is not None:
+                bar.close()
+            bar = tqdm(total=current.total, desc=current.name, unit="item")
+            self._bar, self._stage = bar, current.name
+        bar.total, bar.n = current.total, current.ended
+        bar.set_postfix({"failed": current.failed, "cost": f"${run.cost:.4f}"})

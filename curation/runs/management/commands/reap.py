@@ -1,0 +1,12 @@
+"""`manage.py reap`: one round of the reaper, for operators who run no beat or want it now."""
+
+from django.core.management.base import BaseCommand
+
+from curation.runs.reap import reap_all
+
+
+class Command(BaseCommand):
+    help = "Gives back what silent workers held, moves stuck runs on, and rings for runs with waiting items."
+
+    def handle(self, **options: object) -> None:
+        reap_all()

@@ -1,0 +1,114 @@
+"""`manage.py run <kind>`: launches a run as a page or a script would, and follows it where asked."""
+
+import json
+import sys
+from argparse import ArgumentParser
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+
+from curation.projects.models import Project
+from curation.runs.control import cancel
+from curation.runs.follow import follow
+from curation.runs.kinds import kind_of, listed_kinds
+from curation.runs.launch import launch
+from curation.runs.models import LIVE, Run, RunState
+from curation.runs.shapes import RunOut, run_out
+from curation.web.problems import Problem
+
+
+class Command(BaseCommand):
+    help = "Launches a run. With --follow it shows its progress and prints the run as JSON at the end."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        kinds = ", ".join(kind.name for kind in listed_kinds())
+        parser.add_argument("kind", help=f"One of {kinds}.")
+        parser.add_argument("--project", required=True, help="The project's slug.")
+        parser.add_argument("--user", default="", help="Who launches it, for the audit log.")
+        parser.add_argument(
+            "--param", action="append", default=[], metavar="KEY=VALUE", help="A parameter; the value may be JSON."
+        )
+        parser.add_argument("--params-json", type=Path, help="A file with the parameters as one JSON object.")
+        parser.add_argument("--budget", help="US dollars.")
+        parser.add_argument("--follow", action="store_true", help="Wait for the end with a progress bar.")
+        parser.add_argument("--inline", action="store_true", help="Do the work in this process; needs no worker.")
+        parser.add_argument("--wait-timeout", type=float, help="Stop following after so many seconds.")
+        parser.add_argument("--cancel-on-interrupt", action="store_true", help="Ctrl+C cancels the run.")
+
+    def handle(self, *, kind: str, project: str, user: str, follow: bool, inline: bool, **options: Any) -> None:
+        found = Project.objects.filter(slug=project).first()
+        if found is None:
+            raise CommandError(f"There is no project {project!r}.")
+        actor = User.objects.filter(username=user).first() if user else None
+        if user and actor is None:
+            raise CommandError(f"There is no user {user!r}.")
+        try:
+            if not kind_of(kind).listed:
+                raise CommandError(f"Runs of kind {kind!r} are not launched here.")
+            run = launch(
+                project=found,
+                kind=kind,
+                params=_params(options["params_json"], options["param"]),
+                user=actor,
+                budget=_budget(options["budget"]),
+            )
+        except Problem as problem:
+            raise CommandError(problem.detail) from None
+        if follow or inline:
+            self._follow(run, inline, options["wait_timeout"], options["cancel_on_interrupt"], actor)
+        else:
+            self.stdout.write(str(run.pk))
+
+    def _follow(self, run: Run, inline: bool, timeout: float | None, cancels: bool, actor: User | None) -> None:
+        try:
+            run = follow(run, self._say, inline=inline, timeout=timeout)
+        except KeyboardInterrupt:
+            run.refresh_from_db()
+            if run.state in LIVE and (cancels or self._agrees()):
+                run = cancel(run=run, user=actor)
+            else:
+                self._say(f"Run {run.pk} goes on.")
+        self.stdout.write(RunOut.model_validate(run_out(run)).model_dump_json(indent=2))
+        if run.state != RunState.SUCCEEDED:
+            sys.exit(1)
+
+    def _say(self, line: str) -> None:
+        self.stderr.write(line)
+
+    def _agrees(self) -> bool:
+        if not sys.stdin.isatty():
+            return False
+        self.stderr.write("Cancel the run? [y/N] ", ending="")
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _params(path: Path | None, pairs: list[str]) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    if path is not None:
+        try:
+            params = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise CommandError(f"{path}: {error}") from None
+        if not isinstance(params, dict):
+            raise CommandError(f"{path} does not hold a JSON object.")
+    for pair in pairs:
+        key, found, value = pair.partition("=")
+        if not found:
+            raise CommandError(f"--param {pair!r} is not KEY=VALUE.")
+        try:
+            params[key] = json.loads(value)
+        except ValueError:
+            params[key] = value
+    return params
+
+
+def _budget(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise CommandError(f"--budget {text!r} is not an amount.") from None

@@ -1,0 +1,197 @@
+"""A duel run in bad weather: a real worker that is killed, a model server that misbehaves, a broker that is restarted.
+
+`python -m tests.runs.storm <duels> <kills> [--redis]` works in the database, data folder and broker that the environment
+names, and prints what came of it as JSON. It is a process of its own, so that nothing of it depends on a test database.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+JUDGES = ("judge-a", "judge-b", "judge-c")
+WEATHER = {"latency": 0.1, "rate_limit": 0.10, "error": 0.05, "broken": 0.03, "hang": 0.02}
+GIVES_UP_AFTER = 240.0
+
+
+class Worker:
+    """A Celery worker as the demo starts it: two processes, all queues, beat inside."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log.open("ab")
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "celery", "--app", "config", "worker", "--beat", "--concurrency", "2"]
+        options = ["--queues", "llm,sandbox,default", "--without-mingle", "--without-gossip", "--loglevel", "INFO"]
+        self.process = subprocess.Popen(
+            [*command, *options], cwd=ROOT, stdout=self._log, stderr=self._log, start_new_session=True
+        )
+
+    def kill(self) -> list[int]:
+        """SIGKILL to the parent alone; the pids of its children, which must die with it."""
+        children = children_of(self.process.pid)
+        self.process.kill()
+        self.process.wait()
+        return children
+
+    def end(self) -> None:
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=5)
+        self.kill()
+        self._log.close()
+
+
+class Redis:
+    """A Redis of its own, which loses everything when it is restarted."""
+
+    def __init__(self, port: int, folder: Path) -> None:
+        self._command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def children_of(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that is dead and not yet collected does not."""
+    state = Path(f"/proc/{pid}/stat")
+    with contextlib.suppress(OSError):
+        return state.read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def storm(duels: int, kills: int, redis: "Redis | None") -> dict[str, Any]:
+    from django.core.management import call_command
+
+    from curation.runs.launch import launch
+    from curation.runs.models import LIVE, Run
+    from tests.model_server import ModelServer
+
+    call_command("migrate", verbosity=0)
+    server = ModelServer()
+    server.behave(**WEATHER)
+    worker = Worker(Path(os.environ["WINNOW_DATA"]) / "worker.log")
+    survivors: list[int] = []
+    began = time.monotonic()
+    try:
+        project = fill(duels, server.api_base)
+        params = {"king_model": "king", "challenger_model": "challenger", "judges": list(JUDGES)}
+        run = launch(project=project, kind="duel", params=params, user=None)
+        expected = duels * (2 + 2 * len(JUDGES))
+        marks = [expected * (number + 1) // (kills + 1) for number in range(kills)]
+        restart_at = expected // 2
+        while run.state in LIVE and time.monotonic() - began < GIVES_UP_AFTER:
+            run = Run.objects.get(pk=run.pk)
+            if marks and run.items_done >= marks[0]:
+                marks.pop(0)
+                children = worker.kill()
+                time.sleep(1.0)
+                survivors += [pid for pid in children if alive(pid)]
+                worker.start()
+            if redis is not None and run.items_done >= restart_at:
+                redis.stop()
+                time.sleep(1.0)
+                redis.start()
+                redis_done, redis = redis, None
+            time.sleep(0.2)
+        seconds = time.monotonic() - began
+        answered = server.counts()
+    finally:
+        worker.end()
+        server.stop()
+        if "redis_done" in locals():
+            redis_done.stop()
+    return {
+        "state": run.state,
+        "error": run.error,
+        "seconds": round(seconds, 1),
+        "kills_left": len(marks),
+        "survivors": survivors,
+        "server": {"answered": answered.answered, "asked": answered.asked, "rate_limited": answered.rate_limited},
+        **figures(run),
+    }
+
+
+def fill(duels: int, api_base: str) -> Any:
+    """A project with prompts, their records and five endpoints with prices."""
+    from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request
+
+    project = make_project("storm", settings_json={"panel": {"judges": list(JUDGES)}})
+    for name in ("king", "challenger", *JUDGES):
+        values = {"model": f"openai/{name}", "api_base": api_base, "max_concurrency": 24, "params": {"timeout": 3}}
+        make_endpoint(project, name, price_in=Decimal("0.15"), price_out=Decimal("0.6"), **values)
+    for number in range(duels):
+        prompt = make_prompt(project, history=[*HISTORY, {"role": "user", "content": f"Turn {number}"}])
+        make_pull_request(project, prompt.instance_id, title="Round half to even", patch="+    quantise(total)")
+    return project
+
+
+def figures(run: Any) -> dict[str, Any]:
+    """What is in the database, counted by plain queries beside the run's own counters."""
+    from django.db.models import Count, Sum
+
+    from curation.duels.models import Answer, Duel, Verdict
+    from curation.runs.models import Call, Item
+
+    calls = Call.objects.filter(run=run)
+    verdicts = Verdict.objects.filter(duel__project=run.project)
+    places = verdicts.values("duel", "judge", "order").annotate(n=Count("id"))
+    accepted = Answer.objects.filter(prompt__project=run.project, refusal="")
+    return {
+        "items": dict(Item.objects.filter(run=run).values_list("state").annotate(n=Count("id")).order_by()),
+        "counted": {name: getattr(run, f"items_{name}") for name in ("total", "done", "failed", "skipped")},
+        "failures": list(Item.objects.filter(run=run, state="failed").values_list("reason", flat=True)[:5]),
+        "duels": Duel.objects.filter(project=run.project).count(),
+        "verdicts": verdicts.count(),
+        "parsed": verdicts.filter(parsed=True).count(),
+        "verdict_places": len(places),
+        "accepted": accepted.count(),
+        "answered_sides": len(accepted.values("prompt", "side").annotate(n=Count("id"))),
+        "calls": dict(calls.values_list("status").annotate(n=Count("id")).order_by()),
+        "calls_counted": run.calls,
+        "unknown": calls.filter(cost=None).count(),
+        "unknown_counted": run.cost_unknown_calls,
+        "cost": str((calls.aggregate(n=Sum("cost"))["n"] or Decimal(0)).quantize(Decimal("1e-8"))),
+        "cost_counted": str(run.cost.quantize(Decimal("1e-8"))),
+        "tokens": [calls.aggregate(n=Sum(f"tokens_{way}"))["n"] for way in ("in", "out")],
+        "tokens_counted": [run.tokens_in, run.tokens_out],
+        "answered_twice": calls.filter(status="ok").values("content_hash").annotate(n=Count("id")).filter(n__gt=1).count(),
+        "events": list(run.events.order_by("id").values_list("message", flat=True)),
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("duels", type=int)
+    parser.add_argument("kills", type=int)
+    parser.add_argument("--redis", type=int, default=0, help="Port of a Redis to start, and to restart half-way.")
+    given = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    own = Redis(given.redis, Path(os.environ["WINNOW_DATA"])) if given.redis else None
+    try:
+        import django
+
+        django.setup()
+        print(json.dumps(storm(given.duels, given.kills, own)))
+    finally:
+        if own is not None:
+            own.stop()

@@ -1,0 +1,127 @@
+"""The pages of runs: what they show, what they do, whom they refuse."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from curation.projects.models import Project
+from curation.runs.models import Call, Item, Run
+from tests.factories import (
+    make_endpoint,
+    make_member,
+    make_project,
+    make_prompt,
+    make_pull_request,
+    make_run,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project() -> Project:
+    project = make_project("acme")
+    for name in ("king", "challenger", "judge-careful"):
+        make_endpoint(project, name, model=f"scripted/{name}")
+    prompt = make_prompt(project)
+    make_pull_request(project, prompt.instance_id)
+    return project
+
+
+@pytest.fixture
+def curator(client: Client, project: Project) -> Client:
+    client.force_login(make_member(project, make_user(), "curator"))
+    return client
+
+
+class TestLaunch:
+    FORM = {"king_model": "king", "challenger_model": "challenger", "judges": ["judge-careful"], "mode": "2", "swap": "on"}
+
+    def test_the_form_is_made_from_the_kinds_parameters(self, curator: Client) -> None:
+        page = curator.get("/p/acme/runs/new/?kind=duel").content.decode()
+        for field in ("king_model", "challenger_model", "judges", "swap", "min_judges", "budget"):
+            assert f'name="{field}"' in page
+
+    def test_launching_makes_a_run_and_leads_to_its_page(self, curator: Client) -> None:
+        answer = curator.post("/p/acme/runs/new/?kind=duel", self.FORM)
+        run = Run.objects.get()
+        assert answer["Location"] == f"/p/acme/runs/{run.pk}/"
+        assert (run.kind, run.params["judges"], run.state) == ("duel", ["judge-careful"], "queued")
+        assert run.items.count() == 1
+
+    def test_what_is_wrong_is_said_at_its_field_and_nothing_is_launched(self, curator: Client) -> None:
+        answer = curator.post("/p/acme/runs/new/?kind=duel", {**self.FORM, "min_judges": "4", "filter": "{no"})
+        assert answer.status_code == 422
+        assert "This is not JSON" in answer.content.decode()
+        answer = curator.post("/p/acme/runs/new/?kind=duel", {**self.FORM, "min_judges": "4"})
+        assert "at most 1" in answer.content.decode()
+        assert not Run.objects.exists()
+
+    def test_the_estimate_counts_calls(self, curator: Client) -> None:
+        fragment = curator.post("/p/acme/runs/new/estimate/?kind=duel", self.FORM).content.decode()
+        assert '<span class="figure__value">4</span>' in fragment  # king, challenger, one judge in both orders
+
+    def test_reviewers_may_look_and_not_launch(self, client: Client, project: Project) -> None:
+        client.force_login(make_member(project, make_user(), "reviewer"))
+        assert client.get("/p/acme/runs/").status_code == 200
+        assert client.get("/p/acme/runs/new/").status_code == 403
+        assert client.post("/p/acme/runs/new/?kind=duel", self.FORM).status_code == 403
+        assert not Run.objects.exists()
+
+
+class TestPage:
+    def test_a_live_run_asks_again_and_an_ended_one_does_not(self, curator: Client, project: Project) -> None:
+        live = make_run(project, params={"model": "king"}, kind="king", state="running", stage="king")
+        ended = make_run(project, params={"model": "king"}, kind="king", state="succeeded", stage="king")
+        assert 'hx-trigger="every' in curator.get(f"/p/acme/runs/{live.pk}/").content.decode()
+        assert 'hx-trigger="every' not in curator.get(f"/p/acme/runs/{ended.pk}/").content.decode()
+
+    def test_failures_are_shown_with_their_reasons_escaped(self, curator: Client, project: Project) -> None:
+        run = make_run(project, params={"model": "king"}, kind="king", state="failed", stage="king", items_failed=1)
+        Item.objects.create(run=run, stage="king", key="7:0", state="failed", reason="<b>no answer</b>")
+        page = curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
+        assert "&lt;b&gt;no answer&lt;/b&gt;" in page
+        assert "Retry failed" in page
+
+    def test_unknown_cost_is_not_shown_as_nothing(self, curator: Client, project: Project) -> None:
+        run = make_run(project, params={"model": "king"}, kind="king", cost_unknown_calls=3)
+        item = Item.objects.create(run=run, stage="king", key="7:0")
+        Call.objects.create(project=project, run=run, item=item, endpoint_name="king", content_hash="0" * 64)
+        assert "3 calls of unknown cost" in curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
+        assert "unknown" in curator.get(f"/p/acme/runs/{run.pk}/calls/").content.decode()
+
+    def test_another_projects_run_is_not_found(self, curator: Client) -> None:
+        foreign = make_run(make_project(), kind="king", params={"model": "x"})
+        for tail in ("", "live/", "items/", "calls/"):
+            assert curator.get(f"/p/acme/runs/{foreign.pk}/{tail}").status_code == 404
+
+
+class TestControl:
+    def test_cancel_and_resume(self, curator: Client, project: Project) -> None:
+        run = make_run(project, params={"model": "king"}, kind="king", state="running", stage="king")
+        curator.post(f"/p/acme/runs/{run.pk}/cancel/")
+        run.refresh_from_db()
+        assert run.state == "cancelled"
+        curator.post(f"/p/acme/runs/{run.pk}/resume/")
+        run.refresh_from_db()
+        assert run.state == "running"
+
+    def test_an_ended_run_cannot_be_cancelled(self, curator: Client, project: Project) -> None:
+        run = make_run(project, params={"model": "king"}, kind="king", state="succeeded", finished_at=timezone.now())
+        assert curator.post(f"/p/acme/runs/{run.pk}/cancel/").status_code == 409
+
+    def test_clone_launches_the_same(self, curator: Client, project: Project) -> None:
+        run = make_run(project, params={"model": "king"}, kind="king", state="succeeded")
+        curator.post(f"/p/acme/runs/{run.pk}/clone/")
+        clone = Run.objects.latest("pk")
+        assert clone.cloned_from == run
+        assert clone.params["model"] == "king"
+
+    def test_reviewers_control_nothing(self, client: Client, project: Project) -> None:
+        run = make_run(project, params={"model": "king"}, kind="king", state="running", stage="king")
+        client.force_login(make_member(project, make_user(), "reviewer"))
+        for verb in ("cancel", "resume", "retry-failed", "clone"):
+            assert client.post(f"/p/acme/runs/{run.pk}/{verb}/").status_code == 403
+        run.refresh_from_db()
+        assert run.state == "running"
