@@ -11,10 +11,14 @@ class DuelsConfig(AppConfig):
     def ready(self) -> None:
         from curation.duels.import_kinds import register_imports
         from curation.duels.kinds import register_kinds
+        from curation.duels.report import REPORTED_KINDS
+        from curation.duels.run_section import TEMPLATE, report_section
         from curation.projects.instructions import register
+        from curation.runs.pages import register_section
 
         register("king", FOLDER / "king.txt", "King: answer blind")
         register("challenger", FOLDER / "challenger.txt", "Challenger: answer with the hidden record")
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
         register_kinds()
         register_imports()
+        register_section(REPORTED_KINDS, TEMPLATE, report_section)

@@ -88,6 +88,12 @@ def test_the_page_shows_the_same(client: Client, run: Run) -> None:
     assert "acme__gone-1" in html and "broken environment" in html
 
 
+def test_the_runs_page_holds_the_section(client: Client, run: Run) -> None:
+    client.force_login(make_member(run.project))
+    shown = client.get(f"/p/{run.project.slug}/runs/{run.pk}/").content.decode()
+    assert 'id="run-verdict"' in shown and f"/api/v1/runs/{run.pk}/report.md" in shown
+
+
 def test_a_bucket_of_the_report_is_a_filter_of_the_samples(client: Client, run: Run) -> None:
     bearer = make_bearer(make_member(run.project))
     listed = client.get(f"/api/v1/projects/{run.project.slug}/samples?run={run.pk}&bucket=refined", headers=bearer)
