@@ -17,6 +17,7 @@ from curation.samples.models import Flag, Kind, flag_bits, flag_names
 from curation.samples.priority import priority_of
 from curation.samples.record import SampleRow, upsert_samples
 from judging.rubric import DIMENSIONS
+from judging.blocks import bash_blocks
 from judging.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
 
 CHUNK = 200
@@ -177,7 +178,7 @@ def _sample_row(run: Run, entry: Scored, edges: Thresholds, text: tuple[str, str
 
 
 def _bodies(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Per duel the candidate's text, and what search looks through: both answers, the task and the last turns."""
+    """Per duel its preview (the candidate's command), and what search looks through: answers, task, last turns."""
     found = Duel.objects.filter(pk__in=list(ids)).select_related("challenger__text", "king__text", "prompt__text")
     bodies = {}
     for duel in found:
@@ -185,8 +186,14 @@ def _bodies(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         shown = [m for m in history if m.get("role") != "system"]
         kept = [*shown[:1], *shown[1:][-LAST_TURNS:]]
         parts = [duel.challenger.text.text, duel.opponent_text, *(str(m.get("content") or "") for m in kept)]
-        bodies[duel.pk] = (duel.challenger.text.text, "\n\n".join(parts))
+        bodies[duel.pk] = (_preview(duel.challenger.text.text), "\n\n".join(parts))
     return bodies
+
+
+def _preview(answer: str) -> str:
+    """The command tells turns apart; an answer without one is shown from its beginning."""
+    blocks = bash_blocks(answer)
+    return blocks[0].script.strip() if blocks and blocks[0].script.strip() else answer
 
 
 def _flags(duel: Duel, score: DuelScore, broken: bool) -> int:

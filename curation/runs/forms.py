@@ -12,6 +12,8 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
 
+# Who answers and who judges is what a launch is about; the rest has defaults that mostly stay.
+FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter")
 ONE_MODEL = ("model", "king_model", "challenger_model")
 HELP = {
     "samples": "Answers per prompt.",
@@ -46,6 +48,7 @@ class LaunchForm(forms.Form):
         super().__init__(data, initial={**_defaults(kind.params, project), **(initial or {})})
         for name, info in kind.params.model_fields.items():
             self.fields[name] = _field(name, info, names)
+        self.order_fields(FIRST)
         self.fields["budget"] = forms.DecimalField(
             required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it is overrun."
         )
