@@ -6,7 +6,7 @@ import signal
 import sys
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import beat_embedded_init, worker_process_init
 
 from config import embedded_broker
 
@@ -21,9 +21,11 @@ app.autodiscover_tasks()
 _LOADED_BY = os.getpid()  # the worker's parent process; its pool is forked from it
 
 
+@beat_embedded_init.connect
 @worker_process_init.connect
 def die_with_the_parent(**_: object) -> None:
-    """A pool process whose parent was killed would work on, unseen, until its shard ends, and then wait for ever.
+    """A pool process whose parent was killed would work on, unseen, until its shard ends, and then wait for ever; an
+    embedded beat would ring beside the next one.
 
     Linux kills it with the parent; elsewhere it gives up when its leases have lapsed.
     """
