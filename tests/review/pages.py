@@ -1,6 +1,8 @@
 """What the tests of review's pages share: addresses, the text of an answer, what a form would send."""
 
-from django.http import HttpResponse
+import re
+from typing import Protocol
+
 from django.test import Client
 from django.urls import reverse
 
@@ -14,8 +16,22 @@ def url(name: str, *args: object) -> str:
     return reverse(name, args=["billing", *args])
 
 
-def body(response: HttpResponse) -> str:
+class Answer(Protocol):
+    """What the test client gives back."""
+
+    status_code: int
+    content: bytes
+
+
+def body(response: Answer) -> str:
     return response.content.decode()
+
+
+def first(pattern: str, text: str) -> str:
+    """The first group of the first match."""
+    found = re.search(pattern, text)
+    assert found is not None, pattern
+    return found.group(1)
 
 
 def form(sample: Sample, **values: object) -> dict[str, object]:
@@ -24,7 +40,7 @@ def form(sample: Sample, **values: object) -> dict[str, object]:
     return {"version": Sample.objects.get(pk=sample.pk).version, "lease": lease.pk if lease else "", **values}
 
 
-def open_queue(client: Client, query: str = "") -> HttpResponse:
+def open_queue(client: Client, query: str = "") -> Answer:
     response = client.get(url("queue") + query)
     assert response.status_code == 200
     return response

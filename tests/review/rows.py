@@ -1,10 +1,15 @@
 """What the tests of review need: people in a project, and who they are to the use-cases."""
 
+from typing import Any
+
 from django.contrib.auth.models import User
 
+from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role
-from tests.factories import make_member, make_project
+from curation.review.queue import Taken, take_next
+from curation.samples.models import Sample
+from tests.factories import make_duel, make_member, make_project
 
 
 def access_of(user: User, project: Project) -> Access:
@@ -14,6 +19,23 @@ def access_of(user: User, project: Project) -> Access:
 
 def reviewer_of(project: Project, role: str = Role.REVIEWER) -> Access:
     return access_of(make_member(project, role=role), project)
+
+
+def sample_of(duel: Duel) -> Sample:
+    assert duel.sample is not None
+    return duel.sample
+
+
+def judged(project: Project, **values: Any) -> Sample:
+    """The sample of a new duel; `values` as `make_duel` takes them."""
+    return sample_of(make_duel(project, **values))
+
+
+def taken_by(access: Access, *, resume: bool = False) -> Taken:
+    """What the queue gives this reviewer; it must give something."""
+    taken = take_next(access=access, resume=resume)
+    assert taken is not None
+    return taken
 
 
 def project_with_reviewer(**settings: object) -> Access:

@@ -1,11 +1,14 @@
 import json
+from typing import Any
 
 import pytest
+from django.test import Client
 
-from curation.projects.models import Role
+from curation.projects.models import Project, Role
 from curation.review.models import Decision, Lease, Revision
 from curation.samples.models import Sample
 from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project, make_sample, make_user
+from tests.review.rows import judged
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -14,21 +17,21 @@ JSON = "application/json"
 class Caller:
     """A member of the project who calls by token."""
 
-    def __init__(self, client, project, role=Role.REVIEWER, *scopes):
+    def __init__(self, client: Client, project: Project, role: str = Role.REVIEWER, *scopes: str) -> None:
         self.user = make_member(project, role=role)
         self.client, self.headers = client, make_bearer(self.user, *scopes)
 
-    def __call__(self, method, path, body=None, **headers):
+    def __call__(self, method: str, path: str, body: object = None, **headers: str) -> Any:
         sent = b"" if body is None else json.dumps(body).encode()
         return self.client.generic(method, f"/api/v1{path}", sent, JSON, headers={**self.headers, **headers})
 
 
 @pytest.fixture
-def call(client, project):
+def call(client: Client, project: Project) -> Caller:
     return Caller(client, project)
 
 
-def test_queue_next_gives_a_lease_and_the_sample_with_both_answers(call, project):
+def test_queue_next_gives_a_lease_and_the_sample_with_both_answers(call: Caller, project: Project) -> None:
     duel = make_duel(project)
     answer = call("POST", "/projects/billing/queue/next", {"order": "borderline"})
     assert answer.status_code == 200
@@ -42,12 +45,12 @@ def test_queue_next_gives_a_lease_and_the_sample_with_both_answers(call, project
     assert sample["in_review_by"] == call.user.username
 
 
-def test_an_empty_queue_answers_204(call):
+def test_an_empty_queue_answers_204(call: Caller) -> None:
     answer = call("POST", "/projects/billing/queue/next")
     assert (answer.status_code, answer.content) == (204, b"")
 
 
-def test_queue_next_twice_gives_two_samples_and_resume_gives_the_first_again(call, project):
+def test_queue_next_twice_gives_two_samples_and_resume_gives_the_first_again(call: Caller, project: Project) -> None:
     for _ in range(2):
         make_duel(project)
     first, second = (call("POST", "/projects/billing/queue/next").json()["sample"]["id"] for _ in range(2))
@@ -57,14 +60,14 @@ def test_queue_next_twice_gives_two_samples_and_resume_gives_the_first_again(cal
 
 
 @pytest.mark.parametrize("body", [{"order": "best"}, {"ordre": "newest"}, {"filter": {"colour": "red"}}])
-def test_queue_next_refuses_what_it_does_not_know(call, project, body):
+def test_queue_next_refuses_what_it_does_not_know(call: Caller, project: Project, body: dict[str, Any]) -> None:
     make_duel(project)
     answer = call("POST", "/projects/billing/queue/next", body)
     assert answer.status_code == 422 and answer["Content-Type"] == "application/problem+json"
     assert not Lease.objects.exists()
 
 
-def test_heartbeat_and_release(call, project, client):
+def test_heartbeat_and_release(call: Caller, project: Project, client: Client) -> None:
     make_duel(project)
     lease = call("POST", "/projects/billing/queue/next").json()["lease"]
     assert call("POST", f"/leases/{lease['id']}/heartbeat").json()["until"] >= lease["until"]
@@ -81,8 +84,8 @@ def test_heartbeat_and_release(call, project, client):
     assert call("POST", f"/leases/{lease['id']}/heartbeat").status_code == 404
 
 
-def test_a_decision_is_answered_as_the_contract_says_and_logged(call, project):
-    sample = make_duel(project).sample
+def test_a_decision_is_answered_as_the_contract_says_and_logged(call: Caller, project: Project) -> None:
+    sample = judged(project)
     body = {"action": "approve", "reason": "", "comment": "fine", "preference": "king", "seconds": 2}
     answer = call("POST", f"/samples/{sample.pk}/decisions", body)
     assert answer.status_code == 201 and answer["ETag"] == '"2"'
@@ -102,8 +105,8 @@ def test_a_decision_is_answered_as_the_contract_says_and_logged(call, project):
 
 
 @pytest.mark.parametrize("how", ["header", "body"])
-def test_a_stale_decision_is_412_and_overwrites_nothing(call, project, how):
-    sample = make_duel(project).sample
+def test_a_stale_decision_is_412_and_overwrites_nothing(call: Caller, project: Project, how: str) -> None:
+    sample = judged(project)
     call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
     body = {"action": "reject"} | ({"version": 1} if how == "body" else {})
     headers = {"If-Match": '"1"'} if how == "header" else {}
@@ -114,16 +117,16 @@ def test_a_stale_decision_is_412_and_overwrites_nothing(call, project, how):
     assert sample.status == "approved"
 
 
-def test_a_decision_on_what_another_holds_is_409_with_the_name(call, project, client):
-    sample = make_duel(project).sample
+def test_a_decision_on_what_another_holds_is_409_with_the_name(call: Caller, project: Project, client: Client) -> None:
+    sample = judged(project)
     other = Caller(client, project)
     other("POST", "/projects/billing/queue/next")
     answer = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
     assert answer.status_code == 409 and other.user.username in answer.json()["detail"]
 
 
-def test_strangers_find_nothing_and_viewers_may_only_look(client, project):
-    sample = make_duel(project).sample
+def test_strangers_find_nothing_and_viewers_may_only_look(client: Client, project: Project) -> None:
+    sample = judged(project)
     stranger, viewer = Caller(client, make_project()), Caller(client, project, Role.VIEWER)
     calls = [
         ("GET", f"/samples/{sample.pk}", None),
@@ -144,22 +147,22 @@ def test_strangers_find_nothing_and_viewers_may_only_look(client, project):
     assert not Decision.objects.exists() and not Lease.objects.exists()
 
 
-def test_a_sample_carries_its_version_as_etag(call, project):
-    sample = make_duel(project, version=7).sample
+def test_a_sample_carries_its_version_as_etag(call: Caller, project: Project) -> None:
+    sample = judged(project, version=7)
     answer = call("GET", f"/samples/{sample.pk}")
     assert answer["ETag"] == '"7"' and answer.json()["status"] == "pending"
     assert call("GET", "/samples/999999").status_code == 404
     assert call("GET", "/samples/abc").status_code == 404
 
 
-def test_a_sample_without_a_duel_is_shown_without_answers(call, project):
+def test_a_sample_without_a_duel_is_shown_without_answers(call: Caller, project: Project) -> None:
     sample = make_sample(project)
     assert call("GET", f"/samples/{sample.pk}").json()["answers"] is None
     assert call("POST", f"/samples/{sample.pk}/revisions", {"text": "x"}).status_code == 422
 
 
-def test_undo_answers_the_undone_decision(call, project):
-    sample = make_duel(project).sample
+def test_undo_answers_the_undone_decision(call: Caller, project: Project) -> None:
+    sample = judged(project)
     made = call("POST", f"/samples/{sample.pk}/decisions", {"action": "reject"}).json()
     undone = call("POST", f"/samples/{sample.pk}/undo").json()
     assert undone["id"] == made["id"] and undone["undone"]
@@ -169,8 +172,8 @@ def test_undo_answers_the_undone_decision(call, project):
     assert [d["action"] for d in call("GET", f"/samples/{sample.pk}/decisions").json()["data"]] == ["reject", "undo"]
 
 
-def test_revisions_with_facts_and_diff(call, project):
-    sample = make_duel(project).sample
+def test_revisions_with_facts_and_diff(call: Caller, project: Project) -> None:
+    sample = judged(project)
     made = call("POST", f"/samples/{sample.pk}/revisions", {"text": CHALLENGER + "\nmore", "note": "n"})
     assert made.status_code == 201 and made["ETag"] == '"2"'
     assert made.json()["facts"]["commands"] == 1 and "+more" in made.json()["diff"]
@@ -182,7 +185,7 @@ def test_revisions_with_facts_and_diff(call, project):
     assert Revision.objects.count() == 2
 
 
-def test_bulk_answers_per_row_and_is_undone_by_its_batch(call, project):
+def test_bulk_answers_per_row_and_is_undone_by_its_batch(call: Caller, project: Project) -> None:
     samples = [make_sample(project) for _ in range(2)]
     foreign = make_sample(make_project())
     ids = [str(sample.pk) for sample in [*samples, foreign]]
@@ -194,7 +197,7 @@ def test_bulk_answers_per_row_and_is_undone_by_its_batch(call, project):
     assert not Sample.objects.filter(status="rejected").exists()
 
 
-def test_bulk_by_filter_needs_the_count_that_was_seen(call, project):
+def test_bulk_by_filter_needs_the_count_that_was_seen(call: Caller, project: Project) -> None:
     for _ in range(3):
         make_sample(project, bucket="final")
     body = {"action": "approve", "project": "billing", "filter": {"bucket": "final"}}
@@ -204,13 +207,13 @@ def test_bulk_by_filter_needs_the_count_that_was_seen(call, project):
     assert Sample.objects.filter(status="approved").count() == 3
 
 
-def test_bulk_of_nothing_known_is_refused(call):
+def test_bulk_of_nothing_known_is_refused(call: Caller) -> None:
     assert call("POST", "/samples/bulk", {"action": "approve", "ids": ["1", "x"]}).status_code == 422
     assert call("POST", "/samples/bulk", {"action": "approve", "ids": []}).status_code == 422
 
 
-def test_the_same_idempotency_key_decides_once(call, project):
-    sample = make_duel(project).sample
+def test_the_same_idempotency_key_decides_once(call: Caller, project: Project) -> None:
+    sample = judged(project)
     key = {"Idempotency-Key": "k1"}
     first = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **key)
     again = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **key)
@@ -218,8 +221,8 @@ def test_the_same_idempotency_key_decides_once(call, project):
     assert call("POST", f"/samples/{sample.pk}/decisions", {"action": "reject"}, **key).status_code == 409
 
 
-def test_a_superuser_reviews_everywhere(client, project):
-    sample = make_duel(project).sample
+def test_a_superuser_reviews_everywhere(client: Client, project: Project) -> None:
+    sample = judged(project)
     headers = make_bearer(make_user(is_superuser=True))
     answer = client.post(
         f"/api/v1/samples/{sample.pk}/decisions", {"action": "approve"}, content_type=JSON, headers=headers

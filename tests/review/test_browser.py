@@ -4,16 +4,21 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from pytest_django.live_server_helper import LiveServer
 
+from curation.duels.models import Duel
+from curation.projects.models import Project
 from curation.review.models import Decision, Draft, Lease, Revision
 from curation.samples.models import Flag, Sample
 from tests.factories import make_duel, make_member
 from tests.parts import chromium
+from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 SHOTS = os.environ.get("REVIEW_SCREENSHOTS", "")
@@ -33,7 +38,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def duels(project):
+def duels(project: Project) -> list[Duel]:
     """Ten duels in the order of the queue; the third leaks."""
     return [
         make_duel(
@@ -47,12 +52,12 @@ def duels(project):
 
 
 @pytest.fixture
-def page(browser, live_server, project) -> Iterator[Page]:
+def page(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
     client = Client()
     client.force_login(make_member(project))
     context = browser.new_context(viewport={"width": 1280, "height": 800}, base_url=live_server.url)
-    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": client.cookies[settings.SESSION_COOKIE_NAME].value}
-    context.add_cookies([{**cookie, "url": live_server.url}])
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
     tab = context.new_page()
     failures: list[str] = []
     tab.on("pageerror", lambda error: failures.append(str(error)))
@@ -74,12 +79,12 @@ def at(page: Page, sample: Sample) -> None:
     expect(page.locator('[aria-busy="true"]')).to_have_count(0)
 
 
-def start(page: Page, duels) -> None:
+def start(page: Page, duels: list[Duel]) -> None:
     page.goto("/p/billing/queue/")
-    at(page, duels[0].sample)
+    at(page, sample_of(duels[0]))
 
 
-def test_ten_samples_are_triaged_by_keys_alone(page, duels):
+def test_ten_samples_are_triaged_by_keys_alone(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     keys = [
         ("1", "a"),
@@ -94,14 +99,14 @@ def test_ten_samples_are_triaged_by_keys_alone(page, duels):
         ("s",),
     ]
     for number, pressed in enumerate(keys):
-        at(page, duels[number].sample)
+        at(page, sample_of(duels[number]))
         if number:
             expect(page.locator("#review-title")).to_be_focused()
         for key in pressed:
             page.keyboard.press(key)
         if number < 9:
-            expect(page.locator("#say")).to_contain_text(f"Sample {duels[number + 1].sample.pk}.")
-    at(page, duels[9].sample)
+            expect(page.locator("#say")).to_contain_text(f"Sample {sample_of(duels[number + 1]).pk}.")
+    at(page, sample_of(duels[9]))
     expect(page.get_by_text("you skipped this before")).to_be_visible()
     lines = list(Decision.objects.order_by("id"))
     assert [line.sample_id for line in lines] == [duel.sample_id for duel in duels]
@@ -121,27 +126,27 @@ def test_ten_samples_are_triaged_by_keys_alone(page, duels):
     assert not Lease.objects.exists()
 
 
-def test_undo_and_looking_back(page, duels):
+def test_undo_and_looking_back(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     page.keyboard.press("x")
     page.keyboard.press("1")
-    at(page, duels[1].sample)
+    at(page, sample_of(duels[1]))
     page.keyboard.press("ArrowLeft")
-    at(page, duels[0].sample)
+    at(page, sample_of(duels[0]))
     expect(page.get_by_text("judge-a")).to_be_visible()
     shot(page, "revealed")
     page.keyboard.press("ArrowRight")
-    at(page, duels[1].sample)
+    at(page, sample_of(duels[1]))
     page.keyboard.press("z")
-    at(page, duels[0].sample)
+    at(page, sample_of(duels[0]))
     expect(page.locator("#say")).to_contain_text("Undid reject")
     expect(page.get_by_text("judge-a")).to_have_count(0)
-    assert Sample.objects.get(pk=duels[0].sample_id).status == "pending"
+    assert Sample.objects.get(pk=sample_of(duels[0]).pk).status == "pending"
     page.keyboard.press("z")
     expect(page.locator(".toast")).to_contain_text("no decision")
 
 
-def test_blind_until_decided_and_an_approval_asks_which(page, duels):
+def test_blind_until_decided_and_an_approval_asks_which(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     text = page.content()
     for hidden in ("king-a", "challenger-a", "judge-a", "Left · "):
@@ -159,7 +164,7 @@ def test_blind_until_decided_and_an_approval_asks_which(page, duels):
     expect(page.locator("#seat-left")).to_have_attribute("data-picked", "false")
 
 
-def test_refine_with_control_enter(page, duels):
+def test_refine_with_control_enter(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     page.keyboard.press("e")
     page.keyboard.press("2")
@@ -175,7 +180,7 @@ def test_refine_with_control_enter(page, duels):
     expect(page.locator("#protocol")).to_contain_text("2 commands")
     shot(page, "refine")
     page.keyboard.press("Control+Enter")
-    at(page, duels[1].sample)
+    at(page, sample_of(duels[1]))
     revision = Revision.objects.get()
     line = Decision.objects.get()
     assert revision.text == "THOUGHT: I read the totals.\n\n```bash\ncat totals.py\nls\n```"
@@ -183,7 +188,7 @@ def test_refine_with_control_enter(page, duels):
     assert not Draft.objects.exclude(text="").exists()
 
 
-def test_no_key_acts_while_typing_in_a_dialog_or_on_repeat(page, duels):
+def test_no_key_acts_while_typing_in_a_dialog_or_on_repeat(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     page.keyboard.press("c")
     expect(page.locator("#comment")).to_be_focused()
@@ -202,23 +207,23 @@ def test_no_key_acts_while_typing_in_a_dialog_or_on_repeat(page, duels):
     shot(page, "reject")
     assert not Decision.objects.exists()
     page.keyboard.press("Enter")
-    at(page, duels[1].sample)
+    at(page, sample_of(duels[1]))
     line = Decision.objects.get()
     assert (line.action, line.reason, line.comment) == ("reject", "slow", "as extra zeal")
 
 
-def test_two_quick_presses_decide_once(page, duels):
+def test_two_quick_presses_decide_once(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     page.keyboard.press("1")
     page.keyboard.press("a")
     page.keyboard.press("a")
     page.keyboard.press("a")
-    at(page, duels[1].sample)
+    at(page, sample_of(duels[1]))
     page.wait_for_timeout(300)
     assert Decision.objects.count() == 1
 
 
-def test_flag_diff_turns_and_find(page, duels):
+def test_flag_diff_turns_and_find(page: Page, duels: list[Duel]) -> None:
     duel = duels[0]
     duel.prompt.text.history = [{"role": "user", "content": "Fix totals."}] + [
         {"role": ("assistant", "user")[n % 2], "content": f"THOUGHT: step {n}.\n\n```bash\nls {n}\n```"}
@@ -257,12 +262,12 @@ def test_flag_diff_turns_and_find(page, duels):
     expect(page.locator("#flag-reason")).to_be_focused()
     page.keyboard.type("names a person")
     page.keyboard.press("Control+Enter")
-    at(page, duels[1].sample)
+    at(page, sample_of(duels[1]))
     line = Decision.objects.get()
     assert (line.action, line.reason) == ("flag", "names a person")
 
 
-def test_a_draft_survives_a_lost_network_and_a_reload(page, duels):
+def test_a_draft_survives_a_lost_network_and_a_reload(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     page.context.set_offline(True)
     page.keyboard.press("c")
@@ -274,13 +279,13 @@ def test_a_draft_survives_a_lost_network_and_a_reload(page, duels):
     expect(page.locator("#review [data-draft-state]").first).to_have_text("Draft saved.")
     assert Draft.objects.get().comment == "typed while offline"
     page.reload()
-    at(page, duels[0].sample)
+    at(page, sample_of(duels[0]))
     expect(page.locator("#comment")).to_have_value("typed while offline")
 
 
-def test_a_stale_decision_shows_what_changed(page, duels):
+def test_a_stale_decision_shows_what_changed(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
-    Sample.objects.filter(pk=duels[0].sample_id).update(version=4, status="rejected")
+    Sample.objects.filter(pk=sample_of(duels[0]).pk).update(version=4, status="rejected")
     page.keyboard.press("2")
     page.keyboard.press("a")
     expect(page.get_by_role("alert").filter(has_text="Nothing was overwritten")).to_be_visible()
@@ -288,7 +293,7 @@ def test_a_stale_decision_shows_what_changed(page, duels):
     assert not Decision.objects.exists()
 
 
-def test_every_key_is_printed_and_every_field_has_a_name(page, duels):
+def test_every_key_is_printed_and_every_field_has_a_name(page: Page, duels: list[Duel]) -> None:
     start(page, duels)
     printed = {"arrowleft": "←", "arrowright": "→", "mod+enter": "Ctrl+Enter"}
     for key in ("a", "x", "e", "s", "f", "0", "d", "z", "1", "2"):
@@ -308,23 +313,25 @@ def test_every_key_is_printed_and_every_field_has_a_name(page, duels):
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("q")
-    at(page, duels[0].sample)
+    at(page, sample_of(duels[0]))
 
 
-def test_the_page_of_one_sample_is_given_back_when_it_is_left(page, duels):
+def test_the_page_of_one_sample_is_given_back_when_it_is_left(page: Page, duels: list[Duel]) -> None:
     page.goto(f"/p/billing/samples/{duels[3].sample_id}/")
-    at(page, duels[3].sample)
+    at(page, sample_of(duels[3]))
     page.reload()
-    at(page, duels[3].sample)
+    at(page, sample_of(duels[3]))
     page.wait_for_timeout(300)
-    assert Lease.objects.filter(sample=duels[3].sample).count() == 1
+    assert Lease.objects.filter(sample=sample_of(duels[3])).count() == 1
     page.goto("about:blank")
     page.wait_for_timeout(500)
     assert not Lease.objects.exists()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_narrow_screen_everything_can_be_reached(page, duels, scheme):
+def test_on_a_narrow_screen_everything_can_be_reached(
+    page: Page, duels: list[Duel], scheme: Literal["light", "dark"]
+) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 400, "height": 800})
     start(page, duels)
@@ -336,7 +343,7 @@ def test_on_a_narrow_screen_everything_can_be_reached(page, duels, scheme):
     page.locator("#seat-right").scroll_into_view_if_needed()
     page.locator('#seat-right [data-pick="right"]').click()
     page.get_by_role("button", name=re.compile("^Approve ")).click()
-    at(page, duels[1].sample)
+    at(page, sample_of(duels[1]))
     assert Decision.objects.get().preference == "right"
     if scheme == "dark":
         page.set_viewport_size({"width": 1280, "height": 800})

@@ -1,4 +1,5 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -8,24 +9,20 @@ from curation.review.decide import decide
 from curation.review.models import Decision, Lease
 from curation.review.queue import take_next
 from curation.review.revise import revise
-from curation.samples.models import Flag, Sample
+from curation.samples.models import Flag
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
-from tests.factories import make_duel, make_project, make_sample
-from tests.review.rows import project_with_reviewer, reviewer_of
+from tests.factories import make_project, make_sample
+from tests.review.rows import judged, project_with_reviewer, reviewer_of
 
 pytestmark = pytest.mark.django_db
-
-
-def sample_of_duel(access, **values) -> Sample:
-    return make_duel(access.project, **values).sample
 
 
 @pytest.mark.parametrize(
     ("action", "status"), [("approve", "approved"), ("reject", "rejected"), ("refine", "needs_refine")]
 )
-def test_a_decision_settles_the_sample_and_is_logged(action, status):
+def test_a_decision_settles_the_sample_and_is_logged(action: str, status: str) -> None:
     access = project_with_reviewer()
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     take_next(access=access)
 
     done = decide(
@@ -44,9 +41,9 @@ def test_a_decision_settles_the_sample_and_is_logged(action, status):
     assert (entry.action, entry.subject, entry.actor) == (f"sample.{action}", str(sample.pk), access.user)
 
 
-def test_skip_gives_the_sample_back_and_changes_nothing_of_it():
+def test_skip_gives_the_sample_back_and_changes_nothing_of_it() -> None:
     access = project_with_reviewer()
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     take_next(access=access)
     decide(access=access, sample_id=sample.pk, action="skip")
     sample.refresh_from_db()
@@ -54,9 +51,9 @@ def test_skip_gives_the_sample_back_and_changes_nothing_of_it():
     assert not Lease.objects.exists()
 
 
-def test_flag_gives_the_sample_back_undecided_with_its_reason_and_a_new_version():
+def test_flag_gives_the_sample_back_undecided_with_its_reason_and_a_new_version() -> None:
     access = project_with_reviewer()
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     decide(access=access, sample_id=sample.pk, action="flag", reason="asks for a secret")
     sample.refresh_from_db()
     assert (sample.status, sample.version) == ("pending", 2)
@@ -76,9 +73,11 @@ def test_flag_gives_the_sample_back_undecided_with_its_reason_and_a_new_version(
         ("", True, "candidate"),
     ],
 )
-def test_a_preference_is_kept_as_said_and_resolved_by_the_seats_of_the_lease(preference, swapped, pick):
+def test_a_preference_is_kept_as_said_and_resolved_by_the_seats_of_the_lease(
+    preference: str, swapped: bool, pick: str
+) -> None:
     access = project_with_reviewer()
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     take_next(access=access)
     Lease.objects.update(swapped=swapped)
     line = decide(access=access, sample_id=sample.pk, action="approve", preference=preference).decision
@@ -86,18 +85,18 @@ def test_a_preference_is_kept_as_said_and_resolved_by_the_seats_of_the_lease(pre
     assert line.seat == ("challenger_left" if swapped else "king_left")
 
 
-def test_left_and_right_mean_nothing_without_a_lease():
+def test_left_and_right_mean_nothing_without_a_lease() -> None:
     access = project_with_reviewer()
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     with pytest.raises(Invalid, match="say king or challenger"):
         decide(access=access, sample_id=sample.pk, action="approve", preference="left")
     assert not Decision.objects.exists()
 
 
-def test_a_stale_version_is_refused_with_what_changed():
+def test_a_stale_version_is_refused_with_what_changed() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     decide(access=other, sample_id=sample.pk, action="approve", version=1)
     with pytest.raises(Stale) as refusal:
         decide(access=access, sample_id=sample.pk, action="reject", version=1)
@@ -109,10 +108,10 @@ def test_a_stale_version_is_refused_with_what_changed():
     assert sample.status == "approved" and Decision.objects.count() == 1
 
 
-def test_what_another_holds_is_refused_by_name_until_the_lease_lapses():
+def test_what_another_holds_is_refused_by_name_until_the_lease_lapses() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     take_next(access=other)
     with pytest.raises(Conflict, match=other.user.username):
         decide(access=access, sample_id=sample.pk, action="approve")
@@ -121,10 +120,10 @@ def test_what_another_holds_is_refused_by_name_until_the_lease_lapses():
     assert not Lease.objects.exists()
 
 
-def test_what_another_has_settled_is_decided_anew_only_by_naming_its_version():
+def test_what_another_has_settled_is_decided_anew_only_by_naming_its_version() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     decide(access=other, sample_id=sample.pk, action="approve")
     with pytest.raises(Conflict, match="send its version, 2"):
         decide(access=access, sample_id=sample.pk, action="reject")
@@ -133,9 +132,9 @@ def test_what_another_has_settled_is_decided_anew_only_by_naming_its_version():
     assert (sample.status, sample.decided_by) == ("rejected", access.user)
 
 
-def test_approving_a_flagged_leak_clears_it_and_rejecting_does_not():
+def test_approving_a_flagged_leak_clears_it_and_rejecting_does_not() -> None:
     access = project_with_reviewer()
-    leak = sample_of_duel(access, flags=int(Flag.LEAK))
+    leak = judged(access.project, flags=int(Flag.LEAK))
     decide(access=access, sample_id=leak.pk, action="approve")
     leak.refresh_from_db()
     assert leak.leak_cleared
@@ -144,9 +143,9 @@ def test_approving_a_flagged_leak_clears_it_and_rejecting_does_not():
     assert not leak.leak_cleared
 
 
-def test_approve_names_the_revision_that_it_keeps():
+def test_approve_names_the_revision_that_it_keeps() -> None:
     access = project_with_reviewer()
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     revision = revise(access=access, sample_id=sample.pk, text="better").revision
     assert decide(access=access, sample_id=sample.pk, action="approve").decision.revision == revision
     assert decide(access=access, sample_id=sample.pk, action="approve", preference="king").decision.revision is None
@@ -165,16 +164,16 @@ def test_approve_names_the_revision_that_it_keeps():
         {"action": "reject", "comment": "a\0b"},
     ],
 )
-def test_nonsense_is_refused_and_nothing_is_written(given):
+def test_nonsense_is_refused_and_nothing_is_written(given: dict[str, Any]) -> None:
     access = project_with_reviewer()
-    sample = sample_of_duel(access)
+    sample = judged(access.project)
     with pytest.raises(Invalid):
         decide(access=access, sample_id=sample.pk, **given)
     sample.refresh_from_db()
     assert sample.version == 1 and not Decision.objects.exists() and not AuditEntry.objects.exists()
 
 
-def test_a_trajectory_has_no_sides_and_no_pick():
+def test_a_trajectory_has_no_sides_and_no_pick() -> None:
     access = project_with_reviewer()
     sample = make_sample(access.project, kind="trajectory")
     with pytest.raises(Invalid, match="no sides"):
@@ -182,7 +181,7 @@ def test_a_trajectory_has_no_sides_and_no_pick():
     assert decide(access=access, sample_id=sample.pk, action="approve").decision.pick == ""
 
 
-def test_a_foreign_sample_is_not_found():
+def test_a_foreign_sample_is_not_found() -> None:
     access = project_with_reviewer()
     with pytest.raises(NotFound):
         decide(access=access, sample_id=make_sample(make_project()).pk, action="approve")

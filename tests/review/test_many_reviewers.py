@@ -56,17 +56,17 @@ def check(decided: list[int], samples: int) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_fifty_reviewers_empty_one_queue_on_postgresql():
+def test_fifty_reviewers_empty_one_queue_on_postgresql() -> None:
     check(empty_the_queue(50, 1_000), 1_000)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_eight_reviewers_empty_one_queue():
+def test_eight_reviewers_empty_one_queue() -> None:
     check(empty_the_queue(8, 160), 160)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_decide_the_same_version_at_once_one_is_told():
+def test_of_two_who_decide_the_same_version_at_once_one_is_told() -> None:
     project = make_project()
     sample = Sample.objects.create(project=project)
     people = [reviewer_of(project) for _ in range(8)]

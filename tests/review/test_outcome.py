@@ -1,24 +1,30 @@
-import pytest
+from typing import Any
 
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from curation.projects.access import Access
 from curation.review.decide import decide
-from curation.review.outcome import message_text, outcomes
+from curation.review.outcome import Outcome, message_text, outcomes
 from curation.review.revise import revise
 from curation.review.undo import undo
 from tests.factories import CHALLENGER, KING, make_duel, make_sample
-from tests.review.rows import project_with_reviewer, reviewer_of
+from tests.review.rows import judged, project_with_reviewer, reviewer_of, sample_of
 
 pytestmark = pytest.mark.django_db
 
 
-def outcome_after(access, *, preference="", revise_as="", of="candidate", **duel):
-    sample = make_duel(access.project, **duel).sample
+def outcome_after(
+    access: Access, *, preference: str = "", revise_as: str = "", of: str = "candidate", **duel: Any
+) -> Outcome:
+    sample = judged(access.project, **duel)
     if revise_as:
         revise(access=access, sample_id=sample.pk, text=revise_as, of=of)
     decide(access=access, sample_id=sample.pk, action="approve", preference=preference)
     return outcomes([sample])[sample.pk]
 
 
-def test_by_default_the_candidate_is_kept_and_beats_the_king():
+def test_by_default_the_candidate_is_kept_and_beats_the_king() -> None:
     access = project_with_reviewer()
     found = outcome_after(access)
     assert (found.pick, found.chosen_text, found.rejected_text) == ("candidate", CHALLENGER, KING)
@@ -26,17 +32,17 @@ def test_by_default_the_candidate_is_kept_and_beats_the_king():
     assert found.reviewers == (access.user.username,) and found.decided_at
 
 
-def test_a_picked_king_is_kept_and_beats_the_challenger():
+def test_a_picked_king_is_kept_and_beats_the_challenger() -> None:
     found = outcome_after(project_with_reviewer(), preference="king")
     assert (found.chosen_text, found.rejected_text) == (KING, CHALLENGER)
 
 
-def test_a_draw_keeps_the_candidate_and_rejects_nothing():
+def test_a_draw_keeps_the_candidate_and_rejects_nothing() -> None:
     found = outcome_after(project_with_reviewer(), preference="draw")
     assert (found.pick, found.chosen_text, found.rejected_text) == ("draw", CHALLENGER, None)
 
 
-def test_a_revision_takes_the_place_of_the_answer_it_revises_and_of_no_other():
+def test_a_revision_takes_the_place_of_the_answer_it_revises_and_of_no_other() -> None:
     access = project_with_reviewer()
     found = outcome_after(access, revise_as="refined")
     assert (found.chosen_text, found.rejected_text, found.replaced_text) == ("refined", KING, CHALLENGER)
@@ -47,19 +53,19 @@ def test_a_revision_takes_the_place_of_the_answer_it_revises_and_of_no_other():
     assert (king.chosen_text, king.rejected_text, king.replaced_text) == ("refined king", CHALLENGER, KING)
 
 
-def test_against_the_reference_the_other_side_is_the_sources_turn():
+def test_against_the_reference_the_other_side_is_the_sources_turn() -> None:
     access = project_with_reviewer()
     duel = make_duel(access.project, challenger="mine")
     duel.king, duel.opponent = None, "reference"
     duel.save()
-    found = outcomes([duel.sample_id])[duel.sample_id]
+    found = outcomes([sample_of(duel)])[sample_of(duel).pk]
     assert (found.chosen_text, found.rejected_text) == ("mine", CHALLENGER)
 
 
-def test_what_was_undone_or_overruled_is_no_approval():
+def test_what_was_undone_or_overruled_is_no_approval() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
-    undone, overruled = make_duel(access.project).sample, make_duel(access.project).sample
+    undone, overruled = judged(access.project), judged(access.project)
     for sample in (undone, overruled):
         decide(access=access, sample_id=sample.pk, action="approve", preference="king")
     decide(access=other, sample_id=overruled.pk, action="approve", version=2)
@@ -69,16 +75,18 @@ def test_what_was_undone_or_overruled_is_no_approval():
     assert (found[overruled.pk].pick, found[overruled.pk].reviewers) == ("candidate", (other.user.username,))
 
 
-def test_the_number_of_queries_does_not_grow_with_the_samples(django_assert_num_queries):
+def test_the_number_of_queries_does_not_grow_with_the_samples(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     access = project_with_reviewer()
-    samples = [make_duel(access.project).sample for _ in range(12)] + [make_sample(access.project)]
+    samples = [judged(access.project) for _ in range(12)] + [make_sample(access.project)]
     for sample in samples[:6]:
         decide(access=access, sample_id=sample.pk, action="approve")
     with django_assert_num_queries(3):
         assert len(outcomes(samples)) == 12, "a sample without a duel has no answers to keep"
 
 
-def test_text_of_a_message_in_parts():
+def test_text_of_a_message_in_parts() -> None:
     assert message_text({"content": [{"type": "text", "text": "a"}, {"type": "image_url"}, {"text": "b"}]}) == "a\nb"
     assert message_text({"content": None, "tool_calls": []}) == ""
     assert message_text("plain") == "plain"

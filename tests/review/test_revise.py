@@ -6,15 +6,15 @@ from curation.review.models import Draft, Revision
 from curation.review.queue import take_next
 from curation.review.revise import revise
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
-from tests.factories import CHALLENGER, KING, make_duel, make_project, make_sample
-from tests.review.rows import project_with_reviewer, reviewer_of
+from tests.factories import CHALLENGER, KING, make_project, make_sample
+from tests.review.rows import judged, project_with_reviewer, reviewer_of
 
 pytestmark = pytest.mark.django_db
 
 
-def test_revisions_are_numbered_chained_and_raise_the_version():
+def test_revisions_are_numbered_chained_and_raise_the_version() -> None:
     access = project_with_reviewer()
-    sample = make_duel(access.project).sample
+    sample = judged(access.project)
     first = revise(access=access, sample_id=sample.pk, text="one", note="shorter", version=1).revision
     second = revise(access=access, sample_id=sample.pk, text="two", version=2).revision
     of_king = revise(access=access, sample_id=sample.pk, text="three", of="opponent").revision
@@ -32,18 +32,18 @@ def test_revisions_are_numbered_chained_and_raise_the_version():
     ("text", "of"),
     [("", "candidate"), ("  \n", "candidate"), (CHALLENGER, "candidate"), (KING, "opponent"), ("x", "draw")],
 )
-def test_an_empty_or_unchanged_text_is_refused(text, of):
+def test_an_empty_or_unchanged_text_is_refused(text: str, of: str) -> None:
     access = project_with_reviewer()
-    sample = make_duel(access.project).sample
+    sample = judged(access.project)
     with pytest.raises(Invalid):
         revise(access=access, sample_id=sample.pk, text=text, of=of)
     assert not Revision.objects.exists()
 
 
-def test_a_stale_version_a_foreign_lease_and_a_foreign_sample_are_refused():
+def test_a_stale_version_a_foreign_lease_and_a_foreign_sample_are_refused() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
-    sample = make_duel(access.project).sample
+    sample = judged(access.project)
     with pytest.raises(Stale):
         revise(access=access, sample_id=sample.pk, text="x", version=7)
     take_next(access=other)
@@ -54,13 +54,14 @@ def test_a_stale_version_a_foreign_lease_and_a_foreign_sample_are_refused():
     assert not Revision.objects.exists()
 
 
-def test_a_draft_is_kept_per_reviewer_until_it_becomes_a_revision():
+def test_a_draft_is_kept_per_reviewer_until_it_becomes_a_revision() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
-    sample = make_duel(access.project).sample
+    sample = judged(access.project)
     save_draft(access=access, sample_id=sample.pk, text="ha", note="", comment="so so")
     assert save_draft(access=access, sample_id=sample.pk, text="half", note="n", comment="so so").at
     draft = draft_of(access=access, sample_id=sample.pk)
+    assert draft is not None
     assert (draft.text, draft.note, draft.comment) == ("half", "n", "so so")
     assert draft_of(access=other, sample_id=sample.pk) is None
 
@@ -72,7 +73,7 @@ def test_a_draft_is_kept_per_reviewer_until_it_becomes_a_revision():
     assert not Draft.objects.exists()
 
 
-def test_a_draft_of_a_foreign_sample_or_without_end_is_refused():
+def test_a_draft_of_a_foreign_sample_or_without_end_is_refused() -> None:
     access = project_with_reviewer()
     with pytest.raises(NotFound):
         save_draft(access=access, sample_id=make_sample(make_project()).pk, text="x", note="", comment="")

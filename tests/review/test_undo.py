@@ -1,30 +1,30 @@
 import pytest
 
+from curation.projects.access import Access
 from curation.projects.models import AuditEntry
 from curation.review.decide import decide
 from curation.review.models import Decision
 from curation.review.queue import take_next
 from curation.review.revise import revise
 from curation.review.undo import undo
-from curation.samples.models import Flag
+from curation.samples.models import Flag, Sample
 from curation.web.problems import Conflict
-from tests.factories import make_duel
-from tests.review.rows import project_with_reviewer, reviewer_of
+from tests.review.rows import judged, project_with_reviewer, reviewer_of, taken_by
 
 pytestmark = pytest.mark.django_db
 
 
-def samples_of(access, count):
-    return [make_duel(access.project, priority=float(n)).sample for n in range(count)]
+def samples_of(access: Access, count: int) -> list[Sample]:
+    return [judged(access.project, priority=float(n)) for n in range(count)]
 
 
-def states(samples):
+def states(samples: list[Sample]) -> list[str]:
     for sample in samples:
         sample.refresh_from_db()
     return [sample.status for sample in samples]
 
 
-def test_undo_goes_back_over_several_steps_and_samples():
+def test_undo_goes_back_over_several_steps_and_samples() -> None:
     access = project_with_reviewer()
     samples = samples_of(access, 3)
     for sample, action in zip(samples, ("approve", "reject", "refine"), strict=True):
@@ -43,10 +43,10 @@ def test_undo_goes_back_over_several_steps_and_samples():
     assert AuditEntry.objects.filter(action="sample.undo").count() == 3
 
 
-def test_undo_puts_back_who_decided_when_and_the_cleared_leak():
+def test_undo_puts_back_who_decided_when_and_the_cleared_leak() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
-    sample = make_duel(access.project, flags=int(Flag.LEAK)).sample
+    sample = judged(access.project, flags=int(Flag.LEAK))
     decide(access=other, sample_id=sample.pk, action="approve")
     sample.refresh_from_db()
     at = sample.decided_at
@@ -59,16 +59,16 @@ def test_undo_puts_back_who_decided_when_and_the_cleared_leak():
     assert sample.leak_cleared and sample.version == 4
 
 
-def test_an_undone_skip_no_longer_goes_behind():
+def test_an_undone_skip_no_longer_goes_behind() -> None:
     access = project_with_reviewer()
     first, _ = samples_of(access, 2)
     decide(access=access, sample_id=first.pk, action="skip")
     undo(access=access)
-    assert take_next(access=access).sample == first
+    assert taken_by(access).sample == first
     assert first.version == 1
 
 
-def test_only_own_decisions_are_undone():
+def test_only_own_decisions_are_undone() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
     (sample,) = samples_of(access, 1)
@@ -78,7 +78,7 @@ def test_only_own_decisions_are_undone():
     assert states([sample]) == ["approved"]
 
 
-def test_undo_is_refused_in_words_when_someone_else_has_decided_since():
+def test_undo_is_refused_in_words_when_someone_else_has_decided_since() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
     (sample,) = samples_of(access, 1)
@@ -92,7 +92,7 @@ def test_undo_is_refused_in_words_when_someone_else_has_decided_since():
     assert states([sample]) == ["pending"]
 
 
-def test_undo_is_refused_when_someone_else_has_revised_since_or_holds_it():
+def test_undo_is_refused_when_someone_else_has_revised_since_or_holds_it() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
     revised, held = samples_of(access, 2)
@@ -107,7 +107,7 @@ def test_undo_is_refused_when_someone_else_has_revised_since_or_holds_it():
         undo(access=access)
 
 
-def test_own_work_since_does_not_stand_in_the_way():
+def test_own_work_since_does_not_stand_in_the_way() -> None:
     access = project_with_reviewer()
     (sample,) = samples_of(access, 1)
     decide(access=access, sample_id=sample.pk, action="refine")

@@ -1,19 +1,23 @@
 import re
 
 import pytest
+from django.test import Client
 
+from curation.projects.access import Access
+from curation.projects.models import Project
 from curation.review.decide import decide
 from curation.review.models import Lease
 from curation.review.revise import revise
 from curation.samples.models import Flag
 from tests.factories import make_duel
 from tests.review.pages import HTMX, body, url
+from tests.review.rows import judged, sample_of
 
 pytestmark = pytest.mark.django_db
 
 
-def test_the_panel_claims_nothing_and_stays_blind_until_decided(client, me, project):
-    sample = make_duel(project, flags=int(Flag.LEAK)).sample
+def test_the_panel_claims_nothing_and_stays_blind_until_decided(client: Client, me: Access, project: Project) -> None:
+    sample = judged(project, flags=int(Flag.LEAK))
     page = body(client.get(url("sample-panel", sample.pk), headers=HTMX))
     assert "shown after the decision" in page and "king-a" not in page and "leak" not in page
     assert not Lease.objects.exists()
@@ -22,7 +26,7 @@ def test_the_panel_claims_nothing_and_stays_blind_until_decided(client, me, proj
     assert "judge-a" in page and "kept" in page and "leak" in page
 
 
-def test_leak_spans_and_revisions_are_shown_after_the_decision(client, me, project):
+def test_leak_spans_and_revisions_are_shown_after_the_decision(client: Client, me: Access, project: Project) -> None:
     duel = make_duel(project, challenger="THOUGHT: call parse_comma now.\n\n```bash\ngrep parse_comma src\n```")
     text = duel.challenger.text.text
     starts = [text.index("parse_comma"), text.rindex("parse_comma")]
@@ -31,22 +35,24 @@ def test_leak_spans_and_revisions_are_shown_after_the_decision(client, me, proje
     duel.challenger.save()
     page = body(client.get(url("sample-page", duel.sample_id)))
     assert "<mark" not in page
-    decide(access=me, sample_id=duel.sample_id, action="approve")
+    decide(access=me, sample_id=sample_of(duel).pk, action="approve")
     page = body(client.get(url("sample-page", duel.sample_id)))
     assert page.count('<mark class="leak">parse_comma</mark>') == 2
-    revise(access=me, sample_id=duel.sample_id, text="THOUGHT: call split now.", note="no names")
+    revise(access=me, sample_id=sample_of(duel).pk, text="THOUGHT: call split now.", note="no names")
     page = body(client.get(url("sample-page", duel.sample_id)))
     assert "Revision 1 of the challenger" in page and "no names" in page and "<del>" in page and "<ins>" in page
 
 
-def test_the_diff_marks_what_only_one_side_has(client, me, project):
-    sample = make_duel(project, king="a b c", challenger="a x c").sample
+def test_the_diff_marks_what_only_one_side_has(client: Client, me: Access, project: Project) -> None:
+    sample = judged(project, king="a b c", challenger="a x c")
     decide(access=me, sample_id=sample.pk, action="approve")
     page = body(client.get(url("answer-diff", sample.pk)))
     assert "<del>b</del>" in page and "<ins>x</ins>" in page
 
 
-def test_hostile_history_is_escaped_and_control_characters_are_shown(client, me, project):
+def test_hostile_history_is_escaped_and_control_characters_are_shown(
+    client: Client, me: Access, project: Project
+) -> None:
     history = [
         {"role": "user", "content": "<script>alert(1)</script>"},
         {"role": "assistant", "content": "THOUGHT: x\n\n```bash\necho '<img src=x>' \x1b]0;title\x07\n```"},
@@ -61,7 +67,9 @@ def test_hostile_history_is_escaped_and_control_characters_are_shown(client, me,
     assert "␛[31m" in page and "⟨U+202E⟩" in page
 
 
-def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(client, me, project):
+def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(
+    client: Client, me: Access, project: Project
+) -> None:
     history = [{"role": "system", "content": "s"}, {"role": "user", "content": "the task"}]
     history += [{"role": ("assistant", "user")[n % 2], "content": f"turn number {n}"} for n in range(200)]
     duel = make_duel(project)
@@ -82,7 +90,7 @@ def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(cli
     assert '<mark class="found">number 42</mark>' in marked
 
 
-def test_a_huge_output_comes_in_pieces_and_raw(client, me, project):
+def test_a_huge_output_comes_in_pieces_and_raw(client: Client, me: Access, project: Project) -> None:
     duel = make_duel(project)
     duel.prompt.text.history = [
         {"role": "user", "content": "task"},
