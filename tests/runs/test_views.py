@@ -36,7 +36,13 @@ def curator(client: Client, project: Project) -> Client:
 
 
 class TestLaunch:
-    FORM = {"king_model": "king", "challenger_model": "challenger", "judges": ["judge-careful"], "mode": "2", "swap": "on"}
+    FORM = {
+        "king_model": "king",
+        "challenger_model": "challenger",
+        "judges": ["judge-careful"],
+        "mode": "2",
+        "swap": "on",
+    }
 
     def test_the_form_is_made_from_the_kinds_parameters(self, curator: Client) -> None:
         page = curator.get("/p/acme/runs/new/?kind=duel").content.decode()
