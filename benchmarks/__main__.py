@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark after the other, each in its own process and data folder; fails where one falls short."""
+"""`make bench`: every benchmark in turn, each in its own process and data folder; fails where one falls short."""
 
 import os
 import subprocess
