@@ -51,10 +51,7 @@ class LiteLlmClient:
             params["response_format"] = request.schema
         key = _key(target)
         if target.api_base:
-            try:
-                refuse_private(target.api_base)
-            except Problem as problem:
-                raise Misconfigured(problem.detail) from problem
+            await _check_address(target.api_base)
         started = time.perf_counter()
         try:
             async with asyncio.timeout(limit + 1.0):
@@ -79,6 +76,16 @@ class LiteLlmClient:
             return _completion(target, response, latency_ms)
         except (AttributeError, IndexError, TypeError) as error:
             raise Transient(f"the answer has not the form of a completion: {error}") from error
+
+
+async def _check_address(api_base: str) -> None:
+    """The host may lead elsewhere than when it was set. The look-up blocks, so it stands aside of the event loop."""
+    try:
+        await asyncio.to_thread(refuse_private, api_base)
+    except Problem as problem:
+        if problem.code == "unresolvable_host":
+            raise Transient(problem.detail) from problem
+        raise Misconfigured(problem.detail) from problem
 
 
 def _key(target: Target) -> str:
