@@ -169,7 +169,9 @@ class AuditPage(Schema):
 
 
 class InstructionsIn(Strict):
-    text: str | None = Field(description="A project's own text; null goes back to the shipped one.")
+    text: str | None = Field(
+        examples=["You compare two answers …"], description="A project's own text; null goes back to the shipped one."
+    )
     version: int = Field(examples=[0], description="The version that you read.")
 
 

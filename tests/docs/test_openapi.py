@@ -71,7 +71,9 @@ def test_every_body_has_an_example() -> None:
         for method, operation in methods.items():
             body = operation.get("requestBody", {}).get("content", {}).get("application/json")
             if body:
-                assert example_of(body, schemas), f"{method} {path}"
+                found = example_of(body, schemas)
+                name = body["schema"].get("$ref", "").split("/")[-1]
+                assert found and set(schemas.get(name, {}).get("required", ())) <= set(found), f"{method} {path}"
 
 
 def example_of(body: dict[str, Any], schemas: dict[str, Any]) -> Any:

@@ -49,6 +49,8 @@ PAGES: dict[str, tuple[str, Args]] = {
     "model-edit": ("model-edit", _first("/projects/demo/models", "name")),
     "instructions": ("instructions", lambda product: ["demo", "judge"]),
     "run-page": ("run-page", _run("duel")),
+    "run-items": ("run-items", _run("duel")),
+    "run-calls": ("run-calls", _run("duel")),
     "run-page of an import": ("run-page", _run("import")),
     "run-page of an export": ("run-page", _run("export")),
 }
@@ -59,7 +61,8 @@ NO_PAGES = {
     *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
     *("sample-bulk", "sample-bulk-undo", "sample-panel", "sample-decide", "sample-revise", "sample-draft"),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
-    *("settings-toml", "instructions-diff", "history-window", "history-find", "history-raw", "history-turn", "saved-view-create", "saved-view-delete"),
+    *("settings-toml", "instructions-diff", "saved-view-create", "saved-view-delete"),
+    *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
 }
 # Opened by tests of their own, since they need something that the demo has not.
 ELSEWHERE = {"login", "export-compare"}

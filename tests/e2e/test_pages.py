@@ -34,7 +34,8 @@ FOCUSED = """() => {
   const style = getComputedStyle(el);
   const ring = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== 'none';
   const box = el.getBoundingClientRect();
-  return {what: el.outerHTML.slice(0, 140), seen: ring && box.width > 0 && box.height > 0, inside: Boolean(el.closest('main'))};
+  const inside = Boolean(el.closest('main'));
+  return {what: el.outerHTML.slice(0, 140), seen: ring && box.width > 0 && box.height > 0, inside};
 }"""
 DARKNESS = """() => {
   const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);

@@ -1,0 +1,94 @@
+"""The printed examples, taken from the documents and run against a running product."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.product import ROOT, Product
+
+BLOCK = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+CHAT = [
+    {"role": "user", "content": "Fix the rounding of totals in billing/totals.py."},
+    {"role": "assistant", "content": "THOUGHT: I read the file.\n\n```bash\ncat billing/totals.py\n```"},
+]
+
+
+def commands(document: str) -> str:
+    """The three commands that sign in, list samples and start an export, as the document prints them."""
+    blocks: list[str] = BLOCK.findall((ROOT / document).read_text())
+    return next(block for block in blocks if "token create" in block)
+
+
+def here(product: Product, text: str) -> str:
+    """The text with the address of the running product in it."""
+    assert "localhost:8000" in text or "8000" not in text
+    return text.replace("localhost:8000", f"localhost:{product.port}")
+
+
+def shell(product: Product, script: str, folder: Path = ROOT) -> str:
+    """`python` is this interpreter."""
+    (product.data / "bin").mkdir(exist_ok=True)
+    python = product.data / "bin" / "python"
+    if not python.exists():
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+    environment = product.environment | {"PATH": f"{python.parent}:{product.environment['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-eu", "-c", here(product, script)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_both_documents_print_the_same_commands() -> None:
+    assert commands("README.md") == commands("docs/api.md")
+    assert commands("README.md").count("curl") == 2
+
+
+def test_the_three_commands_work_as_printed(product: Product) -> None:
+    said = shell(product, commands("README.md"))
+
+    decoder = json.JSONDecoder()
+    samples, end = decoder.raw_decode(said)
+    run, _ = decoder.raw_decode(said[end:].lstrip())
+    assert 0 < len(samples["data"]) <= 2
+    assert {row["bucket"] for row in samples["data"]} == {"refined"}
+    assert run["kind"] == "export"
+    assert product.wait(run)["state"] == "succeeded"
+    export = product.get(f"/exports/{run['result']['export']}")
+    approved = product.get("/projects/demo/samples", status="approved", count="true", limit=1)["total"]
+    assert {file["format"] for file in export["files"] if file["format"]} >= {"sft-messages", "dpo"}
+    assert sum(file["rows"] for file in export["files"] if file["format"] == "sft-messages") == approved
+
+
+@pytest.fixture
+def models(product: Product) -> None:
+    """What the script of the document takes for granted: models of these names."""
+    for name, model in (("small", "king"), ("large", "challenger"), ("a", "judge-careful"), ("b", "judge-brisk")):
+        body: dict[str, Any] = {"name": name, "model": f"scripted/{model}", "family": "scripted"}
+        assert product.api.post("/projects/demo/models", json=body).status_code in (201, 409)
+
+
+def test_the_script_of_the_api_page_runs(product: Product, models: None, tmp_path: Path) -> None:
+    script = next(block for block in PYTHON.findall((ROOT / "docs/api.md").read_text()) if "duel" in block)
+    (tmp_path / "turns.jsonl").write_text(json.dumps({"instance_id": "acme__billing-1", "messages": CHAT}) + "\n")
+    record = {"instance_id": "acme__billing-1", "repo": "acme/billing", "title": "Round half to even", "patch": "+x"}
+    (tmp_path / "pr_records.jsonl").write_text(json.dumps(record) + "\n")
+    token = product.token("read,run,export")
+    (tmp_path / "script.py").write_text(here(product, script))
+
+    said = shell(product, f"export TOKEN={token}; python script.py", tmp_path)
+
+    assert re.fullmatch(r"-?\d+(\.\d+)?\s*", said.splitlines()[-1]), said
