@@ -1,0 +1,53 @@
+"""What a run reads does not grow with its items, but by whole batches."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from curation.runs.kinds import stages_of
+from curation.runs.models import Item, Run
+from tests.duels.running import Models, make_arena, run_to_end
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Worker:
+    """As much of a worker as the stages that ask no model use."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def checkpoint(self) -> None:
+        """Nobody stops this run."""
+
+
+def queries(work: Callable[..., object], *args: object) -> int:
+    with CaptureQueriesContext(connection) as seen:
+        work(*args)
+    return len(seen)
+
+
+def queries_of(stage: Any, run: Run) -> dict[str, int]:
+    """How many queries each step of a stage takes, planned and done again in this thread."""
+    items = list(Item.objects.filter(run=run, stage=stage.name))
+    found = {f"{stage.name} plan": queries(lambda: list(stage.plan(run)))}
+    if stage.queue == "llm":
+        return found | {f"{stage.name} load": queries(stage.load, run, items)}
+    return found | {f"{stage.name} work": queries(lambda: stage.work(Worker(run), items[0])())}
+
+
+def test_no_stage_reads_row_by_row(models: Models) -> None:
+    seen = []
+    for prompts in (3, 9):
+        project, _ = make_arena(prompts=prompts)
+        run = run_to_end(project)
+        assert run.result["done"] == prompts
+        counts: dict[str, int] = {}
+        for stage in stages_of(run):
+            counts |= queries_of(stage, run)
+        seen.append(counts)
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 10 and max(seen[0].values()) <= 30, seen[0]
