@@ -6,7 +6,8 @@ from itertools import groupby
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Answer, Duel, Order, Verdict
-from curation.web.transcript import Mark, Turn, render_text, turns_of
+from curation.web.markup import Span
+from curation.web.transcript import Turn, render_text, turns_of
 from judging.rubric import DIMENSIONS
 
 
@@ -79,11 +80,8 @@ def duel_view(duel: Duel) -> DuelView:
     )
 
 
-def leak_marks(answer: Answer) -> tuple[Mark, ...]:
-    return tuple(
-        Mark(span["start"], span["end"], "leak", f"stands only in the record's {span['place']}")
-        for span in answer.leak_spans
-    )
+def leak_marks(answer: Answer) -> tuple[Span, ...]:
+    return tuple((span["start"], span["end"]) for span in answer.leak_spans)
 
 
 def judge_views(duel: Duel) -> tuple[JudgeView, ...]:
@@ -101,7 +99,7 @@ def answer_facts_in_words(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def _answer_view(title: str, answer: Answer, marks: tuple[Mark, ...]) -> AnswerView:
+def _answer_view(title: str, answer: Answer, marks: tuple[Span, ...]) -> AnswerView:
     text = answer.text.text
     return AnswerView(title, answer.model, render_text(text, marks), text, answer, answer_facts_in_words(answer))
 

@@ -2,7 +2,13 @@
 
 import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from curation.web.markup import joined, visible
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 # Comparing words costs more than linear time; above this the pieces are whole lines.
@@ -38,3 +44,15 @@ def unified_diff(before: str, after: str) -> str:
     """The lines of a unified diff without file names, three lines around each change."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
     return "\n".join(line for line in lines if not line.startswith(("--- ", "+++ ")))
+
+
+def diff_html(pieces: Iterable[Piece], *, show: str) -> SafeString:
+    """One side of a word diff: what both have, and the pieces of kind `show` (`del` or `add`), or `both`."""
+    parts: list[SafeString] = []
+    for piece in pieces:
+        html = visible(piece.text)
+        if not piece.kind:
+            parts.append(html)
+        elif show in (piece.kind, "both"):
+            parts.append(format_html("<ins>{}</ins>" if piece.kind == "add" else "<del>{}</del>", html))
+    return joined(parts)

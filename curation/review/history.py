@@ -7,9 +7,9 @@ from typing import cast
 from django.utils.safestring import SafeString
 
 from curation.duels.models import PromptText
-from curation.review.markup import Segment, Span, answer_segments, found_spans, marked, visible
 from curation.review.outcome import message_text
 from curation.samples.models import Sample
+from curation.web.markup import Segment, Span, answer_segments, found_spans, marked, visible, without_colours
 
 OPEN_TURNS = 4
 WINDOW = 40
@@ -112,10 +112,16 @@ def find_turns(messages: list[Message], wanted: str) -> tuple[list[Turn], int]:
 
 
 def full_text(message: Message) -> str:
-    """A message's text, and its tool calls as JSON below it."""
+    """A message as pages show it: text, tool calls as JSON below it; what a terminal printed without its colours."""
     text = message_text(message)
+    if message.get("role") != "assistant":
+        text = without_colours(text)
+    return text + _calls(message)
+
+
+def _calls(message: Message) -> str:
     calls = message.get("tool_calls")
-    return f"{text}\n{json.dumps(calls, indent=1, ensure_ascii=False)}" if calls else text
+    return f"\n{json.dumps(calls, indent=1, ensure_ascii=False)}" if calls else ""
 
 
 def chunk_start_of(text: str, wanted: str) -> int:
@@ -126,7 +132,7 @@ def chunk_start_of(text: str, wanted: str) -> int:
 
 def raw_text(messages: list[Message]) -> str:
     """The whole history as plain text, each turn under its number and role."""
-    return "\n\n".join(f"=== {i} {m.get('role', '')} ===\n{full_text(m)}" for i, m in enumerate(messages))
+    return "\n\n".join(f"=== {i} {m.get('role', '')} ===\n{message_text(m)}{_calls(m)}" for i, m in enumerate(messages))
 
 
 def _without_task(count: int, task: int | None) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Order, Verdict
-from curation.review.markup import visible
+from curation.web.markup import visible
 from judging.rubric import DIMENSIONS
 
 

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_GET
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.detail import detail_of, facts_of
-from curation.review.diff import word_diff
+from curation.review.diff import diff_html, word_diff
 from curation.review.drafts import draft_of
 from curation.review.history import (
     chunk_start_of,
@@ -18,7 +18,6 @@ from curation.review.history import (
     turn_of,
     window_before,
 )
-from curation.review.markup import diff_html
 from curation.review.models import Pick
 from curation.review.picks import pick_of_page
 from curation.review.views import sample_of

@@ -10,11 +10,10 @@ from curation.projects.access import Access
 from curation.projects.guidelines import guidelines_html
 from curation.projects.models import Scope
 from curation.review.detail import AnswerDetail, Detail, Facts, detail_of
-from curation.review.diff import word_diff
+from curation.review.diff import diff_html, word_diff
 from curation.review.drafts import draft_of
 from curation.review.history import History, messages_of, opening
 from curation.review.lease import Held, holder_of
-from curation.review.markup import Segment, Span, answer_segments, diff_html
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.review.outcome import Outcome, outcomes
 from curation.review.pace import Progress, progress_of
@@ -23,6 +22,7 @@ from curation.review.trail import Trail, list_trail, queue_trail
 from curation.review.verdicts import Judge, judges_of
 from curation.samples.lists import source_url
 from curation.samples.models import Flag, Sample, Status, flag_names
+from curation.web.markup import Segment, Span, answer_segments
 from judging.rubric import RUBRIC, Dimension
 
 # What the panel of judges brought to light; naming it while blind would tell the sides apart.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.web.transcript import Mark, render_output, render_text, turns_of
+from curation.web.transcript import render_output, render_text, turns_of
 
 ANSWER = "THOUGHT: read it.\n\n```bash\ngrep -n 'a < b' src/x.py | head\n```\n"
 
@@ -28,11 +28,10 @@ def test_a_command_is_highlighted_and_nothing_of_it_lost() -> None:
     assert "grep -n &#x27;a &lt; b&#x27; src/x.py | head" in plain(html)
 
 
-def test_a_mark_runs_through_prose_and_command() -> None:
+def test_a_mark_runs_through_the_command() -> None:
     start = ANSWER.index("src/x.py")
-    html = render_text(ANSWER, [Mark(start, start + 8, "leak", "stands only in the patch")])
-    marked = "".join(re.findall(r'<mark class="leak" title="stands only in the patch">(.*?)</mark>', html))
-    assert plain(marked) == "src/x.py"
+    html = render_text(ANSWER, [(start, start + 8)])
+    assert plain("".join(re.findall(r'<mark class="leak">(.*?)</mark>', html))) == "src/x.py"
 
 
 def test_terminal_colours_are_dropped_and_other_controls_are_shown() -> None:
@@ -40,7 +39,7 @@ def test_terminal_colours_are_dropped_and_other_controls_are_shown() -> None:
     assert "red" in html
     assert "\x1b" not in html
     assert "\u202e" not in html
-    assert '<span class="control">\\x00</span>' in html
+    assert '<span class="control">␀</span>' in html
 
 
 def test_an_unclosed_fence_is_still_code() -> None:
@@ -56,7 +55,7 @@ def test_turns_carry_their_first_line_and_tool_calls() -> None:
 
 @given(st.text(), st.integers(0, 40), st.integers(0, 40))
 def test_no_text_escapes(text: str, start: int, end: int) -> None:
-    html = render_text(text, [Mark(min(start, end), max(start, end), "leak", text)])
+    html = render_text(text, [(min(start, end), max(start, end))])
     assert set(re.findall(r"<(\w+)", html)) <= {"div", "pre", "code", "span", "mark"}
 
 

@@ -12,7 +12,6 @@ from django.utils.safestring import SafeString
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES
 
-from curation.review.diff import Piece
 from judging.blocks import SHELL_LANGUAGES, fenced_blocks
 
 # Terminal sequences (CSI, OSC), other C0 and C1 controls, and characters that reorder or hide text.
@@ -22,6 +21,7 @@ _CONTROL = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
     "|[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 # Lexing is linear but slow; a script longer than this is shown plain.
 HIGHLIGHT_UP_TO = 20_000
 _BASH = BashLexer()
@@ -47,7 +47,12 @@ def visible(text: str) -> SafeString:
         parts.append(format_html('<span class="control">{}</span>', "".join(map(_sign, match.group()))))
         position = match.end()
     parts.append(conditional_escape(text[position:]))
-    return _joined(parts)
+    return joined(parts)
+
+
+def without_colours(text: str) -> str:
+    """What a terminal printed without its colours, which say nothing here; other sequences stay, to be shown."""
+    return _COLOUR.sub("", text)
 
 
 def _sign(character: str) -> str:
@@ -81,7 +86,7 @@ def answer_segments(text: str, spans: Sequence[Span] = ()) -> list[Segment]:
 
 def marked(text: str, spans: Sequence[Span], name: str = "leak") -> SafeString:
     """Visible text with the spans inside `<mark>`."""
-    return _joined(_wrapped(piece, inside, name) for piece, inside in _cut(text, 0, spans))
+    return joined(_wrapped(piece, inside, name) for piece, inside in _cut(text, 0, spans))
 
 
 def code_html(script: str, spans: Sequence[Span] = ()) -> SafeString:
@@ -95,19 +100,7 @@ def code_html(script: str, spans: Sequence[Span] = ()) -> SafeString:
         for piece, inside in _cut(value, offset, spans):
             html = _wrapped(piece, inside, "leak")
             parts.append(format_html('<span class="{}">{}</span>', name, html) if name else html)
-    return _joined(parts)
-
-
-def diff_html(pieces: Iterable[Piece], *, show: str) -> SafeString:
-    """One side of a word diff: what both have, and the pieces of kind `show` (`del` or `add`), or `both`."""
-    parts: list[SafeString] = []
-    for piece in pieces:
-        html = visible(piece.text)
-        if not piece.kind:
-            parts.append(html)
-        elif show in (piece.kind, "both"):
-            parts.append(format_html("<ins>{}</ins>" if piece.kind == "add" else "<del>{}</del>", html))
-    return _joined(parts)
+    return joined(parts)
 
 
 def found_spans(text: str, wanted: str) -> list[Span]:
@@ -145,5 +138,5 @@ def _wrapped(piece: str, inside: bool, name: str) -> SafeString:
     return format_html('<mark class="{}">{}</mark>', name, visible(piece)) if inside else visible(piece)
 
 
-def _joined(parts: Iterable[SafeString]) -> SafeString:
+def joined(parts: Iterable[SafeString]) -> SafeString:
     return format_html_join("", "{}", ((part,) for part in parts))

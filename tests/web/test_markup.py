@@ -3,8 +3,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.review.diff import unified_diff, word_diff
-from curation.review.markup import answer_segments, code_html, diff_html, marked, visible
+from curation.review.diff import diff_html, unified_diff, word_diff
+from curation.web.markup import answer_segments, code_html, marked, visible
 
 
 def plain(html: str) -> str:
