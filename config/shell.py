@@ -47,13 +47,13 @@ def shell(request: HttpRequest) -> Context:
     """Context processor. Reads one count per page, by index; nothing for requests that fill in a fragment."""
     access = request.META.get("winnow.access")
     context: Context = {"base_url": request.build_absolute_uri("/").rstrip("/")}
+    if isinstance(access, Access):
+        context |= {"project": access.project, "access": access}
     if request.headers.get("HX-Request") or not request.user.is_authenticated:
         return context
     context["projects"] = Project.objects.visible_to(request.user).only("slug", "name")[:50]
     if isinstance(access, Access):
         context |= {
-            "project": access.project,
-            "access": access,
             "nav": _nav(request, access.project),
             "search_url": reverse("sample-list", args=[access.project.slug]),
         }
