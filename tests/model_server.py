@@ -25,6 +25,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
+SEED = 7
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 408: "Request Timeout"}
 
 
@@ -74,7 +75,7 @@ class _Server:
         self.behaviours: dict[str, Behaviour] = {}
         self.counts: dict[str, Counts] = {}
         self.at_once: dict[str, int] = {}
-        self.random = random.Random(7)
+        self.random = random.Random(SEED)
 
     async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes, str]:
         """Status, body and extra header lines; status 0 closes the connection without a word."""
@@ -85,8 +86,11 @@ class _Server:
             return 200, b"{}", ""
         if path == "/counts":
             return 200, json.dumps({name: asdict(counts) for name, counts in self.counts.items()}).encode(), ""
-        if path == "/reset":
+        if path in ("/reset", "/forget"):
             self.counts.clear()
+            if path == "/forget":
+                self.behaviours.clear()
+                self.random.seed(SEED)
             return 200, b"{}", ""
         if path.endswith("/models"):
             return 200, json.dumps({"object": "list", "data": [{"id": "king"}, {"id": "judge-a"}]}).encode(), ""
@@ -246,6 +250,10 @@ class ModelServer:
     def reset(self) -> None:
         """Forgets what it was asked; how it behaves stays."""
         self._request("POST", "/reset", {})
+
+    def forget(self) -> None:
+        """As it was when it started."""
+        self._request("POST", "/forget", {})
 
     def counts(self, model: str | None = None) -> Counts:
         """Of one model, or of all together (then `most_at_once` is the highest of any model)."""

@@ -1,14 +1,14 @@
 """A duel run in bad weather: a real worker that is killed, a model server that misbehaves, a broker that is restarted.
 
-`python -m tests.runs.storm <duels> <kills> [--redis]` works in the database, data folder and broker that the environment
-names, and prints what came of it as JSON. It is a process of its own, so that nothing of it depends on a test database.
+`python -m tests.runs.storm <duels> <kills> [--redis PORT]` works in the database, data folder and broker that the
+environment names, and prints what came of it as JSON. It is a process of its own, so that nothing of it depends on a
+test database.
 """
 
 import argparse
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -174,7 +174,11 @@ def figures(run: Any) -> dict[str, Any]:
         "cost_counted": str(run.cost.quantize(Decimal("1e-8"))),
         "tokens": [calls.aggregate(n=Sum(f"tokens_{way}"))["n"] for way in ("in", "out")],
         "tokens_counted": [run.tokens_in, run.tokens_out],
-        "answered_twice": calls.filter(status="ok").values("content_hash").annotate(n=Count("id")).filter(n__gt=1).count(),
+        "answered_twice": calls.filter(status="ok")
+        .values("content_hash")
+        .annotate(n=Count("id"))
+        .filter(n__gt=1)
+        .count(),
         "events": list(run.events.order_by("id").values_list("message", flat=True)),
     }
 

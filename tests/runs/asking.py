@@ -1,0 +1,149 @@
+"""A kind of run for tests: a stage that asks a model one question per item, and a stage that counts the answers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from curation.llm.completion import Request, Target
+from curation.llm.gateway import target_of
+from curation.llm.models import Endpoint
+from curation.projects.models import Project
+from curation.runs.drive import drive
+from curation.runs.drive_llm import LlmContext
+from curation.runs.drive_sync import WorkContext
+from curation.runs.kinds import Estimate, ItemFailed, Kind, PlannedItem, Write, register
+from curation.runs.launch import launch
+from curation.runs.models import LIVE, Item, ItemState, Run
+from curation.web.problems import Invalid
+from tests.factories import make_endpoint, make_project
+from tests.model_server import ModelServer
+
+
+class AskingParams(BaseModel):
+    """`refuse`: an answer with this text fails its item, after it was paid for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    n: int = 3
+    model: str = "judge-a"
+    words: int = 4
+    fresh: bool = False
+    refuse: str = ""
+
+
+@dataclass
+class Script:
+    """What the stages do besides asking; tests change it."""
+
+    plan_error: Exception | None = None
+    load_error: Exception | None = None
+    work_error: Exception | None = None
+    unpriced: tuple[str, ...] = ()
+
+
+SCRIPT = Script()
+
+
+class AskStage:
+    name = "ask"
+    queue = "llm"
+
+    def __init__(self, params: AskingParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        for number in range(self._params.n):
+            yield PlannedItem(str(number), number)
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        endpoint = Endpoint.objects.of(run.project).filter(name=self._params.model).first()
+        if endpoint is None:
+            raise Invalid(f"There is no model {self._params.model!r} in this project.")
+        return [target_of(endpoint)]
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, Target]:
+        if SCRIPT.load_error:
+            raise SCRIPT.load_error
+        target = self.targets(run)[0]
+        return {item.pk: target for item in items}
+
+    async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
+        if SCRIPT.work_error:
+            raise SCRIPT.work_error
+        question = f"Question {item.key}: " + "word " * self._params.words
+        request = Request([{"role": "user", "content": question}], {"max_tokens": 50})
+        answered = await context.ask(item, job, request, fresh=self._params.fresh)
+        said = answered.completion
+        if self._params.refuse and self._params.refuse in said.text:
+            raise ItemFailed("refused by the test")
+        result = {"text": said.text, "thinking": said.thinking, "finish": said.finish_reason, "cached": answered.cached}
+        return lambda: result
+
+
+class CountStage:
+    """One item per answer that there is when the stage is planned."""
+
+    name = "count"
+    queue = "default"
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        if SCRIPT.plan_error:
+            raise SCRIPT.plan_error
+        for key in Item.objects.filter(run=run, stage="ask", state=ItemState.DONE).values_list("key", flat=True):
+            yield PlannedItem(key)
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        return lambda: {"counted": item.key}
+
+
+def _finish(run: Run) -> dict[str, Any]:
+    return {"answers": Item.objects.filter(run=run, stage="count", state=ItemState.DONE).count()}
+
+
+def register_asking() -> None:
+    register(
+        Kind(
+            name="asking",
+            title="Asking",
+            params=AskingParams,
+            stages=lambda params: [AskStage(params), CountStage()],
+            check=lambda project, params: None,
+            estimate=lambda project, params: Estimate(items=params.n, calls=params.n, unpriced=SCRIPT.unpriced),
+            finish=_finish,
+            listed=False,
+        )
+    )
+
+
+def make_asked(server: ModelServer, name: str = "judge-a", project: Project | None = None, **values: Any) -> Project:
+    """A project with an endpoint at the model server, priced at $1 in and $2 out per million tokens."""
+    project = project or make_project()
+    given = {
+        "model": f"openai/{name}",
+        "api_base": server.api_base,
+        "price_in": 1,
+        "price_out": 2,
+        "max_concurrency": 8,
+    }
+    make_endpoint(project, name, **{**given, **values})
+    return project
+
+
+def start(project: Project, budget: Any = None, **params: Any) -> Run:
+    return launch(project=project, kind="asking", params=params, user=None, budget=budget)
+
+
+def end(run: Run, shards: int = 10) -> Run:
+    """Drives the run as a worker would until it has ended."""
+    for _ in range(shards):
+        drive(run.pk)
+        run.refresh_from_db()
+        if run.state not in LIVE:
+            return run
+    raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
+
+
+def asked(project: Project, **params: Any) -> Run:
+    return end(start(project, **params))
