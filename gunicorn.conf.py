@@ -1,6 +1,7 @@
 """gunicorn reads this file by its name. Sizes come from the environment, as everything that differs between machines."""
 
 import os
+from pathlib import Path
 
 from config import env
 
@@ -18,3 +19,10 @@ max_requests_jitter = 2_000
 accesslog = "-"
 access_log_format = "%(t)s %(m)s %(U)s %(s)s %(b)s B %(M)s ms"
 control_socket_disable = True
+
+
+def on_starting(server: object) -> None:
+    """Counts of an earlier start are not this one's."""
+    folder = Path(env.text("PROMETHEUS_MULTIPROC_DIR", str(Path(env.text("WINNOW_DATA", "data")) / "metrics")))
+    for file in folder.glob("*.db"):
+        file.unlink(missing_ok=True)

@@ -126,7 +126,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 20,
         "init_command": (
             "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; "
-            "PRAGMA cache_size=-65536; PRAGMA mmap_size=268435456;"
+            "PRAGMA cache_size=-65536; PRAGMA mmap_size=67108864;"
         ),
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -223,6 +223,10 @@ IMPORT_FOLDERS = env.places("IMPORT_FOLDERS")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(WINNOW_DATA)
+
+# prometheus-client reads this name when it is first imported, by whomever: web processes count into files they share.
+METRICS_FOLDER = env.folder("PROMETHEUS_MULTIPROC_DIR", WINNOW_DATA / "metrics")
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_FOLDER)
 
 # --- the rest --------------------------------------------------------------------------------------------------------
 API_REQUESTS_PER_MINUTE = env.number("API_REQUESTS_PER_MINUTE", 60_000, low=60, high=10_000_000)

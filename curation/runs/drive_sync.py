@@ -59,9 +59,13 @@ def drive_sync(run: Run, stage: Stage, owner: str) -> None:
                 return
             try:
                 _end_item(worker, context, items[0], owner)
-            except (LeaseLost, Interrupted) as error:
+            except LeaseLost as error:
                 logger.info("item %s left: %s", items[0].pk, error)
                 release(run_id=run.pk, owner=owner)
+            except Interrupted as error:
+                logger.info("item %s left: %s", items[0].pk, error)
+                release(run_id=run.pk, owner=owner)
+                return
 
 
 def _end_item(stage: SyncStage, context: WorkContext, item: Item, owner: str) -> None:

@@ -1,18 +1,10 @@
 """Counts of HTTP requests, shared by all web processes through small files in the data folder."""
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-
-FOLDER = Path(os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.WINNOW_DATA / "metrics")))
-FOLDER.mkdir(parents=True, exist_ok=True)
-
-# The library looks for the folder while it is imported: without it each process would tell figures of its own.
-from prometheus_client import Counter, Histogram  # noqa: E402
+from prometheus_client import Counter, Histogram
 
 REQUESTS = Counter("winnow_http_requests", "HTTP requests.", ["area", "method", "status"])
 SECONDS = Histogram(

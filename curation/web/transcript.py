@@ -40,9 +40,9 @@ def render_output(text: str) -> SafeString:
     return format_html('<pre class="terminal">{}</pre>', visible(without_colours(text)))
 
 
-def turns_of(history: Sequence[Mapping[str, object]]) -> list[Turn]:
-    """The messages as turns; tool calls are shown as JSON below their text."""
-    return [_turn(index, message) for index, message in enumerate(history)]
+def turns_of(history: Sequence[Mapping[str, object]], *, start: int = 0) -> list[Turn]:
+    """The messages as turns, numbered from `start`; tool calls are shown as JSON below their text."""
+    return [_turn(index, message) for index, message in enumerate(history, start)]
 
 
 def _turn(index: int, message: Mapping[str, object]) -> Turn:

@@ -4,34 +4,33 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('duels', '0001_initial'),
-        ('projects', '0002_instructions'),
-        ('runs', '0003_calls_outlive_items'),
-        ('samples', '0003_search'),
+        ("duels", "0001_initial"),
+        ("projects", "0002_instructions"),
+        ("runs", "0003_calls_outlive_items"),
+        ("samples", "0003_search"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='duel',
-            name='score_key',
-            field=models.FloatField(default=-1.0, help_text='The score, -1 for none: a keyset needs a value.'),
+            model_name="duel",
+            name="score_key",
+            field=models.FloatField(default=-1.0, help_text="The score, -1 for none: a keyset needs a value."),
         ),
         migrations.AddIndex(
-            model_name='duel',
-            index=models.Index(fields=['project', 'score_key', 'id'], name='duel_list_score'),
+            model_name="duel",
+            index=models.Index(fields=["project", "score_key", "id"], name="duel_list_score"),
         ),
         migrations.AddIndex(
-            model_name='duel',
-            index=models.Index(fields=['project', 'bucket', 'id'], name='duel_list_bucket'),
+            model_name="duel",
+            index=models.Index(fields=["project", "bucket", "id"], name="duel_list_bucket"),
         ),
         migrations.AddIndex(
-            model_name='duel',
-            index=models.Index(fields=['project', 'bucket', 'score_key', 'id'], name='duel_bucket_score'),
+            model_name="duel",
+            index=models.Index(fields=["project", "bucket", "score_key", "id"], name="duel_bucket_score"),
         ),
         migrations.AddIndex(
-            model_name='duel',
-            index=models.Index(fields=['project', 'flags', 'id'], name='duel_list_flags'),
+            model_name="duel",
+            index=models.Index(fields=["project", "flags", "id"], name="duel_list_flags"),
         ),
     ]
