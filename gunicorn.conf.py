@@ -1,4 +1,4 @@
-"""gunicorn reads this file by its name. Sizes come from the environment, as everything that differs between machines."""
+"""gunicorn reads this file by its name. Sizes come from the environment, as all that differs between machines."""
 
 import os
 from pathlib import Path

@@ -16,8 +16,8 @@ from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Flag, Kind, flag_bits, flag_names
 from curation.samples.priority import priority_of
 from curation.samples.record import SampleRow, upsert_samples
-from judging.rubric import DIMENSIONS
 from judging.blocks import bash_blocks
+from judging.rubric import DIMENSIONS
 from judging.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
 
 CHUNK = 200
