@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,12 @@ __all__ = ["model_server"]
 pytestmark = pytest.mark.django_db(transaction=True)
 LAYOUTS = {"swe_agent_nebius.jsonl": ("trajectory", "ai"), "mini_coder.jsonl": ("messages", "assistant")}
 JUDGES = ["judge-a", "judge-b", "judge-broken"]
+PARAMS: dict[str, Any] = {
+    "king_model": "king-a",
+    "challenger_model": "challenger-a",
+    "judges": JUDGES,
+    "min_judges": 2,
+}
 
 
 def rows_of(path: Path) -> list[dict[str, list[dict[str, str]]]]:
@@ -46,8 +53,7 @@ def run(project: Project) -> Run:
         assert imported.state == "succeeded", imported.error
     records = bring(project, "pr_records", shared_data("turns", "pr_records.jsonl").read_bytes())
     assert records.state == "succeeded", records.error
-    params = {"king_model": "king-a", "challenger_model": "challenger-a", "judges": JUDGES, "min_judges": 2}
-    return run_to_end(project, **params, attempts=2)
+    return run_to_end(project, **PARAMS, attempts=2)
 
 
 def test_real_turns_are_answered_judged_and_scored_as_computed_from_outside(
@@ -92,8 +98,7 @@ def test_every_call_that_left_is_on_record_with_its_tokens_and_unknown_price(
 
 def test_the_same_run_again_asks_only_what_did_not_parse(run: Run, project: Project, model_server: ModelServer) -> None:
     model_server.reset()
-    params = {"king_model": "king-a", "challenger_model": "challenger-a", "judges": JUDGES, "min_judges": 2}
-    again = run_to_end(project, **params, attempts=1)
+    again = run_to_end(project, **PARAMS, attempts=1)
     assert model_server.counts().asked == model_server.counts("judge-broken").asked == 2 * run.result["done"]
     assert {key: again.result[key] for key in ("margin", "lcb", "buckets")} == {
         key: run.result[key] for key in ("margin", "lcb", "buckets")
