@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState, sync_playwright
 
+from tests.model_server import model_server as model_server
 from tests.parts import chromium
 from tests.product import Product
 
