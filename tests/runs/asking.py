@@ -1,5 +1,6 @@
 """A kind of run for tests: a stage that asks a model one question per item, and a stage that counts the answers."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,7 @@ class AskStage:
         if self._params.refuse and self._params.refuse in said.text:
             raise ItemFailed("refused by the test")
         result = {"text": said.text, "thinking": said.thinking, "finish": said.finish_reason, "cached": answered.cached}
+        result["by"] = os.getpid()
         return lambda: result
 
 
