@@ -16,7 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import TYPE_CHECKING
 from unittest import mock
+
+if TYPE_CHECKING:
+    from curation.projects.models import Project
+    from curation.runs.models import Run
 
 DUELS = 1_000
 JUDGES, ORDERS = 3, 2
@@ -43,7 +48,9 @@ def main(duels: int, profile: bool) -> int:
 def measure(duels: int, profile: bool) -> int:
     from django.core.management import call_command
 
-    from curation.runs.drive_llm import make_ready, _runner
+    from curation.duels.config import targets_named
+    from curation.llm.gateway import make_ready
+    from curation.runs.drive_llm import _runner
     from curation.runs.models import Call, CallStatus
     from curation.runs.tasks import work
     from tests.model_server import ModelServer
@@ -54,8 +61,6 @@ def measure(duels: int, profile: bool) -> int:
         server.behave(latency=LATENCY)
         with mock.patch.object(work, "apply_async"):  # this process is the one worker
             project = _fill(duels, server.api_base)
-            from curation.duels.config import targets_named
-
             _runner().run(make_ready(targets_named(project, ["judge-0"], "judges")))
             seconds, cpu, run = _judge(project, duels, profile)
         answered, most = server.counts().answered, server.counts().most_at_once

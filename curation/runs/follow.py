@@ -1,9 +1,12 @@
 """Follow a run from a terminal: a progress bar per stage, the log as it grows, the same figures as the page."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from django.db import connection
 from tqdm import tqdm
 
 from curation.runs.drive import drive
@@ -19,11 +22,8 @@ def follow(run: Run, say: Say, *, inline: bool = False, timeout: float | None = 
     """Returns the run once it has ended, or after `timeout` seconds as it then is. `inline` also does its work here."""
     until = time.monotonic() + timeout if timeout is not None else None
     seen = 0
-    with Bars() as bars:
+    with Bars() as bars, working(run.pk) if inline else nullcontext():
         while True:
-            if inline and run.state in LIVE:
-                drive(run.pk)
-                reap_all()
             run.refresh_from_db()
             for event in RunEvent.objects.filter(run=run, id__gt=seen).order_by("id"):
                 seen = event.pk
@@ -31,8 +31,31 @@ def follow(run: Run, say: Say, *, inline: bool = False, timeout: float | None = 
             bars.show(run)
             if run.state not in LIVE or (until is not None and time.monotonic() > until):
                 return run
-            if not inline:
-                time.sleep(EVERY_SECONDS)
+            time.sleep(EVERY_SECONDS)
+
+
+@contextmanager
+def working(run_id: int) -> Iterator[None]:
+    """A worker for this one run, in a thread. Who leaves early leaves its items to the next worker."""
+    over = threading.Event()
+
+    def work() -> None:
+        try:
+            while not over.is_set() and Run.objects.live().filter(pk=run_id).exists():
+                drive(run_id)
+                reap_all()
+                over.wait(EVERY_SECONDS / 2)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work, name=f"inline-{run_id}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if not Run.objects.live().filter(pk=run_id).exists():
+            thread.join()
 
 
 class Bars:

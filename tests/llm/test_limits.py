@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ CAP = 8
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
     """Time stands still; `clock(seconds)` moves it on."""
     now = [1_800_000_000.0]
-    monkeypatch.setattr(limits.time, "time", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: now[0])
 
     def move(seconds: float) -> None:
         now[0] += seconds
@@ -161,8 +161,8 @@ async def renewing(*limiters: EndpointLimiter) -> None:
         await asyncio.sleep(0.02)
 
 
-def run(work: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(work(), timeout=30))  # type: ignore[arg-type]
+def run(work: Callable[[], Coroutine[None, None, None]]) -> None:
+    asyncio.run(asyncio.wait_for(work(), timeout=30))
 
 
 @pytest.mark.django_db(transaction=True)

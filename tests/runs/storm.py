@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 JUDGES = ("judge-a", "judge-b", "judge-c")
-WEATHER = {"latency": 0.1, "rate_limit": 0.10, "error": 0.05, "broken": 0.03, "hang": 0.02}
+WEATHER: dict[str, Any] = {"latency": 0.1, "rate_limit": 0.10, "error": 0.05, "broken": 0.03, "hang": 0.02}
 GIVES_UP_AFTER = 330.0
 
 

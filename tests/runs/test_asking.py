@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.apps import apps
@@ -14,6 +15,7 @@ from curation.runs.models import Call, CallStatus, CallText, Item, ItemState, Ru
 from tests.model_server import ModelServer
 from tests.runs.asking import asked, end, make_asked, start
 
+FREE = Decimal(0)
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -37,7 +39,7 @@ def test_a_refusal_is_asked_once_and_keeps_the_servers_words(server: ModelServer
     assert (run.state, server.counts().asked) == (RunState.FAILED, 1)
     assert "the context is too long" in reasons(run)[0]
     call = Call.objects.get()
-    assert (call.error_kind, call.cost, call.latency_ms is not None) == ("refused", 0, True)
+    assert (call.error_kind, call.cost, call.latency_ms is not None) == ("refused", FREE, True)
 
 
 def test_what_never_passes_is_given_up_with_its_reason_and_the_number_of_tries(server: ModelServer) -> None:
@@ -45,12 +47,13 @@ def test_what_never_passes_is_given_up_with_its_reason_and_the_number_of_tries(s
     run = asked(make_asked(server), n=1)
     assert server.counts().asked == 6
     assert "tried 6 times" in reasons(run)[0]
-    assert (run.cost, run.cost_unknown_calls) == (0, 6)  # whether a broken answer was paid for, nobody knows
+    assert (run.cost, run.cost_unknown_calls) == (FREE, 6)  # whether a broken answer was paid for, nobody knows
 
 
 @pytest.mark.parametrize("how", ["broken", "drop"])
 def test_half_an_answer_is_asked_again(server: ModelServer, how: str) -> None:
-    server.behave(**{how: 0.5})
+    half: dict[str, Any] = {how: 0.5}
+    server.behave(**half)
     run = asked(make_asked(server), n=6)
     assert (run.items_failed, server.counts().answered) == (0, 6)
 
@@ -129,7 +132,7 @@ def test_tokens_that_the_server_does_not_say_are_unknown_and_so_is_the_cost(serv
     call = Call.objects.first()
     assert call is not None
     assert (call.tokens_in, call.cost) == (None, None)
-    assert (run.cost, run.cost_unknown_calls) == (0, 2)
+    assert (run.cost, run.cost_unknown_calls) == (FREE, 2)
 
 
 def test_counters_are_the_sums_of_the_calls(server: ModelServer) -> None:
@@ -146,7 +149,7 @@ def test_counters_are_the_sums_of_the_calls(server: ModelServer) -> None:
 def test_the_same_request_is_answered_from_the_record(server: ModelServer) -> None:
     project = make_asked(server)
     first, second = asked(project, n=4), asked(project, n=4)
-    assert (server.counts().asked, second.calls, second.cost) == (4, 0, 0)
+    assert (server.counts().asked, second.calls, second.cost) == (4, 0, FREE)
     texts = [list(Item.objects.filter(run=run, stage="ask").values_list("result__text")) for run in (first, second)]
     assert texts[0] == texts[1]
 
@@ -193,7 +196,7 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     assert "[key]" in reasons(run)[0]
     assert secret not in caplog.text
     for model in apps.get_models():
-        assert secret not in repr(list(model.objects.values())), model
+        assert secret not in repr(list(model._default_manager.values())), model
 
 
 def test_a_missing_key_variable_is_named(server: ModelServer) -> None:

@@ -1,6 +1,7 @@
 """Leases: an item is ended by who holds it, and by nobody else."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -13,7 +14,7 @@ from tests.factories import make_project, make_run
 pytestmark = pytest.mark.django_db
 
 
-def make_waiting(items: int = 3, **values: object) -> Run:
+def make_waiting(items: int = 3, **values: Any) -> Run:
     run = make_run(make_project(), kind="asking", stage="ask", items_total=items, **values)
     Item.objects.bulk_create(Item(run=run, stage="ask", key=str(number)) for number in range(items))
     return run
@@ -32,7 +33,7 @@ def test_claims_take_the_oldest_items_and_start_the_run() -> None:
 
 
 @pytest.mark.parametrize("values", [{"state": RunState.CANCELLED}, {"state": RunState.SUCCEEDED}])
-def test_nothing_is_claimed_of_a_run_that_ended(values: dict[str, object]) -> None:
+def test_nothing_is_claimed_of_a_run_that_ended(values: dict[str, Any]) -> None:
     assert claim(run=make_waiting(**values), owner="a", limit=2) == []
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -33,9 +34,9 @@ def in_the_background(run: Run) -> threading.Thread:
     return thread
 
 
-def until(condition: object, seconds: float = 30.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.05)
 
@@ -109,7 +110,7 @@ def test_calls_of_a_stage_that_is_planned_anew_stay_on_record(server: ModelServe
     Call.objects.create(project=run.project, run=run, item=late, endpoint_name="x", content_hash="0", cost=Decimal(3))
     retry_failed(run=run, user=None)
     kept = Call.objects.get(content_hash="0")
-    assert (kept.item_id, kept.cost) == (None, 3)
+    assert (kept.item_id, kept.cost) == (None, Decimal(3))
 
 
 def test_retry_failed_without_a_failed_item_is_refused(server: ModelServer) -> None:
@@ -131,7 +132,7 @@ def test_a_second_click_on_retry_changes_nothing(server: ModelServer) -> None:
 def test_a_clone_has_the_same_parameters_and_names_its_origin(server: ModelServer) -> None:
     run = start(make_asked(server), n=2, budget=Decimal(1))
     copy = clone(run=run, user=None)
-    assert (copy.params, copy.budget, copy.cloned_from_id, copy.pk != run.pk) == (run.params, 1, run.pk, True)
+    assert (copy.params, copy.budget, copy.cloned_from_id, copy.pk != run.pk) == (run.params, Decimal(1), run.pk, True)
 
 
 def test_each_of_them_is_in_the_audit_log_and_the_runs_log(server: ModelServer) -> None:
@@ -166,7 +167,7 @@ def test_calls_of_unknown_cost_count_against_the_budget_as_the_most_they_could_c
     server.behave(drop=1)
     project = make_asked(server, price_in=1000, price_out=1000)
     run = end(start(project, n=1, budget=Decimal("0.2")))
-    assert (run.state, run.cost) == (RunState.CANCELLED, 0)
+    assert (run.state, run.cost) == (RunState.CANCELLED, Decimal(0))
     assert server.counts().asked == 2  # each may have cost 8 cents; a third could not be paid for
 
 
@@ -174,7 +175,7 @@ def test_cached_answers_need_no_budget(server: ModelServer) -> None:
     project = make_asked(server, price_in=1000, price_out=1000)
     asked(project, n=3)
     run = end(start(project, n=3, budget=Decimal("0.000001")))
-    assert (run.state, run.cost) == (RunState.SUCCEEDED, 0)
+    assert (run.state, run.cost) == (RunState.SUCCEEDED, Decimal(0))
 
 
 def test_a_budget_is_refused_where_a_price_is_unknown(server: ModelServer) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -91,7 +92,7 @@ def test_a_lost_connection_does_not_pass_for_a_commit() -> None:
     def dies_once() -> str:
         if not died:
             died.append(True)
-            connection.connection.close()  # type: ignore[union-attr]
+            connection.connection.close()
             Project.objects.count()
         return "done at the second try"
 
@@ -127,8 +128,8 @@ def test_works_are_done_in_the_order_of_their_rank() -> None:
 
     async def run() -> None:
         commit = GroupCommit(asyncio.get_running_loop())
-        slow = asyncio.ensure_future(commit(lambda: order.append(-1)))
-        await asyncio.gather(slow, *(commit(lambda rank=rank: order.append(rank), rank=rank) for rank in (3, 1, 2, 0)))
+        first = commit(partial(order.append, -1))
+        await asyncio.gather(first, *(commit(partial(order.append, rank), rank=rank) for rank in (3, 1, 2, 0)))
         await commit.close()
 
     asyncio.run(run())
@@ -151,5 +152,10 @@ def test_a_write_whose_waiter_was_cancelled_ends_before_the_group_closes() -> No
 def test_a_runs_row_is_held_first() -> None:
     run = make_run(make_project("p"))
     held: list[int] = []
-    together(lambda: held.append(2), hold=lambda: (held.append(1), Run.objects.hold(run.pk))[0])
+
+    def hold() -> None:
+        Run.objects.hold(run.pk)
+        held.append(1)
+
+    together(partial(held.append, 2), hold=hold)
     assert held == [1, 2]

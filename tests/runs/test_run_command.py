@@ -2,14 +2,19 @@
 
 import io
 import json
+import time
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 
 from curation.projects.models import AuditEntry
-from curation.runs.models import Run
-from tests.factories import make_endpoint, make_project, make_prompt, make_user
+from curation.runs.models import Item, Run
+from tests.factories import make_endpoint, make_project, make_prompt, make_run, make_user
+from tests.model_server import ModelServer
+from tests.runs.asking import make_asked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,3 +74,70 @@ def test_a_test_call_is_not_launched_from_here() -> None:
     make_project("acme")
     with pytest.raises(CommandError):
         call_command("run", "test", project="acme", param=["model=king"])
+
+
+def test_a_run_that_fails_ends_with_status_1_and_its_reason(server: ModelServer) -> None:
+    server.behave(error=1, status=400, detail="too long")
+    make_prompt(make_asked(server, "king", make_project("acme")))
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("run", "king", project="acme", param=["model=king"], inline=True, stdout=out, stderr=io.StringIO())
+    printed = json.loads(out.getvalue())
+    assert (ended.value.code, printed["state"]) == (1, "failed")
+    assert "too long" in printed["error"]
+
+
+def test_params_may_come_from_a_file_and_options_win(tmp_path: Path) -> None:
+    project = make_project("acme")
+    make_endpoint(project, "king", model="scripted/king")
+    make_prompt(project)
+    given = tmp_path / "params.json"
+    given.write_text('{"model": "king", "samples": 3}')
+    call_command("run", "king", project="acme", params_json=given, param=["samples=2"], stdout=io.StringIO())
+    assert Run.objects.get().params["samples"] == 2
+
+
+def test_who_waits_no_longer_gets_the_run_as_it_is(server: ModelServer) -> None:
+    make_prompt(make_asked(server, "king", make_project("acme")))
+    out = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command(
+            "run",
+            "king",
+            project="acme",
+            param=["model=king"],
+            follow=True,
+            wait_timeout=0.2,
+            stdout=out,
+            stderr=io.StringIO(),
+        )
+    assert json.loads(out.getvalue())["state"] == Run.objects.get().state == "queued"
+
+
+def test_an_interrupt_cancels_where_it_was_asked_for(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_prompt(make_asked(server, "king", make_project("acme")))
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    for cancels, state in ((False, "queued"), (True, "cancelled")):
+        with monkeypatch.context() as patched, pytest.raises(SystemExit):
+            patched.setattr(time, "sleep", interrupt)
+            call_command(
+                "run",
+                "king",
+                project="acme",
+                param=["model=king"],
+                follow=True,
+                cancel_on_interrupt=cancels,
+                stdout=io.StringIO(),
+                stderr=io.StringIO(),
+            )
+        assert Run.objects.order_by("-id")[0].state == state
+
+
+def test_one_round_of_the_reaper_from_a_terminal() -> None:
+    run = make_run(make_project(), kind="asking", stage="ask", items_total=1, state="running")
+    Item.objects.create(run=run, stage="ask", key="0", state="claimed", lease_owner="a", lease_until=timezone.now())
+    call_command("reap")
+    assert Item.objects.get().state == "pending"
