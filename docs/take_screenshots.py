@@ -1,13 +1,14 @@
 """Takes the pictures of the docs from a running demo: `python docs/take_screenshots.py http://127.0.0.1:8000`.
 
-Run it on a fresh demo (`make demo RESET=1`), from the root of the repository and with `PYTHONPATH=.`. Needs Chromium, Playwright and
-ImageMagick's `convert`, which makes the files small.
+Run it on a fresh demo (`make demo RESET=1`), from the root of the repository and with `PYTHONPATH=.`. Needs Chromium
+and Playwright.
 """
 
+import base64
 import re
-import subprocess
+import struct
 import sys
-import tempfile
+import zlib
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -15,7 +16,29 @@ from playwright.sync_api import Page, sync_playwright
 from tests.parts import chromium
 
 IMAGES = Path(__file__).parent / "img"
-COLOURS, MOST_BYTES = 128, 150_000
+MOST_BYTES = 150_000
+# The most frequent colours make the palette, every other colour takes its nearest: what a page of text needs.
+QUANTISE = """async ([png, most]) => {
+  const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
+  const pen = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+  pen.drawImage(bitmap, 0, 0);
+  const raw = new Uint32Array(pen.getImageData(0, 0, bitmap.width, bitmap.height).data.buffer);
+  const counts = new Map();
+  for (const colour of raw) counts.set(colour, (counts.get(colour) ?? 0) + 1);
+  const palette = [...counts].sort((a, b) => b[1] - a[1]).slice(0, most).map(([colour]) => colour);
+  const parts = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
+  const far = ([r, g, b], [R, G, B]) => (r - R) ** 2 + (g - G) ** 2 + (b - B) ** 2;
+  const places = new Map(palette.map((colour, place) => [colour, place]));
+  const nearest = (colour) => {
+    const gaps = palette.map((one) => far(parts(one), parts(colour)));
+    places.set(colour, gaps.indexOf(Math.min(...gaps)));
+    return places.get(colour);
+  };
+  const indexes = Uint8Array.from(raw, (colour) => places.get(colour) ?? nearest(colour));
+  let text = '';
+  for (let at = 0; at < indexes.length; at += 8192) text += String.fromCharCode(...indexes.subarray(at, at + 8192));
+  return {width: bitmap.width, height: bitmap.height, palette: palette.flatMap(parts), pixels: btoa(text)};
+}"""
 
 
 def main(address: str) -> None:
@@ -63,9 +86,8 @@ def plain_pages(tab: Page) -> dict[str, str]:
 
 def _first(tab: Page, path: str, noun: str) -> str:
     tab.goto(path)
-    return tab.locator(f'main a[href^="/p/demo/{noun}/"]').evaluate_all(
-        f"links => links.map(a => a.getAttribute('href')).find(href => /{noun}\\/\\d+\\/$/.test(href))"
-    )
+    links = tab.locator(f'main a[href^="/p/demo/{noun}/"]').evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    return next(str(link) for link in links if re.search(r"/\d+/$", link))
 
 
 def _run(tab: Page, kind: str) -> str:
@@ -100,14 +122,33 @@ def take(tab: Page, name: str) -> None:
     tab.add_style_tag(content="* { caret-color: transparent !important; animation: none !important }")
     tab.wait_for_timeout(400)
     target = IMAGES / f"{name}.png"
-    with tempfile.NamedTemporaryFile(suffix=".png") as raw:
-        tab.screenshot(path=raw.name)
-        options = ["-dither", "None", "-colors", str(COLOURS), "-strip", "-define", "png:compression-level=9"]
-        subprocess.run(["convert", raw.name, *options, f"png8:{target}"], check=True)
+    shot = base64.b64encode(tab.screenshot()).decode()
+    blank = tab.context.new_page()
+    found = blank.evaluate(QUANTISE, [shot, 255])
+    blank.close()
+    pixels = base64.b64decode(found["pixels"])
+    target.write_bytes(png(found["width"], found["height"], bytes(found["palette"]), pixels))
     size = target.stat().st_size
     print(f"{target.name:20} {size // 1000:4} kB")
     if size > MOST_BYTES:
         raise SystemExit(f"{target.name} is larger than {MOST_BYTES} bytes")
+
+
+def png(width: int, height: int, palette: bytes, pixels: bytes) -> bytes:
+    """A PNG of palette indexes, one byte a pixel, no filter (https://www.w3.org/TR/png-3/)."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    lines = b"".join(b"\0" + pixels[line * width : (line + 1) * width] for line in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    parts = (
+        chunk(b"IHDR", head),
+        chunk(b"PLTE", palette),
+        chunk(b"IDAT", zlib.compress(lines, 9)),
+        chunk(b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from curation.dashboard.stats import BIN, DAYS, Stats
 from curation.projects.settings import Thresholds
 
 Figure = dict[str, Any]
+DAY_MS = 86_400_000
 
 
 def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
@@ -37,12 +38,21 @@ def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
 
 
 def _histogram_layout(edges: Thresholds) -> Figure:
+    stroke = {"dash": "dot", "width": 1, "color": "var(--text-2)"}
     lines = [
-        {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": {"dash": "dot", "width": 1}}
+        {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": stroke}
         for at in (edges.refined, edges.final)
     ]
     notes = [
-        {"x": at, "y": 1.08, "yref": "paper", "text": f"{name} ≥ {at:g}", "showarrow": False, "xanchor": side}
+        {
+            "x": at,
+            "y": 1,
+            "yref": "paper",
+            "yanchor": "bottom",
+            "text": f"{name} ≥ {at:g}",
+            "showarrow": False,
+            "xanchor": side,
+        }
         for name, at, side in (("refined", edges.refined, "right"), ("final", edges.final, "left"))
     ]
     return {
@@ -50,6 +60,7 @@ def _histogram_layout(edges: Thresholds) -> Figure:
         "showlegend": False,
         "xaxis": {"title": {"text": "score"}, "range": [0, 100], "dtick": 10},
         "yaxis": {"title": {"text": "samples"}, "rangemode": "tozero"},
+        "margin": {"t": 24},
         "shapes": lines,
         "annotations": notes,
     }
@@ -61,9 +72,9 @@ def review_pace(stats: Stats) -> Figure:
     bars = []
     for reviewer in reviewers:
         own = [entry for entry in stats.pace if entry["reviewer"] == reviewer]
-        bars.append(
-            {"type": "bar", "name": reviewer, "x": [entry["day"] for entry in own], "y": [entry["n"] for entry in own]}
-        )
+        days, counts = [entry["day"] for entry in own], [entry["n"] for entry in own]
+        # Plotly guesses the width from the distance of two bars, which a single day does not have.
+        bars.append({"type": "bar", "name": reviewer, "x": days, "y": counts, "width": 0.8 * DAY_MS})
     today = timezone.localdate()
     span = [str(today - timedelta(days=DAYS)), str(today + timedelta(days=1))]
     layout = {
