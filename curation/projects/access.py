@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope
+from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound
 
 P = ParamSpec("P")
@@ -54,22 +55,38 @@ def enter(request: HttpRequest, project: str | Project, scope: str) -> Access:
     """The caller's access to a project (by slug or row); 404 for a stranger, 403 without the scope."""
     principal = principal_of(request)
     if isinstance(project, str):
-        found = Project.objects.visible_to(principal.user).filter(slug=project).first()
-        if found is None:
-            raise NotFound(f"There is no project {project!r}, or you are not a member of it.")
-        project = found
-    role = _role(principal.user, project)
-    if role is None:
-        raise NotFound(f"There is no project {project.slug!r}, or you are not a member of it.")
-    access = Access(principal.user, project, role, SCOPES_OF_ROLE[role] & principal.scopes)
+        named, (found, role) = project, _by_slug(principal.user, project)
+    else:
+        named, (found, role) = project.slug, (project, _role(principal.user, project))
+    if found is None or role is None:
+        raise NotFound(f"There is no project {named!r}, or you are not a member of it.")
+    access = Access(principal.user, found, role, SCOPES_OF_ROLE[role] & principal.scopes)
     access.require(scope)
     return access
+
+
+def _by_slug(user: User, slug: str) -> tuple[Project | None, str | None]:
+    if user.is_superuser:
+        return Project.objects.filter(slug=slug).first(), Role.ADMIN
+    member = _member_by_slug.first(slug=slug, user=user.pk)
+    return (member.project, member.role) if member else (None, None)
 
 
 def _role(user: User, project: Project) -> str | None:
     if user.is_superuser:
         return Role.ADMIN
-    return Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
+    member = _member.first(project=project.pk, user=user.pk)
+    return member.role if member else None
+
+
+# Every call and page asks one of these, so each is compiled once. They are asked anew each time: whoever is no longer
+# a member is out at once.
+_member_by_slug = Prepared(
+    lambda slug, user: Member.objects.select_related("project").filter(project__slug=slug, user=user)[:1],
+    slug=str,
+    user=int,
+)
+_member = Prepared(lambda project, user: Member.objects.filter(project=project, user=user)[:1], project=int, user=int)
 
 
 def project_page(

@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from curation.projects.access import Principal
 from curation.projects.audit import record
 from curation.projects.models import Scope, Token
 from curation.web.ids import find
+from curation.web.prepared import Prepared
 from curation.web.problems import FieldError, Invalid, NotAllowed
 
 USED_EVERY = timedelta(minutes=1)
@@ -85,13 +87,21 @@ def revoke_token(principal: Principal, token_id: str) -> None:
 
 def check_token(secret: str) -> Token | None:
     """The live token with this secret; notes its use at most once a minute."""
-    row = Token.objects.select_related("user").filter(digest=_digest(secret), user__is_active=True).first()
+    row = _live.first(digest=_digest(secret))
     now = timezone.now()
     if row is None or (row.expires_at is not None and row.expires_at <= now):
         return None
     if row.last_used_at is None or now - row.last_used_at > USED_EVERY:
         Token.objects.filter(pk=row.pk).update(last_used_at=now)
     return row
+
+
+def _by_digest(digest: str) -> QuerySet[Token]:
+    return Token.objects.select_related("user").filter(digest=digest, user__is_active=True)[:1]
+
+
+# Every call of the API begins with it.
+_live = Prepared(_by_digest, digest=str)
 
 
 def _digest(secret: str) -> str:

@@ -1,0 +1,61 @@
+"""Reads that are compiled once answer as Django's own do, and read anew each time."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from curation.projects.models import Member, Project
+from curation.web.prepared import Prepared
+from tests.factories import make_member, make_project
+
+
+def _of_project(project: int, role: str) -> QuerySet[Member]:
+    return Member.objects.select_related("user").filter(project=project, role=role).order_by("id")
+
+
+@pytest.mark.django_db
+def test_rows_are_those_of_the_query_with_their_relations(django_assert_num_queries):
+    project = make_project()
+    members = [make_member(project, role="reviewer"), make_member(project, role="reviewer")]
+    make_member(project, role="viewer")
+    make_member(make_project(), role="reviewer")
+    prepared = Prepared(_of_project, project=int, role=str)
+
+    for _ in range(2):
+        with django_assert_num_queries(1):
+            rows = prepared.rows(project=project.pk, role="reviewer")
+            assert [row.user for row in rows] == members
+
+
+@pytest.mark.django_db
+def test_what_has_changed_since_is_seen():
+    project = make_project()
+    prepared = Prepared(lambda slug: Project.objects.filter(slug=slug)[:1], slug=str)
+    assert prepared.first(slug=project.slug) == project
+
+    Project.objects.filter(pk=project.pk).update(name="Another name", settings_json={"review": {"blind": False}})
+
+    found = prepared.first(slug=project.slug)
+    assert found is not None
+    assert found.name == "Another name"
+    assert found.settings.review.blind is False
+    assert prepared.first(slug="no-such-project") is None
+
+
+@pytest.mark.django_db
+def test_times_are_compared_as_times():
+    project = make_project()
+    prepared = Prepared(lambda after: Project.objects.filter(created_at__gt=after), after=datetime)
+
+    assert prepared.rows(after=timezone.now() - timedelta(minutes=1)) == [project]
+    assert prepared.rows(after=timezone.now() + timedelta(minutes=1)) == []
+
+
+@pytest.mark.django_db
+def test_a_value_that_never_reaches_the_database_is_refused():
+    prepared = Prepared(lambda slug: Project.objects.all()[:1], slug=str)
+
+    with pytest.raises(TypeError, match="slug"):
+        prepared.first(slug="demo")
