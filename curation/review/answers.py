@@ -36,7 +36,9 @@ def place_of(values: QueryDict) -> Place:
 
 def take_for_page(access: Access, query: str) -> Taken | None:
     """The next sample of the queue that `query` describes; reloading the page gives the same one again."""
-    return take_next(access=access, order=order_of(query), narrow=filter_of(query).apply, resume=True)
+    wanted = filter_of(query)
+    narrow = None if wanted.is_empty() else wanted.apply
+    return take_next(access=access, order=order_of(query), narrow=narrow, resume=True)
 
 
 def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "") -> HttpResponse:

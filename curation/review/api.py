@@ -20,9 +20,10 @@ from curation.review.undo import undo
 from curation.samples.api import sample_out
 from curation.samples.models import Sample
 from curation.web.etag import set_etag
-from curation.web.ids import find
+from curation.web.ids import find, find_by
 from curation.web.keyset import paginate
 from curation.web.params import ListParams
+from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
 
 calls = Router(tags=["review"])
@@ -41,7 +42,9 @@ def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = Non
     """Every call gives another sample, leased to you; 204 when the queue has nothing for you."""
     access = enter(request, slug, Scope.REVIEW)
     body = body or s.QueueNextIn.model_validate({})
-    taken = take_next(access=access, order=body.order, narrow=body.sample_filter().apply, resume=body.resume)
+    wanted = body.sample_filter()
+    narrow = None if wanted.is_empty() else wanted.apply
+    taken = take_next(access=access, order=body.order, narrow=narrow, resume=body.resume)
     if taken is None:
         return Status(204, None)
     holder = access.user.get_username()
@@ -134,12 +137,19 @@ def post_revision(
 def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
     """The sample and the caller's access to its project; 404 for a stranger. Read whole only to be shown: what changes
     a sample reads it again under its lock."""
-    rows = Sample.objects.for_list() if scope == Scope.READ else Sample.objects.only("id", "project")
-    sample = find(rows.select_related("project"), sample_id, "sample")
+    if scope == Scope.READ:
+        sample = find(Sample.objects.for_list().select_related("project"), sample_id, "sample")
+    else:
+        sample = find_by(lambda number: _with_project.first(sample=number), sample_id, "sample")
     try:
         return enter(request, sample.project, scope), sample
     except NotFound:  # says the same as for an id that does not exist, and names no foreign project
         raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
+
+
+_with_project = Prepared(
+    lambda sample: Sample.objects.only("id", "project").select_related("project").filter(pk=sample)[:1], sample=int
+)
 
 
 def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:

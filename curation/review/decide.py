@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.lease import held_by_other
+from curation.review.lease import held_by_other, lease_of
 from curation.review.models import Action, Decision, Lease, Pick, Revision
 from curation.review.seats import resolve_pick, seat_word
 from curation.review.state import before_of, change, lock_sample, refuse_stale_version
@@ -120,7 +120,7 @@ def _check_words(action: str, reason: str, comment: str, seconds: float | None) 
 
 def _own_lease(sample: Sample, access: Access) -> Lease | None:
     """The caller's lease, lapsed or not; a conflict where another reviewer holds the sample now."""
-    lease = Lease.objects.filter(sample=sample, seat=0).first()
+    lease = lease_of(sample)
     if lease is None or lease.reviewer_id == access.user.pk:
         return lease
     if lease.until > timezone.now():

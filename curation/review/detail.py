@@ -6,6 +6,7 @@ from curation.duels.models import Answer, Duel
 from curation.review.models import Pick, Revision
 from curation.review.outcome import reference_texts
 from curation.samples.models import Sample
+from curation.web.prepared import Prepared
 from judging.facts import answer_facts
 
 CHARACTERS_PER_TOKEN = 4
@@ -70,6 +71,14 @@ class Detail:
         return self.opponent if pick == Pick.OPPONENT else self.candidate
 
 
+_duel_of = Prepared(
+    lambda sample: (
+        Duel.objects.filter(sample=sample).select_related("prompt", "king__text", "challenger__text").only(*SHOWN)[:1]
+    ),
+    sample=int,
+)
+
+
 def facts_of(text: str) -> Facts:
     found = answer_facts(text)
     return Facts(
@@ -79,12 +88,7 @@ def facts_of(text: str) -> Facts:
 
 def detail_of(sample: Sample) -> Detail | None:
     """Two queries; one more where the opponent is the source's own turn."""
-    duel = (
-        Duel.objects.filter(sample=sample)
-        .select_related("prompt", "king__text", "challenger__text")
-        .only(*SHOWN)
-        .first()
-    )
+    duel = _duel_of.first(sample=sample.pk)
     if duel is None:
         return None
     latest: dict[str, Revision] = {}

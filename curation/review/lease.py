@@ -12,6 +12,7 @@ from curation.review.models import Lease
 from curation.review.seats import draw_swapped
 from curation.review.state import lock_sample
 from curation.samples.models import Sample
+from curation.web.prepared import Prepared
 from curation.web.problems import Conflict
 
 
@@ -34,7 +35,7 @@ def claim(sample: Sample, access: Access) -> Held | None:
     review = access.project.settings.review
     now = timezone.now()
     until = now + timedelta(seconds=review.lease_seconds)
-    lease = Lease.objects.filter(sample=sample, seat=0).first()
+    lease = lease_of(sample)
     if lease is not None and lease.reviewer_id == access.user.pk:
         lease.until = until
         lease.save(update_fields=["until"])
@@ -45,6 +46,11 @@ def claim(sample: Sample, access: Access) -> Held | None:
         lease.delete()
     swapped = draw_swapped(blind=review.blind)
     return _held(Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until))
+
+
+def lease_of(sample: Sample) -> Lease | None:
+    """The lease on the locked sample, whoever's, lapsed or not."""
+    return _on_sample.first(sample=sample.pk)
 
 
 def hold(*, access: Access, sample_id: int) -> Held:
@@ -86,6 +92,9 @@ def holder_of(sample_id: int, *, other_than: User | None = None) -> User | None:
 def held_by_other(sample_id: int, holder: User | None) -> Conflict:
     name = holder.get_username() if holder else "someone else"
     return Conflict(f"Sample {sample_id} is in review by {name}.", code="leased", current={"in_review_by": name})
+
+
+_on_sample = Prepared(lambda sample: Lease.objects.filter(sample=sample, seat=0)[:1], sample=int)
 
 
 def _held(lease: Lease) -> Held:

@@ -6,6 +6,7 @@ from django.utils.dateparse import parse_datetime
 
 from curation.projects.models import Project
 from curation.samples.models import Sample
+from curation.web.prepared import Prepared
 from curation.web.problems import NotFound, Stale
 
 
@@ -40,11 +41,17 @@ def restored(before: Before) -> dict[str, object]:
 
 def lock_sample(project: Project, sample_id: int) -> Sample:
     """The sample, locked until the transaction ends (on SQLite the transaction itself is the lock)."""
-    rows = Sample.objects.of(project).select_for_update(of=("self",))
-    found = rows.filter(pk=sample_id).first()
+    found = _locked.first(project=project.pk, sample=sample_id)
     if found is None:
         raise NotFound(f"There is no sample {sample_id} in {project.slug}.")
     return found
+
+
+_locked = Prepared(
+    lambda project, sample: Sample.objects.filter(project=project, pk=sample).select_for_update(of=("self",))[:1],
+    project=int,
+    sample=int,
+)
 
 
 def change(sample: Sample, **fields: object) -> None:

@@ -1,5 +1,6 @@
 """Ids are opaque strings outside and numbers inside; whatever is not a number is simply not found."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from django.db.models import Model, QuerySet
@@ -11,8 +12,13 @@ M = TypeVar("M", bound=Model)
 
 def find(rows: QuerySet[M], given: str, noun: str) -> M:
     """The row with this id among `rows`, or `NotFound`; `rows` already holds only what the caller may see."""
+    return find_by(lambda number: rows.filter(pk=number).first(), given, noun)
+
+
+def find_by(read: Callable[[int], M | None], given: str, noun: str) -> M:
+    """As `find`, where the row is read in another way."""
     if given.isascii() and given.isdigit() and len(given) < 19:
-        row = rows.filter(pk=int(given)).first()
+        row = read(int(given))
         if row is not None:
             return row
     raise NotFound(f"There is no {noun} {given!r}, or it is not yours to see.")
