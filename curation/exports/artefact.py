@@ -14,6 +14,10 @@ from types import TracebackType
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
+# What waits is hashed and written while the processor's cache still holds it. Megabytes of waiting lines would be new
+# memory for every chunk, and getting that from the system took as long as all else that is done to a row.
+_WAITING = 256 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
@@ -54,7 +58,7 @@ class _Sink:
 
 @dataclass(slots=True)
 class _Part:
-    """A file being written; rows wait in `waiting` for the next flush."""
+    """A file being written; rows wait in `waiting` until there is enough to write."""
 
     name: str
     format: str
@@ -63,11 +67,19 @@ class _Part:
     packed: gzip.GzipFile | None
     rows: int = 0
     waiting: list[bytes] = field(default_factory=list)
+    waiting_bytes: int = 0
+
+    def add(self, line: bytes) -> None:
+        self.rows += 1
+        self.waiting.append(line)
+        self.waiting_bytes += len(line)
+        if self.waiting_bytes > _WAITING:
+            self.flush()
 
     def flush(self) -> None:
-        if self.waiting:
-            (self.packed or self.sink).write(b"".join(self.waiting))
-            self.waiting.clear()
+        (self.packed or self.sink).write(b"".join(self.waiting))
+        self.waiting.clear()
+        self.waiting_bytes = 0
 
     def close(self) -> WrittenFile:
         self.flush()
@@ -101,8 +113,7 @@ class Artefact:
     def add(self, name: str, line: bytes, *, format: str = "", split: str = "", packed: bool = False) -> None:
         """Appends one line, its newline included, to the file of that name."""
         part = self._parts.get(name) or self._open(name, format, split, packed)
-        part.waiting.append(line)
-        part.rows += 1
+        part.add(line)
 
     def touch(self, name: str) -> None:
         """A file that shall be there even with no line in it."""

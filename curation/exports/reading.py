@@ -1,23 +1,30 @@
-"""What sifting reads of samples and prompts: plain columns, since building model rows costs more than all the rest."""
+"""What sifting reads of samples, prompts and answers: plain columns, since building model rows costs more than all the
+rest; long texts a few at a time, since memory that a thousand of them fill costs as much again."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import orjson
-from django.db.models import TextField
+from django.db.models import Case, TextField, When
 from django.db.models.functions import Cast
 
-from curation.duels.models import PromptText
+from curation.duels.models import Duel
 from curation.exports.hygiene import Facts, Frozen
+from curation.review.outcome import message_text
 from curation.samples.models import Sample
 from curation.web.among import Among
 
+_AT_ONCE = 50
 
-class Prompt(NamedTuple):
-    """The history before the answer, and the row of its source, which groups turns that have no instance id."""
 
-    history: object
+class Texts(NamedTuple):
+    """A duel's texts: the history as JSON, both answers, and the row of its source, which groups turns that have no
+    instance id."""
+
+    history: str
+    candidate: str
+    opponent: str | None
     source: str
     row_offset: int
 
@@ -38,21 +45,34 @@ def read_facts(chunk: Sequence[Frozen]) -> dict[int, Facts]:
     return facts
 
 
-def read_prompts(sample_ids: Sequence[int]) -> dict[int, Prompt]:
-    """Prompts by sample id, of samples that come from a duel."""
-    rows = PromptText.objects.filter(prompt__duels__sample_id__in=Among(sample_ids)).values_list(
-        "prompt__duels__sample_id", Cast("history", TextField()), "prompt__source", "prompt__row_offset"
+def read_texts(sample_ids: Sequence[int]) -> Iterator[Texts | None]:
+    """One for each of the ids, which ascend, in their order; None for a sample that does not come from a duel."""
+    columns = (
+        "sample_id",
+        Cast("prompt__text__history", TextField()),
+        "challenger__text__text",
+        "king__text__text",
+        Case(When(king=None, then=Cast("prompt__text__reference", TextField()))),
+        "prompt__source",
+        "prompt__row_offset",
     )
-    return {
-        sample_id: Prompt(_parsed(history), source, offset)
-        for sample_id, history, source, offset in rows
-        if sample_id is not None
-    }
+    duels = Duel.objects.filter(sample_id__in=Among(sample_ids), prompt__text__isnull=False).order_by("sample_id")
+    rows = duels.values_list(*columns).iterator(chunk_size=_AT_ONCE)
+    row = next(rows, None)
+    for sample_id in sample_ids:
+        if row is None or row[0] != sample_id:
+            yield None
+            continue
+        _, history, candidate, king, reference, source, offset = row
+        opponent = king if reference is None else message_text(parsed(reference))
+        yield Texts(history, candidate, opponent, source, offset)
+        row = next(rows, None)
 
 
-def _parsed(history: str) -> object:
+def parsed(text: str) -> object:
+    """A JSON column that was read as text: orjson is much faster than the parser that Django would use."""
     try:
-        return orjson.loads(history)
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
         # Half of a surrogate pair, which JSON can escape and UTF-8 cannot write: the row is left out with that reason.
-        return json.loads(history)
+        return json.loads(text)

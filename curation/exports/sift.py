@@ -9,13 +9,13 @@ from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS, Row
 from curation.exports.hygiene import Facts, Frozen, Reason, answer_reason, estimated_tokens, sample_reason
 from curation.exports.messages import BadHistory, conversation
-from curation.exports.reading import Prompt, read_facts, read_prompts
+from curation.exports.reading import Texts, parsed, read_facts, read_texts
 from curation.exports.recipe import Recipe
 from curation.exports.splits import split_of
 from curation.exports.turns import Turn
 from curation.projects.models import Project
 from curation.review.models import Pick
-from curation.review.outcome import Outcome, outcomes
+from curation.review.outcome import Outcome, Reviewed
 from curation.samples.models import UNSCORED
 
 CHUNK = 1_000
@@ -58,26 +58,27 @@ class Sieve:
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
 
     def sift(self, chunk: Sequence[Frozen]) -> Iterator[Sifted]:
-        """One result per frozen row, in the same order; a handful of queries for the whole chunk."""
+        """One result per frozen row, in the same order, which is that of the samples; four queries for the chunk."""
         facts = read_facts(chunk)
-        reasons = {pk: sample_reason(known, self._excluded) for pk, known in facts.items()}
-        fit = [pk for pk, reason in reasons.items() if reason is None]
-        found = outcomes(fit)
-        prompts = read_prompts(fit)
-        for frozen in chunk:
+        reasons = [self._unfit(facts.get(frozen.sample_id)) for frozen in chunk]
+        fit = [frozen.sample_id for frozen, reason in zip(chunk, reasons, strict=True) if reason is None]
+        reviewed, texts = Reviewed(fit), read_texts(fit)
+        for frozen, reason in zip(chunk, reasons, strict=True):
             sifted = Sifted(frozen, [], [])
-            pk = frozen.sample_id
-            reason = reasons.get(pk, Reason.CHANGED)
             if reason is None:
-                reason = self._rows(sifted, facts[pk], found.get(pk), prompts.get(pk))
+                reason = self._rows(sifted, facts[frozen.sample_id], reviewed, next(texts))
             if reason is not None:
                 sifted.left_out.append(LeftOut(reason, tuple(self._recipe.formats)))
             yield sifted
 
-    def _rows(self, sifted: Sifted, facts: Facts, outcome: Outcome | None, prompt: Prompt | None) -> Reason | None:
+    def _unfit(self, facts: Facts | None) -> Reason | None:
+        return Reason.CHANGED if facts is None else sample_reason(facts, self._excluded)
+
+    def _rows(self, sifted: Sifted, facts: Facts, reviewed: Reviewed, texts: Texts | None) -> Reason | None:
         """Adds the sample's lines, or says why it has none in any format."""
-        if outcome is None or prompt is None:
+        if texts is None:
             return Reason.NO_ANSWER
+        outcome = reviewed.outcome(facts.sample_id, texts.candidate, texts.opponent)
         if not outcome.reviewers:
             return Reason.NOT_APPROVED
         if outcome.revision_id != sifted.frozen.revision_id:
@@ -86,12 +87,12 @@ class Sieve:
         if refused is not None:
             return refused
         try:
-            history = conversation(prompt.history)
+            history = conversation(parsed(texts.history))
         except BadHistory as bad:
             return bad.reason
         draw = outcome.pick == _DRAW
         turn = Turn(history, outcome.chosen_text, outcome.rejected_text, outcome.replaced_text, draw)
-        group = getattr(facts, self._recipe.group_by) or prompt.place
+        group = getattr(facts, self._recipe.group_by) or texts.place
         split = self._split(group)
         metadata = _metadata(facts, outcome) if self._recipe.metadata else {}
         self._format_rows(sifted, turn, split, metadata)

@@ -1,11 +1,7 @@
 """What review made of samples: the answer that is kept, the one it beat, and who said so. Exports read nothing else."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
-
-from django.db.models import TextField
-from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, PromptText
 from curation.review.models import Action, Decision, Pick, Revision
@@ -23,8 +19,8 @@ class Outcome(NamedTuple):
 
     `pick` says whose answer is kept; a draw keeps the candidate and has no `rejected_text`. `chosen_text` is the
     latest revision of that answer where there is one; then `revision_id` names it and `replaced_text` is the model's
-    answer that it replaced. Where no person approved the sample, `reviewers` is empty, `decided_at` None and `pick`
-    the candidate; whether such a sample may leave is the recipe's matter.
+    answer that it replaced. Where no person approved the sample, `reviewers` is empty and `pick` the candidate; whether
+    such a sample may leave is the recipe's matter.
     """
 
     pick: str
@@ -33,7 +29,6 @@ class Outcome(NamedTuple):
     replaced_text: str | None
     revision_id: int | None
     reviewers: tuple[str, ...]
-    decided_at: datetime | None
 
 
 def outcomes(samples: Iterable[Sample] | Iterable[int]) -> dict[int, Outcome]:
@@ -48,7 +43,6 @@ def outcomes(samples: Iterable[Sample] | Iterable[int]) -> dict[int, Outcome]:
 class _Approval(NamedTuple):
     pick: str
     reviewer: str
-    at: datetime
 
 
 class _Revised(NamedTuple):
@@ -56,39 +50,44 @@ class _Revised(NamedTuple):
     text: str
 
 
+class Reviewed:
+    """What people decided on some samples, read for all of them at once; two queries, whatever they hold."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self._approvals = _approvals(ids)
+        self._revisions = _latest_revisions(ids)
+
+    def outcome(self, sample_id: int, candidate: str, opponent: str | None) -> Outcome:
+        """The outcome of one of the samples, whose two answers the caller has read."""
+        approval = self._approvals.get(sample_id)
+        pick = (approval.pick if approval else "") or _CANDIDATE
+        kept_side = _OPPONENT if pick == _OPPONENT else _CANDIDATE
+        original, other = (opponent or "", candidate) if kept_side == _OPPONENT else (candidate, opponent)
+        revisions = self._revisions.get(sample_id)
+        revision = revisions.get(kept_side) if revisions else None
+        return Outcome(
+            pick=pick,
+            chosen_text=revision.text if revision else original,
+            rejected_text=None if pick == _DRAW else other,
+            replaced_text=original if revision else None,
+            revision_id=revision.pk if revision else None,
+            reviewers=(approval.reviewer,) if approval else (),
+        )
+
+
 def _outcomes(ids: Sequence[int]) -> dict[int, Outcome]:
-    """Plain columns and one parameter for all ids: an export reads every row of a project through here."""
-    approvals = _approvals(ids)
-    revisions = _latest_revisions(ids)
+    """Plain columns and one parameter for all ids, as everywhere that many samples are read."""
+    reviewed = Reviewed(ids)
     rows = Duel.objects.filter(sample_id__in=Among(ids)).values_list(
         "sample_id", "prompt_id", "king_id", "challenger__text__text", "king__text__text"
     )
     duels = list(rows)
     references = reference_texts([prompt_id for _, prompt_id, king_id, _, _ in duels if king_id is None])
-    found = {}
-    for sample_id, prompt_id, king_id, candidate, king in duels:
-        opponent = references.get(prompt_id, "") if king_id is None else king
-        if sample_id is not None:
-            found[sample_id] = _outcome(candidate, opponent, approvals.get(sample_id), revisions.get(sample_id))
-    return found
-
-
-def _outcome(
-    candidate: str, opponent: str, approval: _Approval | None, revisions: dict[str, _Revised] | None
-) -> Outcome:
-    pick = (approval.pick if approval else "") or _CANDIDATE
-    kept_side = _OPPONENT if pick == _OPPONENT else _CANDIDATE
-    original, other = (opponent, candidate) if kept_side == _OPPONENT else (candidate, opponent)
-    revision = revisions.get(kept_side) if revisions else None
-    return Outcome(
-        pick=pick,
-        chosen_text=revision.text if revision else original,
-        rejected_text=None if pick == _DRAW else other,
-        replaced_text=original if revision else None,
-        revision_id=revision.pk if revision else None,
-        reviewers=(approval.reviewer,) if approval else (),
-        decided_at=approval.at if approval else None,
-    )
+    return {
+        sample_id: reviewed.outcome(sample_id, candidate, references.get(prompt_id, "") if king_id is None else king)
+        for sample_id, prompt_id, king_id, candidate, king in duels
+        if sample_id is not None
+    }
 
 
 def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
@@ -98,22 +97,16 @@ def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
     which holds nearly all decisions there are.
     """
     rows = Decision.objects.filter(sample_id__in=Among(ids)).order_by("id")
-    columns = ("sample_id", "action", "pick", "undone_by_id", "reviewer__username", Cast("created_at", TextField()))
+    columns = ("sample_id", "action", "pick", "undone_by_id", "reviewer__username")
     standing: dict[int, _Approval] = {}
-    for sample_id, action, pick, undone, reviewer, at in rows.values_list(*columns):
+    for sample_id, action, pick, undone, reviewer in rows.values_list(*columns):
         if undone is not None or action not in _SETTLING:
             continue
         if action == _APPROVE:
-            standing[sample_id] = _Approval(pick, reviewer, _moment(at))
+            standing[sample_id] = _Approval(pick, reviewer)
         else:
             standing.pop(sample_id, None)
     return standing
-
-
-def _moment(text: str) -> datetime:
-    """A time as the database writes it; Django's own reading of it costs more than the rest of the row."""
-    at = datetime.fromisoformat(text)
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _latest_revisions(ids: Sequence[int]) -> dict[int, dict[str, _Revised]]:
