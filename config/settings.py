@@ -71,6 +71,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "csp",
+    "django.contrib.humanize",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
