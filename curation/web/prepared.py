@@ -25,7 +25,8 @@ class Prepared(Generic[M]):
     `build` gets one stand-in for each value and returns the rows as ever; wherever a stand-in turns up among the
     parameters, the caller's value goes each time. No row is kept: every call asks the database. So `build` must not
     look at the values, and none of them may be None, which would be other SQL. `TypeError` at the first use where a
-    value never reaches the database.
+    value never reaches the database. Rows that are to be locked need a transaction around every call, which Django
+    checks only at the first.
     """
 
     def __init__(self, build: Callable[..., QuerySet[M]], **kinds: type[Value]) -> None:
