@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -58,13 +59,19 @@ class _Sink:
 
 @dataclass(slots=True)
 class _Part:
-    """A file being written; rows wait in `waiting` until there is enough to write."""
+    """A file being written; rows wait in `waiting` until there is enough to write.
+
+    Packing, hashing and writing let other threads run, so `behind` does them while the next rows are made; one block
+    at a time, so a slow storage holds the export up and does not fill the memory.
+    """
 
     name: str
     format: str
     split: str
     sink: _Sink
     packed: gzip.GzipFile | None
+    behind: ThreadPoolExecutor
+    writing: Future[int] | None = None
     rows: int = 0
     waiting: list[bytes] = field(default_factory=list)
     waiting_bytes: int = 0
@@ -74,12 +81,24 @@ class _Part:
         self.waiting.append(line)
         self.waiting_bytes += len(line)
         if self.waiting_bytes > _WAITING:
-            self.flush()
+            self._write()
 
-    def flush(self) -> None:
-        (self.packed or self.sink).write(b"".join(self.waiting))
+    def _write(self) -> None:
+        block = b"".join(self.waiting)
         self.waiting.clear()
         self.waiting_bytes = 0
+        self._wait()
+        self.writing = self.behind.submit((self.packed or self.sink).write, block)
+
+    def _wait(self) -> None:
+        """Raises what went wrong in storage."""
+        if self.writing is not None:
+            self.writing.result()
+
+    def flush(self) -> None:
+        """Returns when storage has been given all lines."""
+        self._write()
+        self._wait()
 
     def close(self) -> WrittenFile:
         self.flush()
@@ -95,6 +114,7 @@ class Artefact:
     def __init__(self, export_id: int) -> None:
         self._home = f"exports/{export_id}"
         self._folder = f"{self._home}/{uuid.uuid4().hex}"
+        self._behind = ThreadPoolExecutor(1, "export-files")
         self._parts: dict[str, _Part] = {}
         self._finished: list[WrittenFile] = []
 
@@ -103,6 +123,7 @@ class Artefact:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._behind.shutdown()
         if kind is None:
             return
         for part in self._parts.values():
@@ -140,7 +161,7 @@ class Artefact:
         sink = _Sink(f"{self._folder}/{name}")
         # No name and no time in the header: the same rows must give the same bytes.
         packing = gzip.GzipFile("", "wb", 6, sink, mtime=0) if packed else None
-        part = self._parts[name] = _Part(name, format, split, sink, packing)
+        part = self._parts[name] = _Part(name, format, split, sink, packing, self._behind)
         return part
 
     def _close(self, part: _Part) -> WrittenFile:
