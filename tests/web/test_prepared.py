@@ -4,11 +4,13 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.db.models import QuerySet
+from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.models import Member, Project
 from curation.web.prepared import Prepared
-from tests.factories import make_member, make_project
+from tests.factories import make_bearer, make_member, make_project
 
 
 def _of_project(project: int, role: str) -> QuerySet[Member]:
@@ -16,7 +18,7 @@ def _of_project(project: int, role: str) -> QuerySet[Member]:
 
 
 @pytest.mark.django_db
-def test_rows_are_those_of_the_query_with_their_relations(django_assert_num_queries):
+def test_rows_are_those_of_the_query_with_their_relations(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     project = make_project()
     members = [make_member(project, role="reviewer"), make_member(project, role="reviewer")]
     make_member(project, role="viewer")
@@ -30,7 +32,7 @@ def test_rows_are_those_of_the_query_with_their_relations(django_assert_num_quer
 
 
 @pytest.mark.django_db
-def test_what_has_changed_since_is_seen():
+def test_what_has_changed_since_is_seen() -> None:
     project = make_project()
     prepared = Prepared(lambda slug: Project.objects.filter(slug=slug)[:1], slug=str)
     assert prepared.first(slug=project.slug) == project
@@ -45,7 +47,7 @@ def test_what_has_changed_since_is_seen():
 
 
 @pytest.mark.django_db
-def test_times_are_compared_as_times():
+def test_times_are_compared_as_times() -> None:
     project = make_project()
     prepared = Prepared(lambda after: Project.objects.filter(created_at__gt=after), after=datetime)
 
@@ -54,8 +56,23 @@ def test_times_are_compared_as_times():
 
 
 @pytest.mark.django_db
-def test_a_value_that_never_reaches_the_database_is_refused():
+def test_a_value_that_never_reaches_the_database_is_refused() -> None:
     prepared = Prepared(lambda slug: Project.objects.all()[:1], slug=str)
 
     with pytest.raises(TypeError, match="slug"):
         prepared.first(slug="demo")
+
+
+@pytest.mark.django_db
+def test_a_removed_member_and_an_inactive_user_are_out_at_the_next_call(client: Client) -> None:
+    project = make_project()
+    users = [make_member(project), make_member(project)]
+    headers = [make_bearer(user) for user in users]
+    address = f"/api/v1/projects/{project.slug}"
+    assert [client.get(address, headers=own).status_code for own in headers] == [200, 200]
+
+    Member.objects.filter(user=users[0]).delete()
+    users[1].is_active = False
+    users[1].save()
+
+    assert [client.get(address, headers=own).status_code for own in headers] == [404, 401]
