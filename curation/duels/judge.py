@@ -28,6 +28,9 @@ from judging.parsing import ParsedVerdict, Unparsed, parse_verdict
 CHUNK = 1000
 JUDGED_ALREADY = "judged already, with the same model, instructions and parameters"
 Place = tuple[int, str, str]
+# What names a verdict, and what a newer reading replaces.
+PLACE = ("duel", "judge", "order")
+READING = [field.name for field in Verdict._meta.concrete_fields if field.name not in {*PLACE, "id", "created_at"}]
 RESPONSE_FORMAT = {
     "type": "json_schema",
     "json_schema": {"name": "verdict", "strict": True, "schema": VERDICT_SCHEMA},
@@ -166,26 +169,26 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], posing: bool) ->
     last = readings[-1]
     said = last.said.completion
     parsed = isinstance(last.verdict, ParsedVerdict)
-    Verdict.objects.update_or_create(
+    verdict = Verdict(
         duel=job.duel,
         judge=job.target.name,
         order=job.order,
-        defaults={
-            "run": run,
-            "call_id": last.said.call_id,
-            "family": job.target.family,
-            "fingerprint": job.plan.fingerprint(job.target.name),
-            "instructions_hash": job.plan.instructions.sha256,
-            "parsed": parsed,
-            "dimensions": dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
-            "reason": clean(last.verdict.reason),
-            "raw": clean(said.text),
-            "attempts": job.tried + len(readings),
-            "tokens": sum((r.said.completion.tokens_in or 0) + (r.said.completion.tokens_out or 0) for r in readings),
-            "cost": _sum_costs(readings),
-            "latency_ms": said.latency_ms,
-        },
+        run=run,
+        call_id=last.said.call_id,
+        family=job.target.family,
+        fingerprint=job.plan.fingerprint(job.target.name),
+        instructions_hash=job.plan.instructions.sha256,
+        parsed=parsed,
+        dimensions=dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
+        reason=clean(last.verdict.reason),
+        raw=clean(said.text),
+        attempts=job.tried + len(readings),
+        tokens=sum((r.said.completion.tokens_in or 0) + (r.said.completion.tokens_out or 0) for r in readings),
+        cost=_sum_costs(readings),
+        latency_ms=said.latency_ms,
     )
+    # One statement: this is written as often as models answer.
+    Verdict.objects.bulk_create([verdict], update_conflicts=True, unique_fields=PLACE, update_fields=READING)
     if posing:
         Duel.objects.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
     return {"parsed": parsed, "attempts": len(readings)}

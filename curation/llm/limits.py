@@ -118,15 +118,55 @@ def _locked_pace(endpoint_id: int) -> EndpointPace:
     return found
 
 
-@dataclass(slots=True)
-class Slot:
-    """One of an endpoint's slots. Who holds it says how many `tokens` the request took; None where nobody knows."""
+class Turn:
+    """One who is next at an endpoint: the call may be recorded, and leaves inside `async with turn.slot()`.
 
-    tokens: int | None = None
+    Who asked says in `tokens` how many the request took; None where nobody knows.
+    """
+
+    def __init__(self, limiter: "EndpointLimiter") -> None:
+        self.tokens: int | None = None
+        self._limiter = limiter
+        self._next, self._inside = False, False
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Holds one of the endpoint's slots. Raises `Misconfigured` where the endpoint was deleted."""
+        try:
+            await self.enter()
+            yield
+        finally:
+            self.leave()
+
+    async def wait(self) -> None:
+        await self._limiter._next_up.acquire()
+        self._next = True
+
+    async def enter(self) -> None:
+        if not self._inside:
+            await self._limiter._take_place()
+            self._inside = True
+        self.give_way()
+
+    def leave(self) -> None:
+        if self._inside:
+            self._inside = False
+            self._limiter._leave()
+
+    def give_way(self) -> None:
+        if self._next:
+            self._next = False
+            self._limiter._next_up.release()
 
 
 class EndpointLimiter:
-    """One worker's view of one endpoint. `async with limiter.slot(tokens)` holds one of the slots."""
+    """One worker's view of one endpoint. Some are next, so that a call is on record when a slot becomes free:
+
+    async with limiter.turn(tokens) as turn:
+        …
+        async with turn.slot():
+            …
+    """
 
     def __init__(self, target: Target, holder: str, commit: Commit) -> None:
         self.target = target
@@ -134,6 +174,7 @@ class EndpointLimiter:
         self._commit = commit
         self._in_use = 0
         self._slots = 0
+        self._next_up = asyncio.Semaphore(max(2, target.max_concurrency // 4))
         self._ceiling = float(target.max_concurrency)
         self._cooldown_until = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -144,22 +185,28 @@ class EndpointLimiter:
         self._deleted = False
 
     @asynccontextmanager
-    async def slot(self, tokens: int) -> AsyncIterator[Slot]:
-        """Waits for a free slot and for the endpoint's pace; `tokens` is the prompt's size. Raises `Misconfigured`
-        where the endpoint was deleted."""
+    async def turn(self, tokens: int) -> AsyncIterator[Turn]:
+        """Waits until it is next, and for the endpoint's pace; `tokens` is the prompt's size.
+
+        With limits per minute the slot comes first: time spent waiting for it must not bunch up what was spread.
+        """
         if self._first:
             self._first = False
             await self.renew(eager=True)
-        await self._take_place()
-        slot = Slot()
+        turn = Turn(self)
         try:
+            if self.target.rpm or self.target.tpm:
+                await turn.enter()
+            else:
+                await turn.wait()
             reserved = tokens + round(self._answer_tokens)
             await self._keep_pace(reserved)
-            yield slot
-            if slot.tokens is not None:
-                await self._correct(slot.tokens, prompt=tokens, reserved=reserved)
+            yield turn
+            if turn.tokens is not None:
+                await self._correct(turn.tokens, prompt=tokens, reserved=reserved)
         finally:
-            self._leave()
+            turn.leave()
+            turn.give_way()
 
     async def renew(self, *, eager: bool = False) -> None:
         """Asks for the slots it could use now; tells of a storm that it met and hears of those that others met."""

@@ -26,10 +26,10 @@ class BudgetHeld(Exception):
     """What is left does not pay for one more call while the calls under way may still need it."""
 
 
-def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | None:
+def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | BudgetHeld | BudgetSpent | None:
     """The most the call can cost, to be written with its row; None in a run without a budget. Needs a transaction.
 
-    Raises `BudgetHeld` or `BudgetSpent` where that is more than is left.
+    Where that is more than is left, the exception for it, not raised: it is no reason to undo what others write.
     """
     run = Run.objects.only("budget", "cost").get(pk=run_id)
     if run.budget is None:
@@ -38,7 +38,7 @@ def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | Non
     unsettled = Call.objects.filter(run_id=run_id, cost=None, reserved__isnull=False)
     held = unsettled.aggregate(held=Sum("reserved"))["held"] or Decimal(0)
     if run.cost + held + most > run.budget:
-        raise BudgetHeld if unsettled.filter(status=CallStatus.SENT).exists() else BudgetSpent
+        return BudgetHeld() if unsettled.filter(status=CallStatus.SENT).exists() else BudgetSpent()
     return most
 
 

@@ -13,7 +13,7 @@ from django.db import connection
 from curation.llm.completion import Client, Completion, Request, Target
 from curation.llm.errors import CallError, RateLimited, Transient
 from curation.llm.limits import EndpointLimiter
-from curation.runs.budget import BudgetHeld, reserve_cost
+from curation.runs.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.counters import Counted, count
 from curation.runs.group_commit import GroupCommit
 from curation.runs.kinds import ItemFailed
@@ -94,12 +94,16 @@ async def _try(
     asking: Asking, item: Item, target: Target, request: Request, digest: str, instructions_hash: str
 ) -> Answered:
     """One call, recorded before it leaves and when it has ended; raises the `CallError` that it ended in."""
-    limiter = asking.limiter(target)
-    async with limiter.slot(_estimated_tokens(request)) as slot:
+    limiter, client = asking.limiter(target), asking.client(target)
+    async with limiter.turn(_estimated_tokens(request)) as turn:
         call_id = await asking.commit(_open_call(asking.run, item, target, request, digest, instructions_hash))
+        if isinstance(call_id, BudgetHeld | BudgetSpent):
+            raise call_id
         started = time.perf_counter()
         try:
-            completion = _recordable(await asking.client(target).complete(target, request))
+            async with turn.slot():
+                started = time.perf_counter()
+                completion = _recordable(await client.complete(target, request))
         except CallError as error:
             if isinstance(error, RateLimited):
                 limiter.rate_limited(error.retry_after)
@@ -107,7 +111,7 @@ async def _try(
             await asking.commit(_fail_call(asking.run.pk, call_id, error, latency_ms))
             raise
         limiter.went_well()
-        slot.tokens = (completion.tokens_in or 0) + (completion.tokens_out or 0)
+        turn.tokens = (completion.tokens_in or 0) + (completion.tokens_out or 0)
         await asking.commit(_close_call(asking.run.pk, call_id, completion))
         return Answered(completion, call_id, cached=False)
 
@@ -144,8 +148,11 @@ def _kept_answer(run: Run, item: Item, digest: str, fresh: bool) -> Answered | N
 
 def _open_call(
     run: Run, item: Item, target: Target, request: Request, digest: str, instructions_hash: str
-) -> Callable[[], int]:
-    def write() -> int:
+) -> Callable[[], int | BudgetHeld | BudgetSpent]:
+    def write() -> int | BudgetHeld | BudgetSpent:
+        reserved = reserve_cost(run.pk, target, request) if run.budget is not None else None
+        if isinstance(reserved, BudgetHeld | BudgetSpent):
+            return reserved
         row = Call.objects.create(
             project_id=run.project_id,
             run=run,
@@ -156,7 +163,7 @@ def _open_call(
             instructions_hash=instructions_hash,
             params={**target.params, **request.params},
             attempt=request.attempt,
-            reserved=reserve_cost(run.pk, target, request) if run.budget is not None else None,
+            reserved=reserved,
         )
         return row.pk
 

@@ -26,42 +26,21 @@ def count(run_id: int, more: Counted) -> None:
     if _here.tally is None:
         _write(run_id, more)
     else:
-        _add(_here.tally, run_id, more)
+        for name, number in more.items():
+            _here.tally[run_id][name] += number
 
 
 @contextmanager
 def counting_together() -> Iterator[None]:
     """What is counted inside is written at the end, as one update per run: a group of writes counts by the hundred."""
-    _here.tally = tally = _fresh()
+    tally: _Tally = defaultdict(lambda: defaultdict(int))
+    _here.tally = tally
     try:
         yield
         for run_id, more in sorted(tally.items()):
             _write(run_id, more)
     finally:
         _here.tally = None
-
-
-@contextmanager
-def counting_if_it_holds() -> Iterator[None]:
-    """Part of a group whose counts are dropped when it raises, as its writes are."""
-    together = _here.tally
-    _here.tally = own = _fresh()
-    try:
-        yield
-        if together is not None:
-            for run_id, more in own.items():
-                _add(together, run_id, more)
-    finally:
-        _here.tally = together
-
-
-def _fresh() -> _Tally:
-    return defaultdict(lambda: defaultdict(int))
-
-
-def _add(tally: _Tally, run_id: int, more: Counted) -> None:
-    for name, number in more.items():
-        tally[run_id][name] += number
 
 
 def _write(run_id: int, more: Counted) -> None:

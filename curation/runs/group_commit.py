@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db import DatabaseError, Error, OperationalError, connection, transaction
+from django.db import DatabaseError, Error, connection, transaction
 
-from curation.runs.counters import counting_if_it_holds, counting_together
+from curation.runs.counters import counting_together
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -34,10 +34,11 @@ def _nothing() -> None:
 class GroupCommit:
     """`await commit(work)` runs `work` in the one database thread and returns once its transaction has committed.
 
-    Each work has its own savepoint: one that raises is undone alone. What fails for the database's sake (a lost
-    connection, a deadlock, a constraint that is checked at the commit) is done once more, each work by itself, so
-    works must be repeatable until they have committed. `hold` is called first in every transaction; `rank` orders the
-    works of one: whoever locks rows that several runs share gives them a rank, so that no two workers wait in a circle.
+    A group whose works all succeed costs one transaction and nothing else. Where one raises, whether for its own sake
+    or the database's (a lost connection, a deadlock, a constraint that is checked at the commit), the group is undone
+    and each work is done once more by itself, so that only the guilty one fails: works must be repeatable until they
+    have committed. `hold` is called first in every transaction; `rank` orders the works of one: whoever locks rows
+    that several runs share gives them a rank, so that no two workers wait in a circle.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hold: Callable[[], None] = _nothing) -> None:
@@ -83,36 +84,28 @@ class GroupCommit:
     def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
         """What came of each work. Nothing escapes: a coroutine that is never told would wait for ever."""
         try:
-            ended = self._commit(batch)
-        except Exception as error:
+            return self._commit(batch)
+        except Error as error:
             logger.warning("a group of %s writes was not committed: %s", len(batch), error)
+            connection.close()  # it may be the connection that is broken
             return self._one_by_one(batch)
-        unlucky = {id(future) for future, _, error in ended if isinstance(error, OperationalError)}
-        again = [waiting for waiting in batch if id(waiting.future) in unlucky]
-        return [entry for entry in ended if id(entry[0]) not in unlucky] + self._one_by_one(again)
+        except Exception:  # part of the run loop: what one of them raised is handed to who asked for it
+            return self._one_by_one(batch)
 
     def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
-        ended: list[_Ended] = []
         with transaction.atomic(), counting_together():
             self._hold()
-            for waiting in batch:
-                try:
-                    with transaction.atomic(), counting_if_it_holds():
-                        ended.append((waiting.future, waiting.work(), None))
-                except Exception as error:  # part of the run loop: handed to the coroutine that asked
-                    ended.append((waiting.future, None, error))
+            ended: list[_Ended] = [(waiting.future, waiting.work(), None) for waiting in batch]
             if connection.needs_rollback:
-                # A savepoint could not be rolled back, so the connection is gone. Django would end the block in
-                # silence, and works that are undone would pass for done.
+                # A work's own savepoint could not be rolled back. Django would undo the block in silence, and works
+                # that are undone would pass for done.
                 raise DatabaseError("the transaction was lost")
         return ended
 
     def _one_by_one(self, batch: list[_Waiting]) -> list[_Ended]:
         ended: list[_Ended] = []
         try:
-            if batch:
-                connection.close()
-                connection.ensure_connection()
+            connection.ensure_connection()
         except Error as error:
             return [(waiting.future, None, error) for waiting in batch]
         for waiting in batch:

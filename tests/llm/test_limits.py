@@ -149,7 +149,7 @@ class Holders:
 
 
 async def use(limiter: EndpointLimiter, holders: Holders, seconds: float = 0.01) -> None:
-    async with limiter.slot(1):
+    async with limiter.turn(1) as turn, turn.slot():
         with holders.inside():
             await asyncio.sleep(seconds)
 

@@ -211,3 +211,8 @@ def test_without_a_key_variable_no_key_of_the_environment_is_sent(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-server")
     asked(make_asked(server), n=1)
     assert "sk-of-the-server" not in server.counts().keys[0]
+
+
+def test_a_model_without_a_price_stays_unpriced_however_often_it_is_asked(server: ModelServer) -> None:
+    run = asked(make_asked(server, price_out=None), n=3)
+    assert (run.cost, run.cost_unknown_calls) == (FREE, 3)
