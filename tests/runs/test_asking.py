@@ -150,8 +150,10 @@ def test_the_same_request_is_answered_from_the_record(server: ModelServer) -> No
     project = make_asked(server)
     first, second = asked(project, n=4), asked(project, n=4)
     assert (server.counts().asked, second.calls, second.cost) == (4, 0, FREE)
-    texts = [list(Item.objects.filter(run=run, stage="ask").values_list("result__text")) for run in (first, second)]
-    assert texts[0] == texts[1]
+    said = [
+        dict(Item.objects.filter(run=run, stage="ask").values_list("key", "result__text")) for run in (first, second)
+    ]
+    assert said[0] == said[1]
 
 
 def test_a_fresh_run_asks_anew(server: ModelServer) -> None:
