@@ -48,7 +48,7 @@ def main(duels: int, profile: bool) -> int:
 def measure(duels: int, profile: bool) -> int:
     from django.core.management import call_command
 
-    from curation.duels.config import targets_named
+    from curation.runs.targets import targets_named
     from curation.llm.gateway import make_ready
     from curation.runs.drive_llm import _runner
     from curation.runs.models import Call, CallStatus

@@ -60,6 +60,8 @@ INSTALLED_APPS = [
     "curation.exports",
     "curation.review",
     "curation.duels",
+    "curation.trajectories",
+    "curation.scenarios",
     "curation.samples",
     "curation.imports",
     "curation.runs",

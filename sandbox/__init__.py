@@ -1,1 +1,4 @@
-"""The sandbox engine: rooms in which model-written commands run, without Django. It is filled with the scenarios."""
+"""The sandbox engine, without Django: rooms in which model-written commands run, and the agent loop in them.
+
+Begin at `protocol`: what a session takes and gives. `bubblewrap/` and `docker/` are the two backends behind it.
+"""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from django.db.models import Max
 
-from curation.duels.config import call_params, run_target
 from curation.duels.fingerprint import fingerprint
 from curation.duels.leaks import Lint, lint_answer
 from curation.duels.messages import Message, challenger_messages, king_messages
@@ -16,8 +15,9 @@ from curation.llm.completion import Completion, Request, Target
 from curation.projects.instructions import Instructions, instructions_for
 from curation.runs.calls import Answered
 from curation.runs.drive_llm import LlmContext
-from curation.runs.kinds import ItemFailed, Json, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
 from curation.runs.models import Item, Run
+from curation.runs.targets import call_params, run_target
 from judging.answers import FORMAT_REFUSALS, format_refusal
 from judging.facts import answer_facts
 
@@ -62,6 +62,7 @@ class AnswerStage:
     """King or challenger; they differ in what the model is shown and in the leak lint."""
 
     queue = "llm"
+    most_open = MOST_OPEN_CALLS
 
     def __init__(self, side: Side, *, model: str, samples: int, attempts: int, fresh: bool, filter: Json) -> None:
         self.name = side.value

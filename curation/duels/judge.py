@@ -7,7 +7,7 @@ from itertools import islice
 
 from django.db.models import F
 
-from curation.duels.config import PanelConfig, call_params, panel_config, targets_named
+from curation.duels.config import PanelConfig, panel_config
 from curation.duels.fingerprint import fingerprint
 from curation.duels.generate import clean
 from curation.duels.models import Duel, Order, Verdict
@@ -18,8 +18,9 @@ from curation.llm.completion import Request, Target
 from curation.projects.instructions import Instructions, instructions_for
 from curation.runs.calls import Answered
 from curation.runs.drive_llm import LlmContext
-from curation.runs.kinds import ItemFailed, Json, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
 from curation.runs.models import Item, Run
+from curation.runs.targets import call_params, targets_named
 from curation.samples.models import Flag
 from curation.web.among import Among
 from judging.panel import VERDICT_SCHEMA, JudgePrompt, judge_messages
@@ -78,6 +79,7 @@ class Reading:
 class JudgeStage:
     name = "judge"
     queue = "llm"
+    most_open = MOST_OPEN_CALLS
 
     def __init__(self, params: JudgeParams, entrants: Callable[[Run], Entrants]) -> None:
         self._params = params

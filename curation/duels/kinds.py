@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
-from curation.duels.config import model_name, panel_config, targets_named
+from curation.duels.config import model_name, panel_config
 from curation.duels.estimate import answer_estimate, judge_estimate, sum_estimates
 from curation.duels.generate import AnswerStage
 from curation.duels.judge import JudgeStage
@@ -18,6 +18,7 @@ from curation.duels.verdict import VerdictStage, duels_of, duels_scored_by
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Kind, Stage, register
 from curation.runs.models import Run
+from curation.runs.targets import targets_named
 from curation.web.among import Among
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid, NotFound

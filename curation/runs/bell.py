@@ -11,12 +11,13 @@ from django.db import connection
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from curation.runs.kinds import stage_of
+from curation.runs.kinds import LlmStage, Stage, stage_of
 from curation.runs.models import Item, ItemState, Run, RunEvent
 
 logger = logging.getLogger(__name__)
 
-ITEMS_PER_RING = {"llm": 500, "sandbox": 1, "default": 1}
+# A stage of model calls drives a shard at once; any other takes one item at a time.
+ITEMS_PER_SHARD = 500
 MOST_RINGS = 16
 NO_BROKER = "The broker does not answer; the run waits for it."
 # One more try at once: the connection may be left over from before a restart of the broker.
@@ -29,12 +30,17 @@ def ring(run_id: int) -> None:
     stage = stage_of(run) if run else None
     if run is None or stage is None:
         return
-    size = ITEMS_PER_RING[stage.queue]
+    size = shard_size(stage)
     pending = Item.objects.filter(run=run, stage=run.stage, state=ItemState.PENDING)
     waiting = pending.order_by()[: size * MOST_RINGS].count()
     now = timezone.now()
     Run.objects.filter(pk=run_id).update(rung_at=now)
     _send(run_id, now.isoformat(), stage.queue, times=max(1, -(-waiting // size)))
+
+
+def shard_size(stage: Stage) -> int:
+    """Items that one ring is for."""
+    return min(ITEMS_PER_SHARD, stage.most_open) if isinstance(stage, LlmStage) else 1
 
 
 def pass_on(run_id: int, rung: str) -> None:

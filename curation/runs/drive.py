@@ -8,7 +8,7 @@ from curation.runs.advance import advance, breakdown
 from curation.runs.bell import is_void, pass_on
 from curation.runs.drive_llm import drive_llm
 from curation.runs.drive_sync import drive_sync
-from curation.runs.kinds import stage_of
+from curation.runs.kinds import LlmStage, stage_of
 from curation.runs.models import LIVE, Item, ItemState, Run
 from curation.runs.reap import Reaping
 
@@ -26,7 +26,7 @@ def drive(run_id: int, rung: str = "") -> None:
         if stage is None:
             return
         owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-        if stage.queue == "llm":
+        if isinstance(stage, LlmStage):
             drive_llm(run, stage, owner)
         else:
             drive_sync(run, stage, owner)

@@ -25,7 +25,6 @@ from curation.web.text import storable
 logger = logging.getLogger(__name__)
 SHARD_SECONDS = 120.0
 SHARE_SECONDS = 0.5
-MOST_OPEN_ITEMS = 512
 
 
 class LlmContext:
@@ -111,7 +110,7 @@ async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbe
     run, owner, commit = context.run, context.owner, context.commit
     shares = asyncio.create_task(context.keep_shares())
     # Twice the slots: while one half waits for answers, the other is being written and read.
-    window = min(MOST_OPEN_ITEMS, max(16, 2 * sum(target.max_concurrency for target in targets)))
+    window = min(stage.most_open, max(16, 2 * sum(target.max_concurrency for target in targets)))
     open_items: set[asyncio.Task[None]] = set()
     freed = asyncio.Event()
     until, exhausted = time.monotonic() + SHARD_SECONDS, False

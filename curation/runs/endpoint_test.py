@@ -30,6 +30,7 @@ class TestParams(BaseModel):
 class TestStage:
     name = "test"
     queue = "llm"
+    most_open = 1
     __test__ = False
 
     def __init__(self, params: TestParams) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from curation.runs.drive_sync import WorkContext
 
 Json = dict[str, Any]
+# What one process keeps open of model calls alone; a stage that also holds something dear (a sandbox) says less.
+MOST_OPEN_CALLS = 512
 # What a stage found out about an item, as a write: called inside the transaction that also ends the item. What it
 # returns becomes `Item.result`.
 Write = Callable[[], Json]
@@ -63,12 +65,15 @@ class SyncStage(Stage, Protocol):
     def work(self, context: "WorkContext", item: Item) -> Write: ...
 
 
+@runtime_checkable
 class LlmStage(Stage, Protocol[Job]):
-    """A stage of model calls: many items at once in one process.
+    """A stage of model calls: many items at once in one process, `most_open` at the most.
 
     `load` reads what a batch of items needs in few queries; `work` asks models through the context and returns the
     write. `targets` are the endpoints that will be asked.
     """
+
+    most_open: int
 
     def targets(self, run: Run) -> Sequence[Target]: ...
 

@@ -14,7 +14,7 @@ from curation.projects.models import Project
 from curation.runs.drive import drive
 from curation.runs.drive_llm import LlmContext
 from curation.runs.drive_sync import WorkContext
-from curation.runs.kinds import Estimate, ItemFailed, Kind, PlannedItem, Write, register
+from curation.runs.kinds import MOST_OPEN_CALLS, Estimate, ItemFailed, Kind, PlannedItem, Write, register
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, ItemState, Run
 from curation.web.problems import Invalid
@@ -50,6 +50,7 @@ SCRIPT = Script()
 class AskStage:
     name = "ask"
     queue = "llm"
+    most_open = MOST_OPEN_CALLS
 
     def __init__(self, params: AskingParams) -> None:
         self._params = params

@@ -1,0 +1,43 @@
+"""The sandbox that this machine's runs use, and whose sandboxes are still somebody's."""
+
+from django.conf import settings
+
+from curation.runs.models import Item, ItemState
+from curation.web.problems import Problem
+from sandbox.choose import choose_backend
+from sandbox.errors import SandboxUnavailable
+from sandbox.protocol import Backend, Labels
+
+
+class NoSandbox(Problem):
+    """Nothing here can run commands in isolation; `detail` says what to install."""
+
+    status = 409
+    title = "No sandbox"
+    code = "no_sandbox"
+
+
+def backend() -> Backend:
+    """The backend that `SANDBOX` names, or the one that is there; raises `NoSandbox`."""
+    try:
+        return choose_backend(settings.SANDBOX, folder=settings.WINNOW_DATA / "sandbox")
+    except SandboxUnavailable as missing:
+        raise NoSandbox(str(missing)) from None
+
+
+def labels_of(item: Item) -> dict[str, str]:
+    """What a sandbox is labelled with, so that `reap_sandboxes` knows whose it is."""
+    return {"run": str(item.run_id), "item": str(item.pk), "lease": item.lease_owner}
+
+
+def reap_sandboxes() -> int:
+    """Removes the sandboxes of dead workers; of how many. Nothing where there is no backend."""
+    try:
+        return backend().reap(_is_alive)
+    except NoSandbox:
+        return 0
+
+
+def _is_alive(labels: Labels) -> bool:
+    item, lease = labels.get("item", ""), labels.get("lease", "")
+    return item.isdecimal() and Item.objects.filter(pk=item, state=ItemState.CLAIMED, lease_owner=lease).exists()

@@ -1,0 +1,1 @@
+"""The taxonomy, bundles, authoring, the reference gate."""

@@ -1,0 +1,123 @@
+"""Scenarios as lists read them; the bundle itself, and what the gate said of it, in tables of their own."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from curation.projects.models import Project
+from curation.runs.models import Run
+
+
+class Status(models.TextChoices):
+    """`draft → admitted | rejected` by the gate, `dry_run` by the structural check alone; an edit makes a draft."""
+
+    DRAFT = "draft", "Draft"
+    ADMITTED = "admitted", "Admitted"
+    REJECTED = "rejected", "Rejected"
+    DRY_RUN = "dry_run", "Dry run"
+
+    @property
+    def tone(self) -> str:
+        return {"admitted": "good", "rejected": "bad", "dry_run": "attention"}.get(self.value, "muted")
+
+
+class Terminal(models.TextChoices):
+    EXIT = "exit", "exit"
+    PANIC = "panic", "panic"
+
+
+class ScenarioQuerySet(models.QuerySet["Scenario"]):
+    def of(self, project: Project) -> "ScenarioQuerySet":
+        return self.filter(project=project)
+
+    def rollable(self) -> "ScenarioQuerySet":
+        """Scenarios that the gate has proven: only they are rolled out and exported."""
+        return self.filter(status=Status.ADMITTED)
+
+    def with_bundle(self) -> "ScenarioQuerySet":
+        return self.select_related("text")
+
+
+class Scenario(models.Model):
+    """One bundle of a project. `bundle_sha256` names exactly what was gated and rolled out; `version` counts edits.
+
+    `reason` says why the gate refused it. `axes` repeats the rows of `ScenarioAxis`, so that a list reads one table.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="scenarios", db_index=False)
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The author or import run that brought it.")
+    name = models.CharField(max_length=120)
+    title = models.CharField(max_length=200, blank=True, default="")
+    axes = models.JSONField(default=dict)
+    expected_terminal = models.CharField(max_length=5, choices=Terminal)
+    authored_by = models.CharField(max_length=120, blank=True, default="")
+    seed = models.BigIntegerField(null=True)
+    status = models.CharField(max_length=8, choices=Status, default=Status.DRAFT)
+    reason = models.CharField(max_length=500, blank=True, default="")
+    bundle_sha256 = models.CharField(max_length=64)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = ScenarioQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "name"], name="scenario_once")]
+        indexes: ClassVar = [
+            # The list, and its tabs by status.
+            models.Index(fields=["project", "id"], name="scenario_list"),
+            models.Index(fields=["project", "status", "id"], name="scenario_list_status"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def status_tone(self) -> str:
+        return Status(self.status).tone
+
+
+class ScenarioText(models.Model):
+    """The bundle as one JSON document (`curation.scenarios.bundle`)."""
+
+    scenario = models.OneToOneField(Scenario, models.CASCADE, primary_key=True, related_name="text")
+    bundle = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"bundle of scenario {self.scenario_id}"
+
+
+class ScenarioAxis(models.Model):
+    """One axis of one scenario: the coverage heatmap and filters count these by index."""
+
+    scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="axis_rows", db_index=False)
+    axis = models.CharField(max_length=60)
+    value = models.CharField(max_length=60)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["scenario", "axis"], name="scenario_axis_once")]
+        # Scenarios that have a value.
+        indexes: ClassVar = [models.Index(fields=["axis", "value", "scenario"], name="scenario_axis_value")]
+
+    def __str__(self) -> str:
+        return f"{self.axis}={self.value}"
+
+
+class GateReport(models.Model):
+    """What the gate did with one bundle, and its verdict.
+
+    `checks`: `[{name, passed, reason, transcript: [{command, output, exit_code, seconds}]}]` in the order they ran.
+    `backend`: the sandbox it ran in, empty for a dry run.
+    """
+
+    scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="gate_reports")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True)
+    bundle_sha256 = models.CharField(max_length=64)
+    verdict = models.CharField(max_length=8, choices=Status)
+    reason = models.CharField(max_length=500, blank=True, default="")
+    checks = models.JSONField(default=list)
+    backend = models.CharField(max_length=20, blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.scenario_id}"

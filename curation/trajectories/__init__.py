@@ -1,0 +1,1 @@
+"""Rollouts of models through scenarios: recorded, replayed, paired."""

@@ -1,0 +1,168 @@
+"""Trajectories as lists read them; what was said and shown, replays and pairs in tables of their own."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from curation.projects.models import Project
+from curation.runs.models import Run
+from curation.samples.models import Sample
+from curation.scenarios.models import Scenario, Terminal
+
+
+class Outcome(models.TextChoices):
+    """How an episode ended. Two of them are kept; `timeout` and `infra_error` are never a negative."""
+
+    SOLVED = "solved", "Solved"
+    CORRECT_PANIC = "correct_panic", "Correct panic"
+    WRONG_TERMINAL = "wrong_terminal", "Wrong terminal"
+    CHECKER_FAILED = "checker_failed", "Checker failed"
+    NO_TERMINAL = "no_terminal", "No terminal"
+    FORMAT_ERROR = "format_error", "Format error"
+    TIMEOUT = "timeout", "Timeout"
+    INFRA_ERROR = "infra_error", "Infrastructure error"
+
+    @property
+    def tone(self) -> str:
+        return {"solved": "good", "correct_panic": "good", "timeout": "attention", "infra_error": "attention"}.get(
+            self.value, "bad"
+        )
+
+
+KEPT = (Outcome.SOLVED, Outcome.CORRECT_PANIC)
+NEVER_NEGATIVE = (Outcome.TIMEOUT, Outcome.INFRA_ERROR)
+
+
+class ReplayState(models.TextChoices):
+    NONE = "", "Not replayed"
+    AGREES = "agrees", "Replay agrees"
+    DIFFERS = "differs", "Replay differs"
+
+    @property
+    def tone(self) -> str:
+        return {"agrees": "good", "differs": "bad"}.get(self.value, "muted")
+
+
+class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
+    def of(self, project: Project) -> "TrajectoryQuerySet":
+        return self.filter(project=project)
+
+    def for_list(self) -> "TrajectoryQuerySet":
+        return self.select_related("scenario", "sample")
+
+    def kept(self) -> "TrajectoryQuerySet":
+        return self.filter(keep=True)
+
+
+class Trajectory(models.Model):
+    """One rollout of one model through one scenario. `bundle_sha256` is the bundle as it was rolled out.
+
+    `seconds` is the time that its commands took; `repeated_share` (0–1) and `longest_repeat` are the loop check.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories", db_index=False)
+    scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="trajectories", db_index=False)
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="trajectories")
+    sample = models.OneToOneField(Sample, models.SET_NULL, null=True, related_name="trajectory")
+    sample_index = models.PositiveSmallIntegerField(default=0)
+    model = models.CharField(max_length=60, help_text="Name of the endpoint.")
+    instructions_hash = models.CharField(max_length=64, blank=True, default="")
+    bundle_sha256 = models.CharField(max_length=64)
+    backend = models.CharField(max_length=20, blank=True, default="")
+    terminal = models.CharField(max_length=5, choices=Terminal, blank=True, default="")
+    panic_reason = models.CharField(max_length=1000, blank=True, default="")
+    outcome = models.CharField(max_length=14, choices=Outcome)
+    keep = models.BooleanField(default=False)
+    checker_passed = models.BooleanField(null=True, help_text="None where the checker did not run.")
+    commands = models.PositiveIntegerField(default=0)
+    repeated_share = models.FloatField(default=0.0)
+    longest_repeat = models.PositiveIntegerField(default=0)
+    format_errors = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0.0)
+    replay = models.CharField(max_length=7, choices=ReplayState, blank=True, default=ReplayState.NONE)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TrajectoryQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "scenario", "sample_index"], name="trajectory_once"),
+        ]
+        indexes: ClassVar = [
+            # The list, its tabs by outcome, a scenario's siblings.
+            models.Index(fields=["project", "id"], name="trajectory_list"),
+            models.Index(fields=["project", "outcome", "id"], name="trajectory_list_outcome"),
+            models.Index(fields=["scenario", "id"], name="trajectory_by_scenario"),
+        ]
+
+    def __str__(self) -> str:
+        return f"trajectory {self.pk}"
+
+    @property
+    def outcome_tone(self) -> str:
+        return Outcome(self.outcome).tone
+
+    @property
+    def replay_tone(self) -> str:
+        return ReplayState(self.replay).tone
+
+
+class TrajectoryText(models.Model):
+    """`turns` in deploy format: `[{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated}]`.
+
+    The text of an orientation or output ends with the prompt that the terminal shows next, which `prompt` repeats.
+
+    `exchange` is the raw exchange with the model, scaffold and prose included, for audit only: it is never exported.
+    """
+
+    trajectory = models.OneToOneField(Trajectory, models.CASCADE, primary_key=True, related_name="text")
+    turns = models.JSONField()
+    checker_output = models.TextField(blank=True, default="")
+    exchange = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"text of trajectory {self.trajectory_id}"
+
+
+class Replay(models.Model):
+    """A trajectory's commands run again in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`."""
+
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="replays")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True)
+    agrees = models.BooleanField()
+    differences = models.JSONField(default=list)
+    backend = models.CharField(max_length=20, blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"replay of trajectory {self.trajectory_id}"
+
+
+class Strategy(models.TextChoices):
+    FIRST_DIVERGENCE = "first_divergence", "First divergence"
+    WHOLE_TRAJECTORY = "whole_trajectory", "Whole trajectory"
+
+
+class Pair(models.Model):
+    """A kept trajectory against a rejected one of the same scenario.
+
+    `at` is the index into both sides' `turns` of the first differing action: what stands before it is the prompt.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True)
+    scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="pairs")
+    chosen = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_chosen")
+    rejected = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_rejected")
+    strategy = models.CharField(max_length=16, choices=Strategy, default=Strategy.FIRST_DIVERGENCE)
+    at = models.PositiveIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["chosen", "rejected", "strategy"], name="pair_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"pair {self.chosen_id} over {self.rejected_id}"
