@@ -1,6 +1,8 @@
 """Rows for tests. Each `make_*` makes one thing with believable values; keyword arguments override them."""
 
+import hashlib
 import itertools
+import json
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -11,6 +13,8 @@ from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.tokens import create_token
 from curation.runs.models import Run
 from curation.samples.models import UNSCORED, Sample, SampleText
+from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
+from curation.trajectories.models import KEPT, Outcome, Trajectory, TrajectoryText
 
 _numbers = itertools.count(1)
 
@@ -129,3 +133,112 @@ def make_duel(project: Project, *, king: str = KING, challenger: str = CHALLENGE
                 reason="The second reads the file that the task names.",
             )
     return duel
+
+
+AXES = {"task": "file-edit", "provider": "script", "announcement": "motd", "doc_depth": "help", "difficulty": 1}
+TODO = """#!/bin/sh
+[ "$1" = --help ] && { echo 'usage: todo'; exit; }
+echo 'write "hello world" to greeting.txt in your home'
+"""
+BUNDLE: dict[str, Any] = {
+    "title": "Leave a greeting",
+    "axes": AXES,
+    "fixtures": [{"path": "/usr/local/bin/todo", "mode": "755", "content": TODO}],
+    "env": {},
+    "announcement": {"kind": "motd", "text": "Work is announced by: todo"},
+    "provider": {"name": "todo", "doc": "todo --help"},
+    "reference_solution": "todo > /dev/null\necho 'hello world' > greeting.txt\nexit",
+    "checker": "grep -qx 'hello world' /home/agent/greeting.txt",
+    "expected_terminal": "exit",
+    "authored_by": "a person",
+    "seed": 1,
+}
+PROMPT = "agent@host:~$ "
+COMMANDS = ("todo --help", "todo", "echo 'hello world' > greeting.txt")
+OUTPUTS = ("usage: todo\n", 'write "hello world" to greeting.txt in your home\n', "")
+
+
+def make_scenario(project: Project, name: str = "", *, bundle: dict[str, Any] | None = None, **values: Any) -> Scenario:
+    """An admitted scenario with its bundle; `bundle` holds the keys that differ from `BUNDLE`."""
+    name = name or f"greeting {next(_numbers)}"
+    given = {**BUNDLE, "name": name, **(bundle or {})}
+    row = {
+        "title": given["title"],
+        "axes": given["axes"],
+        "expected_terminal": given["expected_terminal"],
+        "authored_by": given["authored_by"],
+        "seed": given["seed"],
+        "status": "admitted",
+        "bundle_sha256": hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest(),
+    }
+    scenario = Scenario.objects.create(project=project, name=name, **{**row, **values})
+    ScenarioText.objects.create(scenario=scenario, bundle=given)
+    ScenarioAxis.objects.bulk_create(
+        ScenarioAxis(scenario=scenario, axis=axis, value=str(value)) for axis, value in given["axes"].items()
+    )
+    return scenario
+
+
+def make_turns(
+    *commands: str, terminal: str = "exit", outputs: tuple[str, ...] = (), banner: str = "Work is announced by: todo\n"
+) -> list[dict[str, Any]]:
+    """Turns in deploy format: orientation, each command with its output, the terminal unless it is empty."""
+    turns: list[dict[str, Any]] = [{"kind": "orientation", "text": banner + PROMPT, "prompt": PROMPT}]
+    for number, command in enumerate(commands):
+        output = outputs[number] if number < len(outputs) else ""
+        shown = {"text": output + PROMPT, "prompt": PROMPT, "exit_code": 0, "seconds": 0.01, "truncated": False}
+        turns += [{"kind": "action", "text": command}, {"kind": "output", **shown}]
+    return [*turns, {"kind": "action", "text": terminal}] if terminal else turns
+
+
+def make_trajectory(
+    project: Project,
+    scenario: Scenario | None = None,
+    *,
+    outcome: str = Outcome.SOLVED,
+    commands: tuple[str, ...] = COMMANDS,
+    outputs: tuple[str, ...] = OUTPUTS,
+    terminal: str = "exit",
+    turns: list[dict[str, Any]] | None = None,
+    sample: dict[str, Any] | None = None,
+    **values: Any,
+) -> Trajectory:
+    """A recorded rollout with its text and its sample; `keep` follows the outcome, `sample` overrides its fields."""
+    scenario = scenario or make_scenario(project)
+    keep = outcome in KEPT
+    text = {
+        "turns": turns or make_turns(*commands, terminal=terminal, outputs=outputs),
+        "checker_output": values.pop("checker_output", ""),
+        "exchange": values.pop("exchange", [{"role": "system", "content": "You operate a shell."}]),
+    }
+    row = {
+        "run": None,
+        "model": "operator-a",
+        "bundle_sha256": scenario.bundle_sha256,
+        "backend": "bubblewrap",
+        "terminal": terminal.partition(" ")[0],
+        "panic_reason": terminal.partition(" ")[2] if terminal.startswith("panic") else "",
+        "outcome": outcome,
+        "keep": keep,
+        "checker_passed": keep,
+        "commands": len(commands),
+        "tokens": 120,
+        "seconds": 0.03,
+    } | values
+    sample_values = {
+        "run": row["run"],
+        "kind": "trajectory",
+        "score": None,
+        "bucket": "",
+        "source": "scenarios",
+        "instance_id": scenario.name,
+        "model": row["model"],
+        "axes": {axis: str(value) for axis, value in scenario.axes.items()},
+        "preview": commands[0] if commands else terminal,
+        "body": "\n".join(turn["text"] for turn in text["turns"]),
+    }
+    trajectory = Trajectory.objects.create(
+        project=project, scenario=scenario, sample=make_sample(project, **{**sample_values, **(sample or {})}), **row
+    )
+    TrajectoryText.objects.create(trajectory=trajectory, **text)
+    return trajectory
