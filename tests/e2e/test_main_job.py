@@ -112,6 +112,7 @@ def add_model(tab: Page, name: str, api_base: str) -> None:
 def models_answer(tab: Page) -> None:
     """*Test* makes one real call and says what it took."""
     row = tab.locator("tr", has=tab.get_by_role("link", name="king-a", exact=True))
+    tab.wait_for_load_state()  # before htmx is there the key would do nothing
     row.get_by_role("button", name="Test").press("Enter")
     expect(row).to_contain_text("answers", timeout=120_000)
     expect(row).to_contain_text("ms")
