@@ -1,31 +1,13 @@
-"""The one filter of samples: of the page, the REST list, exports, runs and the queue. A filter is a URL.
+"""The one filter of samples: of the page, the REST list, exports, runs and the queue (`curation.web.filters`)."""
 
-In a URL a comma list is an OR and a repeated parameter an AND; a comma that belongs to a value is written `\\,`. In
-JSON a value is a string as in the URL, a list of strings (OR), or a list of such lists (AND of ORs).
-"""
-
-import re
-from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from functools import cache, reduce
 from operator import or_
 from typing import Annotated, ClassVar
-from urllib.parse import quote, urlencode
 
 from django.contrib.auth.models import User
 from django.db import models
-from django.http import QueryDict
-from ninja import Schema
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -40,86 +22,13 @@ from curation.samples.conditions import (
 )
 from curation.samples.models import Bucket, Flag, Kind, SampleQuerySet, Status, flag_bits, with_any_flag
 from curation.samples.search import Reading, best_reading, matching
-from curation.web.problems import FieldError, Invalid, NotFound, Problem
+from curation.web.filters import Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
+from curation.web.problems import NotFound
 
-Groups = tuple[tuple[str, ...], ...]
-_UNESCAPED_COMMA = re.compile(r"(?<!\\),")
-_AXES: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
-_STRINGS: TypeAdapter[str | list[str] | list[list[str]]] = TypeAdapter(str | list[str] | list[list[str]])
-
-
-def split_words(text: str) -> tuple[str, ...]:
-    """The values of one comma list, in order and each once."""
-    parts = (part.replace("\\,", ",").strip() for part in _UNESCAPED_COMMA.split(text))
-    return tuple(dict.fromkeys(part for part in parts if part))
-
-
-def _groups(given: object) -> Groups:
-    """A JSON value as an AND of ORs."""
-    value = _STRINGS.validate_python(_lists(given), strict=True)
-    if isinstance(value, str):
-        groups: list[tuple[str, ...]] = [split_words(value)]
-    elif all(isinstance(entry, str) for entry in value):
-        groups = [tuple(dict.fromkeys(str(entry) for entry in value))]
-    else:
-        groups = [tuple(dict.fromkeys(entry)) for entry in value]
-    for word in (word for group in groups for word in group):
-        if "\0" in word or not word.isascii() and any("\ud800" <= sign <= "\udfff" for sign in word):
-            raise ValueError("it holds characters that no database stores")
-    return tuple(group for group in groups if group)
-
-
-def _lists(given: object) -> object:
-    """Tuples, as our own fields hold them, are lists to the checker."""
-    return [_lists(entry) for entry in given] if isinstance(given, tuple | list) else given
-
-
-def _axes(given: object) -> object:
-    """Axes may also come as an object: `{"task": "cleanup", "difficulty": ["1", "2"]}`."""
-    if not isinstance(given, Mapping):
-        return given
-    axes = _AXES.validate_python(given, strict=True)
-    return [
-        [f"{axis}={value}" for value in ([values] if isinstance(values, str) else values)]
-        for axis, values in axes.items()
-    ]
-
-
-def _one_of(allowed: Collection[str]) -> AfterValidator:
-    def check(groups: Groups) -> Groups:
-        for word in (word for group in groups for word in group):
-            if word not in allowed:
-                raise ValueError(f"{word!r} is not one of {', '.join(allowed)}")
-        return groups
-
-    return AfterValidator(check)
-
-
-def _axis_pairs(groups: Groups) -> Groups:
-    for word in (word for group in groups for word in group):
-        if not all(word.partition("=")):
-            raise ValueError(f"{word!r} is not of the form axis=value")
-    return groups
-
-
-def _numbers(groups: Groups) -> Groups:
-    for word in (word for group in groups for word in group):
-        if not (word.isascii() and word.isdigit() and len(word) < 19):
-            raise ValueError(f"{word!r} is not the id of a run")
-    return groups
-
-
-def _utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-_JSON = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-Words = Annotated[Groups, BeforeValidator(_groups), _JSON]
-Moment = Annotated[datetime, AfterValidator(_utc)]
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
-class SampleFilter(Schema):
+class SampleFilter(RowFilter):
     """Which samples; without any field all of them. Unknown keys are refused."""
 
     model_config = ConfigDict(
@@ -130,20 +39,18 @@ class SampleFilter(Schema):
     # The fields that are one of a column's values.
     columns: ClassVar[tuple[str, ...]] = ("model", "source", "repo", "action_style", "instance_id")
 
-    bucket: Annotated[Words, _one_of(Bucket.values)] = ()
-    status: Annotated[Words, _one_of(Status.values)] = ()
-    kind: Annotated[Words, _one_of(Kind.values)] = ()
-    flags: Annotated[Words, _one_of([flag.label for flag in Flag])] = ()
+    bucket: Annotated[Words, one_of(Bucket.values)] = ()
+    status: Annotated[Words, one_of(Status.values)] = ()
+    kind: Annotated[Words, one_of(Kind.values)] = ()
+    flags: Annotated[Words, one_of([flag.label for flag in Flag])] = ()
     model: Words = ()
     source: Words = ()
     repo: Words = ()
     action_style: Words = ()
     instance_id: Words = ()
     reviewer: Words = Field(default=(), description="User names of who decided.")
-    run: Annotated[Words, AfterValidator(_numbers)] = Field(default=(), description="Ids of the runs that scored them.")
-    axes: Annotated[Words, BeforeValidator(_axes), AfterValidator(_axis_pairs)] = Field(
-        default=(), description="`axis=value` of the scenario."
-    )
+    run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that scored them.")
+    axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     score_min: Score | None = Field(default=None, description="From this score on, 0–100.")
     score_max: Score | None = Field(default=None, description="Up to and with this score.")
     created_after: Moment | None = Field(default=None, description="From this moment on.")
@@ -157,43 +64,6 @@ class SampleFilter(Schema):
         if self.created_after and self.created_before and self.created_after >= self.created_before:
             raise ValueError("`created_after` does not lie before `created_before`")
         return self
-
-    @classmethod
-    def from_query(cls, query: QueryDict, *, besides: Collection[str] = ()) -> "SampleFilter":
-        """The filter of a URL, whose other parameters are named by `besides`. Raises `Problem` (400)."""
-        values: dict[str, object] = {}
-        for name in (name for name in query if name not in besides):
-            given = [value for value in query.getlist(name) if value.strip(" ,")]
-            if not given:
-                continue  # an empty field of a form
-            if name in SCALARS:
-                if len(given) > 1:
-                    raise _refusal(Problem, [FieldError(name, "it may be given only once")])
-                values[name] = given[0]
-            else:
-                values[name] = [list(split_words(value)) for value in given]
-        return _checked(values, Problem, "")
-
-    @classmethod
-    def from_json(cls, value: object, *, path: str = "filter") -> "SampleFilter":
-        """The filter of a run's parameters or a recipe. Raises `Invalid` with paths such as `filter.bucket`."""
-        return _checked(value, Invalid, path)
-
-    def is_empty(self) -> bool:
-        return not self.to_query()
-
-    def to_query(self) -> str:
-        """The canonical URL query: what two equal filters have in common. Without `?`."""
-        pairs: list[tuple[str, str]] = []
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, tuple):
-                pairs += [(name, ",".join(word.replace(",", "\\,") for word in group)) for group in value]
-            elif isinstance(value, datetime):
-                pairs.append((name, value.astimezone(UTC).isoformat().replace("+00:00", "Z")))
-            elif value is not None and value != "":
-                pairs.append((name, f"{value:g}" if isinstance(value, float) else value))
-        return urlencode(pairs, safe=",:/=", quote_via=quote)
 
     def apply(self, rows: SampleQuerySet) -> SampleQuerySet:
         """The rows that match; `rows` come from `Sample.objects.of(project)`. A run of another project: `NotFound`."""
@@ -222,26 +92,7 @@ class SampleFilter(Schema):
         return found
 
 
-SCALARS = frozenset({"score_min", "score_max", "created_after", "created_before", "text"})
-
-
-def _checked(value: object, kind: type[Problem], path: str) -> SampleFilter:
-    try:
-        return SampleFilter.model_validate(value)
-    except ValidationError as error:
-        known = ", ".join(SampleFilter.model_fields)
-        errors = []
-        for entry in error.errors():
-            place = str(entry["loc"][0]) if entry["loc"] else ""
-            unknown = entry["type"] == "extra_forbidden"
-            message = f"unknown, the filter knows {known}" if unknown else entry["msg"].removeprefix("Value error, ")
-            errors.append(FieldError(".".join(part for part in (path, place) if part), message))
-        raise _refusal(kind, list({e.path: e for e in errors}.values())) from None
-
-
-def _refusal(kind: type[Problem], errors: Sequence[FieldError]) -> Problem:
-    detail = "; ".join(f"{error.path}: {error.message}" if error.path else error.message for error in errors)
-    return kind(detail, code="bad_filter", errors=errors)
+SCALARS = SampleFilter.scalars()
 
 
 def _of_kind(kinds: Sequence[str]) -> Clause:
