@@ -123,6 +123,7 @@ DATABASE_URL = env.url(
 )
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["ENGINE"] = "config.sqlite3"
     # IMMEDIATE takes the write lock at BEGIN: two workers queue for it instead of failing half-way through.
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
