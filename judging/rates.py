@@ -1,0 +1,36 @@
+"""Rates with their uncertainty."""
+
+import math
+from dataclasses import dataclass
+
+_Z_95 = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Both ends, in the unit of what it is an interval of."""
+
+    low: float
+    high: float
+
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+
+def wilson(successes: int, n: int, *, z: float = _Z_95) -> Interval:
+    """The Wilson score interval of a rate, as shares from 0 to 1; the whole range where nothing was counted.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). `z` 1.96 is
+    95 %. Unlike p ± z·s it stays inside 0…1 and says something at 0 of n. Raises ValueError for more successes than n.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes of {n}")
+    if n == 0:
+        return Interval(0.0, 1.0)
+    share = successes / n
+    scale = 1 + z * z / n
+    middle = (share + z * z / (2 * n)) / scale
+    half = z / scale * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    # At the ends the exact bound is 0 or 1; floating point must not pass it by.
+    low = 0.0 if successes == 0 else max(0.0, middle - half)
+    return Interval(low, 1.0 if successes == n else min(1.0, middle + half))
