@@ -152,6 +152,59 @@ class WeightsField(forms.CharField):
         return weights
 
 
+class AxesField(forms.CharField):
+    """`axis = value, value`, one in a line."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "class": "mono"})
+
+    def prepare_value(self, value: Any) -> Any:
+        return (
+            "\n".join(f"{axis} = {', '.join(words)}" for axis, words in value.items())
+            if isinstance(value, dict)
+            else value
+        )
+
+    def to_python(self, value: Any) -> Any:
+        axes: dict[str, list[str]] = {}
+        for line in str(value or "").splitlines():
+            axis, _, words = (part.strip() for part in line.partition("="))
+            if not line.strip():
+                continue
+            if not words or axis in axes:
+                raise forms.ValidationError(f"“{line.strip()}” is not of the form axis = value, value; each axis once.")
+            axes[axis] = [word.strip() for word in words.split(",") if word.strip()]
+        return axes
+
+
+class PairsField(forms.CharField):
+    """`name = text`, one in a line."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "class": "mono"})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(f"{name} = {text}" for name, text in value.items()) if isinstance(value, dict) else value
+
+    def to_python(self, value: Any) -> Any:
+        pairs = {}
+        for line in str(value or "").splitlines():
+            name, equals, text = line.partition("=")
+            if not line.strip():
+                continue
+            if not (equals and name.strip() and text.strip()):
+                raise forms.ValidationError(f"“{line.strip()}” is not of the form name = text.")
+            pairs[name.strip()] = text.strip()
+        return pairs
+
+
+def _lines_of_pairs(kind: Any) -> type[forms.CharField]:
+    """The field for a dictionary, by what its values are: lists of words, texts, or numbers."""
+    values = get_args(kind)[1]
+    if get_origin(values) is list:
+        return AxesField
+    plain = get_args(values)[0] if hasattr(values, "__metadata__") else values
+    return PairsField if plain is str else WeightsField
+
+
 def _plain(text: str) -> str:
     """Text written for the OpenAPI document, which is Markdown, as a page shows it."""
     return text.replace("`", "")
@@ -184,7 +237,7 @@ def _field(info: FieldInfo, value: Json) -> forms.Field:
     if isinstance(value, list):
         return LinesField(required=False, label=label, help_text=text, initial=value)
     if isinstance(value, dict):
-        return WeightsField(required=False, label=label, help_text=text, initial=value)
+        return _lines_of_pairs(kind)(required=False, label=label, help_text=text, initial=value)
     if kind is float:
         return forms.FloatField(
             label=label, help_text=text, initial=value, widget=forms.NumberInput(attrs={"step": "any"})

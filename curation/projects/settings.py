@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from judging.contamination import VOLATILE_LABELS
+from judging.families import FAMILIES, prefix_family
 from judging.rubric import DIMENSIONS
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -14,6 +16,8 @@ Points = Annotated[float, Field(ge=0.0, le=100.0)]
 Temperature = Annotated[float, Field(ge=0.0, le=2.0)]
 TokenLimit = Annotated[int, Field(ge=16, le=131_072)]
 Name = Annotated[str, Field(min_length=1, max_length=60)]
+AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$")]
+AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
 
 
 class Section(BaseModel):
@@ -136,6 +140,52 @@ class Balance(Section):
     panic_high: Share = Field(0.5, title="Panic at most", description="Share of rows, 0 to 1.")
 
 
+class Taxonomy(Section):
+    """What this project's scenarios may differ in, beyond the axes and values that come with Winnow."""
+
+    axes: dict[AxisName, list[AxisValue]] = Field(
+        {},
+        title="Further axes and values",
+        description="One `axis = value, value` in a line; the axis may be a new one or one that is there.",
+    )
+
+    @field_validator("axes")
+    @classmethod
+    def worth_adding(cls, axes: dict[str, list[str]]) -> dict[str, list[str]]:
+        if "difficulty" in axes:
+            raise ValueError("`difficulty` goes from 1 to 5 and takes no further values")
+        for name, values in axes.items():
+            if not values:
+                raise ValueError(f"`{name}` has no values")
+            if len(set(values)) != len(values):
+                raise ValueError(f"`{name}` names a value twice")
+        return axes
+
+
+class Evaluation(Section):
+    """How answers are compared with the expected command, and what tells a near-duplicate from a new row."""
+
+    families: dict[Name, Annotated[str, Field(min_length=1, max_length=60)]] = Field(
+        {},
+        title="Command families",
+        description="One `name = prefix` in a line, such as kubectl = kubectl; `aws` and `bash block` are built in.",
+    )
+    volatile: list[Name] = Field(
+        list(VOLATILE_LABELS),
+        title="Volatile lines",
+        description="Labels of prompt lines that differ by recording; near-duplicates are found without them.",
+    )
+
+    @field_validator("families")
+    @classmethod
+    def new_families(cls, families: dict[str, str]) -> dict[str, str]:
+        for name, prefix in families.items():
+            if name in FAMILIES:
+                raise ValueError(f"{name} is built in")
+            prefix_family(name, prefix)
+        return families
+
+
 class ProjectSettings(Section):
     thresholds: Thresholds = Thresholds()
     panel: Panel = Panel()
@@ -144,3 +194,5 @@ class ProjectSettings(Section):
     review: Review = Review()
     limits: Limits = Limits()
     balance: Balance = Balance()
+    evaluation: Evaluation = Evaluation()
+    taxonomy: Taxonomy = Taxonomy()

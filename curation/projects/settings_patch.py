@@ -14,7 +14,7 @@ from curation.web.problems import FieldError, Invalid
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 # Dictionaries that are values in themselves: a new one replaces the old one instead of being merged into it.
-WHOLE = {"panel.weights"}
+WHOLE = {"panel.weights", "taxonomy.axes", "evaluation.families"}
 
 
 @dataclass(frozen=True, slots=True)
