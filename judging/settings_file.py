@@ -48,10 +48,19 @@ class DuelFile:
 
 def read_duel_toml(text: str) -> DuelFile:
     """Parse the file. Raises SettingsError for bad TOML, unknown names, wrong types and values out of range."""
+    return read_duel_tables(read_toml(text))
+
+
+def read_toml(text: str) -> dict[str, object]:
+    """The file as it stands. Raises SettingsError for what is no TOML."""
     try:
-        document: Mapping[str, object] = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"not a TOML file: {error}") from error
+
+
+def read_duel_tables(document: Mapping[str, object]) -> DuelFile:
+    """The two tables of a document that holds nothing else. Raises SettingsError like `read_duel_toml`."""
     for name, table in document.items():
         if name not in ("judge", "duel"):
             what = "table" if isinstance(table, dict) else "key outside of a table"

@@ -1,10 +1,10 @@
-"""A TOML file with `[judge]` and `[duel]` tables as a partial change of a project's settings."""
+"""A TOML file with `[judge]`, `[duel]` and `[taxonomy]` tables as a partial change of a project's settings."""
 
 from dataclasses import asdict
 
 from curation.projects.settings_patch import Json
 from curation.web.problems import FieldError, Invalid
-from judging.settings_file import SettingsError, read_duel_toml
+from judging.settings_file import SettingsError, read_duel_tables, read_toml
 
 MAX_BYTES = 256 * 1024
 # Where the file's keys live in the project's settings.
@@ -33,9 +33,11 @@ DUEL = {
 def settings_from_toml(text: str) -> dict[str, Json]:
     """The patch that the file stands for; keys that it does not name stay. Raises `Invalid` saying what is wrong."""
     if len(text.encode()) > MAX_BYTES:
-        raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; two short tables are expected.")
+        raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; short tables are expected.")
     try:
-        file = read_duel_toml(text)
+        document = read_toml(text)
+        axes = document.pop("taxonomy", None)
+        file = read_duel_tables(document)
     except SettingsError as error:
         raise _refusal(str(error)) from None
     patch: dict[str, Json] = {}
@@ -47,9 +49,23 @@ def settings_from_toml(text: str) -> dict[str, Json]:
             inner = patch.setdefault(section, {})
             if isinstance(inner, dict):
                 inner[name] = list(value) if isinstance(value, tuple) else value
+    if axes:
+        patch["taxonomy"] = {"axes": _axes(axes)}
     if not patch:
-        raise _refusal("The file sets nothing: it has neither a key in [judge] nor one in [duel].")
+        raise _refusal("The file sets nothing: it has no key in [judge], [duel] or [taxonomy].")
     return patch
+
+
+def _axes(table: object) -> dict[str, Json]:
+    """`task = ["deploy", "restore"]` in `[taxonomy]`: values that the project adds to an axis, old or new."""
+    if not isinstance(table, dict):
+        raise _refusal("[taxonomy] must be a table")
+    axes: dict[str, Json] = {}
+    for name, values in table.items():
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise _refusal(f"[taxonomy] {name} must be a list of values")
+        axes[name] = list(values)
+    return axes
 
 
 def _refusal(reason: str) -> Invalid:
