@@ -1,0 +1,116 @@
+"""A sandbox without a machine: sessions that answer from a script, at the protocol of `sandbox.protocol`.
+
+    backend = FakeBackend({"ls": "NOTICE\n", "cat nothing": ran("cat: nothing: No such file\n", exit_code=1)})
+    backend = FakeBackend(lambda session, command: "ok\n", passes=lambda session: session.terminal == "exit")
+
+What a script does not know is answered as a shell does that lacks the program (127). An error in the place of an
+answer is raised, so that a dying sandbox is `SandboxFailed("went away")`. `cd` works as in a shell that has every
+folder. Everything that was asked stays readable: `backend.sessions[0].commands`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from sandbox.errors import SandboxFailed
+from sandbox.protocol import HOME, CheckResult, ExecResult, Finding, Labels, Session, Setup
+
+
+def ran(output: str = "", exit_code: int = 0, *, timed_out: bool = False, left: bool = False) -> ExecResult:
+    """The result of a command that took a hundredth of a second."""
+    return ExecResult(output=output, exit_code=exit_code, duration=0.01, timed_out=timed_out, left=left)
+
+
+Answer = str | ExecResult | Exception
+Answers = Mapping[str, Answer] | Callable[["FakeSession", str], Answer]
+
+
+@dataclass
+class FakeSession:
+    """One scripted session. `terminal` and `panic_reason` are what the checker was told, `checker` what was run."""
+
+    setup: Setup
+    answers: Answers
+    passes: "Callable[[FakeSession], bool]"
+    commands: list[str] = field(default_factory=list)
+    folder: str = HOME
+    terminal: str = ""
+    panic_reason: str = ""
+    checker: str | None = None
+    closed: bool = False
+
+    def exec(self, command: str, timeout: float | None = None) -> ExecResult:
+        self._must_live()
+        self.commands.append(command)
+        answer = self._answer(command)
+        if isinstance(answer, Exception):
+            raise answer
+        return ran(answer) if isinstance(answer, str) else answer
+
+    def cwd(self) -> str:
+        return self.folder
+
+    def check(self, checker: str, *, terminal: str, panic_reason: str = "") -> CheckResult:
+        self._must_live()
+        self.checker, self.terminal, self.panic_reason = checker, terminal, panic_reason
+        passed = self.passes(self)
+        return CheckResult(passed=passed, exit_code=0 if passed else 1, output="", duration=0.01)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self, command: str) -> Answer:
+        if callable(self.answers):
+            return self.answers(self, command)
+        if command in self.answers:
+            return self.answers[command]
+        if command.startswith("cd /"):
+            self.folder = command.removeprefix("cd ").strip()
+            return ""
+        name = command.split(maxsplit=1)[0] if command.split() else command
+        return ran(f"sh: 1: {name}: not found\n", exit_code=127)
+
+    def _must_live(self) -> None:
+        if self.closed or self.checker is not None:
+            raise SandboxFailed("the session is over")
+
+
+@dataclass
+class FakeBackend:
+    """Makes scripted sessions. `opening` is raised in turn by the first openings, where it holds an error."""
+
+    answers: Answers = field(default_factory=dict)
+    passes: Callable[[FakeSession], bool] = lambda session: True
+    opening: Sequence[Exception | None] = ()
+    name: str = "fake"
+    sessions: list[FakeSession] = field(default_factory=list)
+    reaped: list[Labels] = field(default_factory=list)
+    opened: int = 0
+
+    def session(self, setup: Setup) -> Session:
+        self.opened += 1
+        error = self.opening[self.opened - 1] if self.opened <= len(self.opening) else None
+        if error is not None:
+            raise error
+        session = FakeSession(setup=setup, answers=self.answers, passes=self.passes)
+        self.sessions.append(session)
+        return session
+
+    def findings(self) -> Sequence[Finding]:
+        return [Finding("fake", True, "answers from a script")]
+
+    def reap(self, is_alive: Callable[[Labels], bool]) -> int:
+        dead = [session for session in self.sessions if not session.closed and not is_alive(session.setup.labels)]
+        for session in dead:
+            self.reaped.append(session.setup.labels)
+            session.close()
+        return len(dead)
