@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from curation.duels.models import Order
 from curation.duels.params import JudgeParams, RescoreParams
-from curation.projects.models import Project
+from curation.projects.settings import ProjectSettings
 from curation.web.problems import FieldError, Invalid
 
 BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
@@ -29,9 +29,9 @@ class PanelConfig:
     params: Mapping[str, object]
 
 
-def panel_config(project: Project, params: JudgeParams | RescoreParams) -> PanelConfig:
+def panel_config(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> PanelConfig:
     """The panel that is meant; raises `Invalid` where there is none or it asks for the impossible."""
-    panel = project.settings.panel
+    panel = settings.panel
     judges = tuple(dict.fromkeys(params.judges if params.judges is not None else panel.judges))
     if not judges:
         raise Invalid(

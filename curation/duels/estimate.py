@@ -39,7 +39,7 @@ def answer_estimate(project: Project, side: Side, model: str, params: AnswerPara
 
 def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
     """One call per duel, judge and order; a duel per prompt and sample that has, or will have, both answers."""
-    config = panel_config(project, params)
+    config = panel_config(project.settings, params)
     targets = targets_named(project, config.judges, "judges")
     prompts = prompts_in(project, params.filter)
     samples = params.samples if isinstance(params, DuelParams) else 1

@@ -12,9 +12,10 @@ from curation.duels.messages import Message, challenger_messages, king_messages
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
 from curation.duels.selecting import prompts_in
 from curation.llm.completion import Completion, Request, Target
-from curation.projects.instructions import Instructions, instructions_for
+from curation.projects.instructions import Instructions
 from curation.runs.calls import Answered
 from curation.runs.drive_llm import LlmContext
+from curation.runs.instructions import run_instructions
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.targets import call_params, run_target
@@ -71,11 +72,11 @@ class AnswerStage:
         self._samples, self._attempts, self._fresh, self._filter = samples, attempts, fresh, filter
 
     def read(self, run: Run) -> AnswerPlan:
-        given = run.project.settings.generation
+        given = run.settings.generation
         target = run_target(run, self._model)
         return AnswerPlan(
             target=target,
-            instructions=instructions_for(run.project, self._side.value),
+            instructions=run_instructions(run, self._side.value),
             params=call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens}),
             samples=self._samples,
             attempts=self._attempts,
@@ -147,9 +148,8 @@ class AnswerStage:
         last = attempts[-1]
         lint = None
         if job.record is not None and not last.refusal:
-            lint = await asyncio.to_thread(
-                lint_answer, last.said.completion.text, job.history, job.record, context.run.project
-            )
+            max_leak = context.run.settings.limits.max_leak
+            lint = await asyncio.to_thread(lint_answer, last.said.completion.text, job.history, job.record, max_leak)
         write = self._write(context.run, item, job, attempts, lint)
         if last.refusal:
             tries = f" ({len(attempts)} tries)" if len(attempts) > 1 else ""

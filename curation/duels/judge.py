@@ -15,9 +15,10 @@ from curation.duels.pairing import Entrants, pair
 from curation.duels.params import JudgeParams
 from curation.duels.selecting import prompts_in
 from curation.llm.completion import Request, Target
-from curation.projects.instructions import Instructions, instructions_for
+from curation.projects.instructions import Instructions
 from curation.runs.calls import Answered
 from curation.runs.drive_llm import LlmContext
+from curation.runs.instructions import run_instructions
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.targets import call_params, targets_named
@@ -86,13 +87,11 @@ class JudgeStage:
         self._entrants = entrants
 
     def targets(self, run: Run) -> Sequence[Target]:
-        return targets_named(run.project, panel_config(run.project, self._params).judges, "judges")
+        return targets_named(run.project, panel_config(run.settings, self._params).judges, "judges")
 
     def read(self, run: Run) -> JudgePlan:
-        config = panel_config(run.project, self._params)
-        return JudgePlan(
-            config, instructions_for(run.project, "judge"), {target.name: target for target in self.targets(run)}
-        )
+        config = panel_config(run.settings, self._params)
+        return JudgePlan(config, run_instructions(run, "judge"), {target.name: target for target in self.targets(run)})
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         plan = self.read(run)

@@ -119,7 +119,7 @@ def _check_judge(project: Project, params: JudgeParams) -> None:
 
 
 def _check_panel(project: Project, params: JudgeParams) -> None:
-    config = panel_config(project, params)
+    config = panel_config(project.settings, params)
     targets_named(project, config.judges, "judges")
     check_filter(params.filter)
     # What the settings say now is what this run goes by, whatever is changed while it works.
@@ -146,7 +146,7 @@ def _check_rescore(project: Project, params: RescoreParams) -> None:
         scored = _scored_run(project, params.run).params
         if not named:
             params.judges, params.min_judges = scored.get("judges"), params.min_judges or scored.get("min_judges")
-    config = panel_config(project, params)
+    config = panel_config(project.settings, params)
     _check_known_judges(project, config.judges, named=named)
     params.judges, params.min_judges = list(config.judges), config.min_judges or len(config.judges)
     params.weights = dict(config.weights) if config.weights else None

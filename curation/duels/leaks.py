@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.duels.models import PullRequest
-from curation.projects.models import Project
 from curation.runs.kinds import Json
 from judging.leaks import PullRequestRecord, lint_leaks
 
@@ -18,7 +17,8 @@ class Lint:
     spans: list[Json]
 
 
-def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: PullRequest, project: Project) -> Lint:
+def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: PullRequest, max_leak: float) -> Lint:
+    """`max_leak`: a score above it raises the flag."""
     report = lint_leaks(
         text,
         [str(message.get("content") or "") + _calls(message) for message in history],
@@ -37,7 +37,7 @@ def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: Pull
         for start, end in leak.spans
     ]
     spans.sort(key=lambda span: span["start"])
-    return Lint(report.score, report.flagged(project.settings.limits.max_leak), spans)
+    return Lint(report.score, report.flagged(max_leak), spans)
 
 
 def _calls(message: Mapping[str, object]) -> str:

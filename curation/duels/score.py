@@ -9,7 +9,7 @@ from django.db import transaction
 from curation.duels.config import PanelConfig, panel_config
 from curation.duels.models import Duel, Verdict
 from curation.duels.params import JudgeParams, RescoreParams
-from curation.projects.models import Project
+from curation.projects.settings import ProjectSettings
 from curation.runs.drive_sync import WorkContext
 from curation.runs.kinds import Json, PlannedItem, Write
 from curation.runs.models import Item, ItemState, Run
@@ -75,7 +75,7 @@ class ScoreStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         run = context.run
-        config = panel_config(run.project, self._params)
+        config = panel_config(run.settings, self._params)
 
         def write() -> Json:
             # Read inside the transaction: a verdict written meanwhile must not be scored away.
@@ -95,7 +95,7 @@ def score_duels(run: Run, ids: Sequence[int], config: PanelConfig) -> list[Score
     duels = Duel.objects.select_related("challenger", "prompt").in_bulk(list(ids))
     verdicts = read_verdicts(ids)
     failed = failed_readings(run, duels)
-    edges = thresholds(run.project)
+    edges = thresholds(run.settings)
     return [
         _scored(duels[duel_id], verdicts[duel_id], failed[duel_id], config, edges)
         for duel_id in ids
@@ -128,15 +128,15 @@ def read_verdicts(ids: Sequence[int]) -> dict[int, list[OrderedVerdict]]:
     return found
 
 
-def thresholds(project: Project) -> Thresholds:
-    edges = project.settings.thresholds
+def thresholds(settings: ProjectSettings) -> Thresholds:
+    edges = settings.thresholds
     return Thresholds(final=edges.final, refined=edges.refined)
 
 
 @transaction.atomic
 def save_scores(run: Run, scored: Sequence[Scored], config: PanelConfig) -> None:
     """Writes the scores to the duels and to their samples; what a person decided stays."""
-    edges = thresholds(run.project)
+    edges = thresholds(run.settings)
     # Held until the commit: an upsert would bring a duel back that is deleted meanwhile.
     rows = Duel.objects.select_for_update().filter(pk__in=[entry.duel.pk for entry in scored])
     held = set(rows.values_list("pk", flat=True))

@@ -39,7 +39,7 @@ class VerdictStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         run = context.run
-        config = panel_config(run.project, self._params)
+        config = panel_config(run.settings, self._params)
         result = _figures(run, config, self._duels(run), context)
 
         def write() -> Json:
@@ -68,7 +68,7 @@ def _figures(run: Run, config: PanelConfig, duels: Iterator[int], context: WorkC
         context.checkpoint()
         ids += chunk
         _count(tally, score_duels(run, chunk, config))
-    given = run.project.settings.gate
+    given = run.settings.gate
     settings = GateSettings(
         min_parsed=given.min_parsed, win_margin=given.win_margin, resamples=given.resamples, seed=given.seed
     )

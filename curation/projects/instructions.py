@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max
 
 from curation.projects.access import Access
 from curation.projects.audit import record
@@ -69,14 +70,24 @@ def shipped_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def instructions_for(project: Project, name: str) -> Instructions:
-    """What a project tells the model of stage `name`: its newest own text, else the shipped one. One query."""
+def instructions_for(project: Project, name: str, *, version: int | None = None) -> Instructions:
+    """What a project tells the model of stage `name`: its newest own text, else the shipped one. One query.
+
+    `version` asks for an earlier one; 0 is the shipped text.
+    """
     known = shipped(name)
-    newest = InstructionsOverride.objects.filter(project=project, name=name).order_by("-version").first()
-    if newest is None or newest.shipped:
+    own = InstructionsOverride.objects.filter(project=project, name=name).order_by("-version")
+    found = own.first() if version is None else own.filter(version=version).first()
+    if found is None or found.shipped:
         text = shipped_text(known.path)
-        return Instructions(name, known.title, text, digest(text), False, newest.version if newest else 0)
-    return Instructions(name, known.title, newest.text, newest.sha256, True, newest.version)
+        return Instructions(name, known.title, text, digest(text), False, found.version if found else 0)
+    return Instructions(name, known.title, found.text, found.sha256, True, found.version)
+
+
+def versions_in_force(project: Project) -> dict[str, int]:
+    """The newest version of each stage's text that the project has ever written; the others are at 0."""
+    newest = InstructionsOverride.objects.filter(project=project).values_list("name").annotate(Max("version"))
+    return dict(newest.order_by())
 
 
 def override_instructions(*, access: Access, name: str, text: str | None, seen_version: int) -> Instructions:

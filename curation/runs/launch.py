@@ -8,6 +8,7 @@ from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
 from curation.projects.audit import record
+from curation.projects.instructions import versions_in_force
 from curation.projects.models import Project
 from curation.runs.advance import enter_stage
 from curation.runs.bell import ring
@@ -38,6 +39,8 @@ def launch(
             project=project,
             kind=kind,
             params=read.model_dump(mode="json", exclude_none=True),
+            settings_json=project.settings.model_dump(mode="json"),
+            instructions=versions_in_force(project),
             budget=budget,
             created_by=user,
             cloned_from=cloned_from,

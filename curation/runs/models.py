@@ -7,6 +7,7 @@ from django.db import connection, models
 
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
+from curation.projects.settings import ProjectSettings
 
 
 class RunState(models.TextChoices):
@@ -53,12 +54,17 @@ class RunQuerySet(models.QuerySet["Run"]):
 class Run(models.Model):
     """What a person or script asked for. `stage` is the stage in hand; `curation.runs.kinds` lists each kind's stages.
 
+    `settings` and `instructions` (versions by name) are the project's at the launch: whatever is changed while the run
+    works, its stages agree with each other.
+
     The counters are kept by the transactions that end items and calls, so that reading them costs one row.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
     kind = models.CharField(max_length=20)
     params = models.JSONField(default=dict)
+    settings_json = models.JSONField(default=dict)
+    instructions = models.JSONField(default=dict)
     budget = models.DecimalField(max_digits=14, decimal_places=6, null=True, help_text="US dollars.")
     state = models.CharField(max_length=10, choices=RunState, default=RunState.QUEUED)
     stage = models.CharField(max_length=20, blank=True, default="")
@@ -98,6 +104,11 @@ class Run(models.Model):
     def state_choice(self) -> RunState:
         """The state with its label and tone."""
         return RunState(self.state)
+
+    @property
+    def settings(self) -> ProjectSettings:
+        """The project's settings as they were at the launch."""
+        return ProjectSettings.model_validate(self.settings_json)
 
 
 class ItemState(models.TextChoices):

@@ -6,7 +6,11 @@ import pytest
 from curation.duels.models import Duel, Verdict
 from curation.llm.errors import Refused
 from curation.llm.models import Endpoint
+from curation.projects.access import Access
+from curation.projects.instructions import instructions_for, override_instructions
+from curation.projects.models import SCOPES_OF_ROLE, Role
 from curation.runs.control import retry_failed
+from curation.runs.drive import drive
 from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.duels.running import (
@@ -309,3 +313,22 @@ def test_the_settings_at_launch_hold_for_the_whole_run(models: Models) -> None:
     run = end(run)
     assert run.params["min_judges"] == 3 and run.params["judges"] == ["judge-a", "judge-b", "judge-c"]
     assert Verdict.objects.count() == 6
+
+
+def test_what_is_changed_while_a_run_works_is_for_the_next_run(models: Models) -> None:
+    project, _ = make_arena(prompts=2)
+    admin = Access(make_user(), project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
+    run = start(project)
+    drive(run.pk)  # the king has answered
+    project.settings_json = {**project.settings_json, "generation": {"temperature": 0.1}}
+    project.save()
+    for name in ("challenger", "judge", "king"):
+        text = f"{instructions_for(project, name).text}\nIn one sentence."
+        override_instructions(access=admin, name=name, text=text, seen_version=0)
+    end(run)
+    assert (run.items_failed, run.result["parsed"]) == (0, 2)
+    assert "In one sentence." not in models.text_sent("challenger") + models.text_sent("judge-a")
+    assert {request.params["temperature"] for request in models.requests("challenger")} == {0.7}
+    again = run_to_end(project)
+    assert "In one sentence." in models.text_sent("king")
+    assert again.result["parsed"] == 2
