@@ -1,0 +1,104 @@
+"""Reading a model's reply: the one command in it, or why there is none.
+
+The thinking is cut first. The action is the first fenced block where there is one, else the whole reply; `exit` and
+`panic [reason]` alone are terminals, everything else is a command.
+"""
+
+import re
+from dataclasses import dataclass
+
+MOST_BYTES = 16 * 1024
+_OPENING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
+_OPENS_BLOCK = re.compile(r"[ \t]*(?P<marks>`{3,}|~{3,})[^`]*")
+_ONE_LINE_BLOCK = re.compile(r"[ \t]*```(?P<command>[^`]+)```[ \t]*")
+_TERMINAL = re.compile(r"(?P<exit>exit)(?: +0)?|(?P<panic>panic)(?:[ \t]+(?P<reason>.*))?")
+_CUT = frozenset({"length", "max_tokens"})
+
+
+class FormatError(Exception):
+    """The reply holds no action; the message is for the model that gave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """An action that ends the session: `terminal` is `exit` or `panic`, `reason` what follows a panic."""
+
+    terminal: str
+    reason: str = ""
+
+    @property
+    def line(self) -> str:
+        """The action as it is recorded; `exit 0` says no more than `exit`."""
+        return f"{self.terminal} {self.reason}".strip()
+
+
+def read_action(reply: str, *, finish_reason: str = "") -> str:
+    """The command of a reply, stripped; raises `FormatError` for none, an unfinished or an over-long one.
+
+    `finish_reason` is the endpoint's: a reply that was cut by the token limit counts only where its block is whole.
+    """
+    said = cut_thinking(reply)
+    block = _first_block(said)
+    if block is None and finish_reason in _CUT:
+        raise FormatError("Your reply was cut off before its command was complete. Keep it short.")
+    action = (said if block is None else block).strip()
+    if not action:
+        raise FormatError("Your reply holds no command. Give exactly one command in one fenced block.")
+    if "\0" in action or any("\ud800" <= sign <= "\udfff" for sign in action):
+        raise FormatError("Your command holds characters that no terminal takes (NUL, half a character).")
+    size = len(action.encode())
+    if size > MOST_BYTES:
+        raise FormatError(f"Your command has {size:,} bytes; at most {MOST_BYTES:,} are taken.")
+    ending = ending_of(action)
+    return ending.line if ending else action
+
+
+def ending_of(action: str) -> Ending | None:
+    """What ends the session, where the action is a terminal and nothing else."""
+    found = _TERMINAL.fullmatch(action.strip())
+    if found is None:
+        return None
+    return Ending(found["exit"] or found["panic"], (found["reason"] or "").strip())
+
+
+def cut_thinking(reply: str) -> str:
+    """The reply without its thinking: closed sections, all that stands before a lone closing tag, and a section at the
+    beginning that was never closed. Tags inside a fenced block belong to the command."""
+    said = reply
+    while True:
+        opening, closing, fence = _OPENING.search(said), _CLOSING.search(said), _FENCE.search(said)
+        if opening and (not fence or opening.start() < fence.start()) and not _before(closing, opening):
+            end = _CLOSING.search(said, opening.end())
+            if end is None:
+                return said if said[: opening.start()].strip() else ""
+            said = said[: opening.start()] + said[end.end() :]
+        elif closing and len(_FENCE.findall(said, 0, closing.start())) % 2 == 0:
+            said = said[closing.end() :]
+        else:
+            return said
+
+
+def _before(closing: re.Match[str] | None, opening: re.Match[str]) -> bool:
+    return closing is not None and closing.start() < opening.start()
+
+
+def _first_block(said: str) -> str | None:
+    """What stands in the first fenced block; None without one, `FormatError` where it was never closed."""
+    lines = said.split("\n")
+    for number, line in enumerate(lines):
+        if inline := _ONE_LINE_BLOCK.fullmatch(line):
+            return inline["command"]
+        if opens := _OPENS_BLOCK.fullmatch(line.rstrip("\r")):
+            inside: list[str] = []
+            for inner in lines[number + 1 :]:
+                if _closes(inner.strip(), opens["marks"]):
+                    return "\n".join(inside)
+                inside.append(inner)
+            raise FormatError("The fenced block of your reply is not closed. Close it after the command.")
+    return None
+
+
+def _closes(line: str, marks: str) -> bool:
+    return len(line) >= len(marks) and set(line) == {marks[0]}

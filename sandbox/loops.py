@@ -1,0 +1,30 @@
+"""Whether an agent went round in circles, computed from its commands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+LONG_RUN = 3
+HALF, ENOUGH = 0.5, 4
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFacts:
+    """`repeated_share` (0–1) of the commands were given before; `longest_repeat` equal ones stand in a row."""
+
+    commands: int
+    repeated_share: float
+    longest_repeat: int
+
+    @property
+    def looping(self) -> bool:
+        """Three equal commands in a row, or half of at least four commands given before."""
+        return self.longest_repeat >= LONG_RUN or (self.commands >= ENOUGH and self.repeated_share >= HALF)
+
+
+def loop_facts(commands: Sequence[str]) -> LoopFacts:
+    """`commands` without the terminal, compared as they were given."""
+    total = len(commands)
+    repeated = (total - len(set(commands))) / total if total else 0.0
+    longest = max((len(list(run)) for _, run in groupby(commands)), default=0)
+    return LoopFacts(total, repeated, longest)
