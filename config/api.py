@@ -17,6 +17,7 @@ from curation.review.api import router as review_router
 from curation.runs.api import router as runs_router
 from curation.runs.trial_api import router as trial_router
 from curation.samples.api import router as samples_router
+from curation.trajectories.api import router as trajectories_router
 from curation.web.answers import install_problem_handlers
 from curation.webhooks.api import router as webhooks_router
 
@@ -47,6 +48,7 @@ for router in (
     samples_router,
     imports_router,
     prompts_router,
+    trajectories_router,
     duels_router,
     review_router,
     exports_router,

@@ -35,6 +35,7 @@ ENTRIES = (
     ("samples", "Samples", "sample-list", "s"),
     ("duels", "Duels", "duel-list", "d"),
     ("prompts", "Prompts", "prompt-list", "p"),
+    ("trajectories", "Trajectories", "trajectory-list", "j"),
     ("runs", "Runs", "run-list", "r"),
     ("exports", "Exports", "export-list", "e"),
     ("models", "Models", "model-list", "m"),

@@ -16,6 +16,7 @@ urlpatterns = [
     path("", include("curation.runs.trial_views")),
     path("", include("curation.imports.urls")),
     path("", include("curation.samples.urls")),
+    path("", include("curation.trajectories.urls")),
     path("", include("curation.duels.urls")),
     path("", include("curation.review.urls")),
     path("", include("curation.exports.urls")),

@@ -50,8 +50,16 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
     def for_list(self) -> "TrajectoryQuerySet":
         return self.select_related("scenario", "sample")
 
+    def with_text(self) -> "TrajectoryQuerySet":
+        """The transcript and the checker's output too; the raw exchange stays in the database."""
+        return self.select_related("scenario", "sample", "run", "text").defer("text__exchange")
+
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
+
+    def siblings_of(self, trajectory: "Trajectory") -> "TrajectoryQuerySet":
+        """The scenario's other trajectories, the oldest first."""
+        return self.filter(scenario=trajectory.scenario_id).exclude(pk=trajectory.pk).order_by("id")
 
 
 class Trajectory(models.Model):
@@ -144,6 +152,14 @@ class Strategy(models.TextChoices):
     WHOLE_TRAJECTORY = "whole_trajectory", "Whole trajectory"
 
 
+class PairQuerySet(models.QuerySet["Pair"]):
+    def of(self, project: Project) -> "PairQuerySet":
+        return self.filter(project=project)
+
+    def for_list(self) -> "PairQuerySet":
+        return self.select_related("scenario", "chosen", "rejected")
+
+
 class Pair(models.Model):
     """A kept trajectory against a rejected one of the same scenario.
 
@@ -158,6 +174,8 @@ class Pair(models.Model):
     strategy = models.CharField(max_length=16, choices=Strategy, default=Strategy.FIRST_DIVERGENCE)
     at = models.PositiveIntegerField()
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = PairQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [

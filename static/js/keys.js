@@ -1,6 +1,7 @@
 // The keyboard layer. A page declares its keys on the elements that they press:
 //   <button data-key="a">Approve <kbd>a</kbd></button>      one key, or several: data-key="ArrowRight n"
 //   <button data-key="mod+enter">Save and next</button>     Ctrl or Cmd with Enter, also while typing
+//   <button data-key="shift+g">Last <kbd>G</kbd></button>   a capital
 //   <a data-goto="q" href="…">Queue</a>                     g, then q
 // Nothing acts while typing, on key repeat, or while an htmx request is under way (polling marked data-background does not
 // count). With a dialog open only the keys declared inside that dialog act. Backspace and Delete can not be bound.
@@ -61,6 +62,14 @@ function press(element) {
   } else element.click();
 }
 
+function pressDeclared(key, event) {
+  const element = declared(key);
+  if (!element) return false;
+  event.preventDefault();
+  press(element);
+  return true;
+}
+
 function showPending(text) {
   hint?.remove();
   hint = null;
@@ -100,7 +109,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   const key = keyName(event);
   if (REFUSED.has(key) || requestUnderWay()) return;
-  if (event.shiftKey && /^[a-z]$/.test(key)) return;
+  // A capital is a key of its own and acts only where the page declares it.
+  if (event.shiftKey && /^[a-z]$/.test(key)) return void pressDeclared(`shift+${key}`, event);
   if (!openDialog()) {
     if (Date.now() < gotoUntil) return void (goTo(key) && event.preventDefault());
     if (key === "g" && document.querySelector("[data-goto]")) {
@@ -109,18 +119,13 @@ document.addEventListener("keydown", (event) => {
     }
     if (key === "?") return showKeys(event);
   }
-  const element = declared(key);
-  if (element) {
-    event.preventDefault();
-    return press(element);
-  }
-  if (openDialog()) return;
+  if (pressDeclared(key, event) || openDialog()) return;
   const free = new CustomEvent("key:free", { detail: { key }, cancelable: true });
   if (!document.dispatchEvent(free)) event.preventDefault();
 });
 
 // The dialog of all keys is made from the page as it is now.
-const PRINTED = { "mod+enter": "Ctrl+Enter", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
+const PRINTED = { "mod+enter": "Ctrl+Enter", "shift+g": "G", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
 const printed = (key) => PRINTED[key] ?? key;
 
 function labelOf(element) {
@@ -168,7 +173,7 @@ document.addEventListener("click", (event) => {
 // Screen readers hear the keys too.
 function announceKeys(root) {
   for (const element of root.querySelectorAll?.("[data-key]") ?? []) {
-    const shortcuts = keysOf(element).map((key) => (key === "mod+enter" ? "Control+Enter" : key));
+    const shortcuts = keysOf(element).map((key) => ({ "mod+enter": "Control+Enter", "shift+g": "Shift+G" })[key] ?? key);
     element.setAttribute("aria-keyshortcuts", shortcuts.join(" "));
   }
 }

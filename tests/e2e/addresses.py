@@ -33,7 +33,7 @@ def _nothing(product: Product) -> list[str]:
 
 OF_PROJECT = (
     *("overview", "system", "queue", "sample-list", "duel-list", "prompt-list", "exclusion-list", "import-new"),
-    *("run-list", "run-new", "export-list", "export-new", "model-list", "model-new"),
+    *("trajectory-list", "pair-list", "run-list", "run-new", "export-list", "export-new", "model-list", "model-new"),
     *("settings", "settings-rules", "instructions-list"),
     *("member-list", "token-list", "audit-list", "webhook-list"),
 )
@@ -62,10 +62,12 @@ NO_PAGES = {
     *("sample-bulk", "sample-bulk-undo", "sample-panel", "sample-decide", "sample-revise", "sample-draft"),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
     *("settings-toml", "instructions-diff", "saved-view-create", "saved-view-delete"),
+    *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
+    *("trajectory-exchange", "trajectory-exchange-raw"),
     *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
 }
 # Opened by tests of their own, since they need something that the demo has not.
-ELSEWHERE = {"login", "export-compare"}
+ELSEWHERE = {"login", "export-compare", "trajectory-page"}
 
 
 def address(product: Product, page: str) -> str:

@@ -1,0 +1,147 @@
+"""A trajectory and a pair as the REST API prints them."""
+
+from collections.abc import Mapping
+
+from ninja import Schema
+from pydantic import Field
+
+from curation.trajectories.models import Pair, Trajectory
+
+
+class ScenarioRef(Schema):
+    id: str = Field(examples=["31"])
+    name: str = Field(examples=["leave a greeting"])
+
+
+class TurnOut(Schema):
+    """What the terminal showed (orientation, output: both end with the next prompt) or the command that was typed."""
+
+    kind: str = Field(examples=["output"], description="orientation, action or output")
+    text: str = Field(examples=["greeting.txt\nagent@host:~$ "])
+    exit_code: int | None = Field(examples=[0], description="Of an output.")
+    seconds: float | None = Field(examples=[0.012], description="Of an output: how long the command took.")
+    truncated: bool = Field(examples=[False], description="The output was cut in its middle.")
+
+
+class CheckerOut(Schema):
+    """`passed` null: the checker did not run. `output` is left out of lists."""
+
+    passed: bool | None = Field(examples=[True])
+    output: str | None = Field(None, examples=[""])
+
+
+class FactsOut(Schema):
+    """Computed: the loop check. `repeated_share` is 0–1."""
+
+    commands: int = Field(examples=[4])
+    repeated_share: float = Field(examples=[0.25])
+    longest_repeat: int = Field(examples=[2])
+
+
+class TrajectorySlim(Schema):
+    """The slim row of a list. `replay`: agrees, differs, or null where it was never replayed."""
+
+    id: str = Field(examples=["118"])
+    scenario: ScenarioRef
+    run: str | None = Field(examples=["97"])
+    sample_index: int = Field(examples=[0])
+    model: str = Field(examples=["operator-a"])
+    terminal: str | None = Field(examples=["exit"])
+    panic_reason: str | None = Field(examples=[None])
+    checker: CheckerOut
+    outcome: str = Field(examples=["solved"])
+    keep: bool = Field(examples=[True])
+    facts: FactsOut
+    replay: str | None = Field(examples=["agrees"])
+    sample: str | None = Field(examples=["4711"])
+
+
+class TrajectoryOut(TrajectorySlim):
+    """A trajectory in deploy format, as exports take it."""
+
+    turns: list[TurnOut]
+
+
+class TrajectoryRow(TrajectorySlim):
+    """A row of the list; `turns` only where `full=true` asked for them."""
+
+    turns: list[TurnOut] | None = None
+
+
+class TrajectoryPage(Schema):
+    data: list[TrajectoryRow]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class PairOut(Schema):
+    """A kept trajectory against a rejected one of its scenario. `at` is the index into both sides' `turns`."""
+
+    id: str = Field(examples=["9"])
+    scenario: ScenarioRef
+    run: str | None = Field(examples=["99"])
+    chosen: str = Field(examples=["118"], description="The trajectory that was kept.")
+    rejected: str = Field(examples=["121"])
+    chosen_outcome: str = Field(examples=["solved"])
+    rejected_outcome: str = Field(examples=["checker_failed"])
+    strategy: str = Field(examples=["first_divergence"])
+    at: int = Field(examples=[3], description="The first differing action; what stands before it is the prompt.")
+
+
+class PairPage(Schema):
+    data: list[PairOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
+    """Needs the queryset's `for_list()`, with `full` also `with_text()`."""
+    checker: dict[str, object] = {"passed": trajectory.checker_passed}
+    row: dict[str, object] = {
+        "id": str(trajectory.pk),
+        "scenario": {"id": str(trajectory.scenario_id), "name": trajectory.scenario.name},
+        "run": None if trajectory.run_id is None else str(trajectory.run_id),
+        "sample_index": trajectory.sample_index,
+        "model": trajectory.model,
+        "terminal": trajectory.terminal or None,
+        "panic_reason": trajectory.panic_reason or None,
+        "checker": checker,
+        "outcome": trajectory.outcome,
+        "keep": trajectory.keep,
+        "facts": {
+            "commands": trajectory.commands,
+            "repeated_share": trajectory.repeated_share,
+            "longest_repeat": trajectory.longest_repeat,
+        },
+        "replay": trajectory.replay or None,
+        "sample": None if trajectory.sample_id is None else str(trajectory.sample_id),
+    }
+    if full:
+        checker["output"] = trajectory.text.checker_output
+        row["turns"] = [turn_out(turn) for turn in trajectory.text.turns]
+    return row
+
+
+def turn_out(turn: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "kind": turn.get("kind"),
+        "text": turn.get("text"),
+        "exit_code": turn.get("exit_code"),
+        "seconds": turn.get("seconds"),
+        "truncated": bool(turn.get("truncated")),
+    }
+
+
+def pair_out(pair: Pair) -> dict[str, object]:
+    """Needs the queryset's `for_list()`."""
+    return {
+        "id": str(pair.pk),
+        "scenario": {"id": str(pair.scenario_id), "name": pair.scenario.name},
+        "run": None if pair.run_id is None else str(pair.run_id),
+        "chosen": str(pair.chosen_id),
+        "rejected": str(pair.rejected_id),
+        "chosen_outcome": pair.chosen.outcome,
+        "rejected_outcome": pair.rejected.outcome,
+        "strategy": pair.strategy,
+        "at": pair.at,
+    }

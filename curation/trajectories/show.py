@@ -1,0 +1,91 @@
+"""Everything that the page of one trajectory shows, free of queries afterwards."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from curation.trajectories.models import Replay, Trajectory
+from curation.trajectories.siblings import Beside, beside
+from curation.trajectories.steps import Part, opening, step_of_turn
+from curation.web.markup import visible, without_colours
+
+SAID = 2_000
+DIFFERENCES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What the replay saw otherwise. `step` None is not of one step: the terminal or the checker."""
+
+    step: int | None
+    what: str
+    recorded: SafeString
+    replayed: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayView:
+    row: Replay
+    differences: list[Difference]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryView:
+    """`size` in characters, `repeated` in percent."""
+
+    parts: list[Part]
+    size: int
+    repeated: int
+    beside: Beside
+    replay: ReplayView | None
+    checker: SafeString
+    previous_url: str
+    next_url: str
+    sample_url: str
+    calls_url: str
+
+
+def trajectory_view(
+    trajectory: Trajectory, *, slug: str, other_id: str = "", step: int | None = None
+) -> TrajectoryView:
+    """Five queries. Needs `with_text()`; `step` is one that the page must show, wherever it stands."""
+    turns = trajectory.text.turns
+    ids = Trajectory.objects.siblings_of(trajectory).values_list("pk", flat=True)
+    before, after = ids.filter(pk__lt=trajectory.pk).last(), ids.filter(pk__gt=trajectory.pk).first()
+    return TrajectoryView(
+        parts=opening(turns, around=step),
+        size=sum(len(str(turn.get("text") or "")) for turn in turns),
+        repeated=round(trajectory.repeated_share * 100),
+        beside=beside(trajectory, other_id=other_id),
+        replay=_replay(trajectory),
+        checker=visible(without_colours(trajectory.text.checker_output)),
+        previous_url=_page(slug, before),
+        next_url=_page(slug, after),
+        sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
+        calls_url=reverse("run-calls", args=[slug, trajectory.run_id]) if trajectory.run_id else "",
+    )
+
+
+def _page(slug: str, pk: int | None) -> str:
+    return reverse("trajectory-page", args=[slug, pk]) if pk else ""
+
+
+def _replay(trajectory: Trajectory) -> ReplayView | None:
+    row = Replay.objects.filter(trajectory=trajectory).select_related("run").order_by("-id").first()
+    if row is None:
+        return None
+    kept = row.differences[:DIFFERENCES]
+    return ReplayView(row, [_difference(trajectory, entry) for entry in kept], len(row.differences) - len(kept))
+
+
+def _difference(trajectory: Trajectory, entry: Mapping[str, object]) -> Difference:
+    turn = entry.get("turn")
+    return Difference(
+        step=step_of_turn(trajectory.text.turns, turn) if isinstance(turn, int) else None,
+        what=str(entry.get("what") or ""),
+        recorded=visible(without_colours(str(entry.get("recorded"))[:SAID])),
+        replayed=visible(without_colours(str(entry.get("replayed"))[:SAID])),
+    )

@@ -1,0 +1,34 @@
+// A recorded session, step by step. rows.js walks its steps by j and k; here are the first and the last step, and the gaps:
+//   <button data-step="first" data-goto="g">First <kbd>g g</kbd></button>, <button data-step="last" data-key="shift+g">
+//   <div class="gap"><div data-row><button hx-get="…" hx-target="closest .gap" hx-swap="outerHTML">   steps not loaded yet
+// Walking into a gap opens it and goes on with the step beyond.
+
+const rows = () => [...(document.querySelector('[data-rows="step"]')?.querySelectorAll("[data-row]") ?? [])];
+
+function goTo(row) {
+  const target = row?.querySelector("[data-row-focus], button");
+  if (!target) return;
+  target.focus({ preventScroll: true }); // rows.js marks the row that has the focus
+  row.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("click", (event) => {
+  const { step } = event.target.closest?.("[data-step]")?.dataset ?? {};
+  if (step) goTo(rows().at(step === "first" ? 0 : -1));
+});
+
+// Registered after rows.js, so the focus is already on the gap's button.
+document.addEventListener("key:free", (event) => {
+  const { key } = event.detail;
+  if (key !== "j" && key !== "k") return;
+  const button = document.activeElement?.closest(".gap button");
+  if (!button) return;
+  const gap = button.closest(".gap");
+  const [before, after, inside] = [gap.previousElementSibling, gap.nextElementSibling, gap.parentElement];
+  const beyond = () => (key === "j" ? (before?.nextElementSibling ?? inside.firstElementChild) : (after?.previousElementSibling ?? inside.lastElementChild));
+  document.addEventListener("htmx:afterSwap", () => goTo(beyond()), { once: true });
+  button.click();
+});
+
+// A link to one step (#step-12) opens with it in hand.
+if (location.hash.startsWith("#step-")) goTo(document.getElementById(location.hash.slice(1)));
