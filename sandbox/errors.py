@@ -15,3 +15,7 @@ class SandboxFailed(SandboxError):
 
 class SetupRefused(SandboxError):
     """What was to be put into the session is not allowed there (a fixture outside the roots, a NUL in a command)."""
+
+
+class BuildFailed(SandboxError):
+    """The image or folder that sessions stand on could not be made; the message says why."""

@@ -1,0 +1,157 @@
+"""The root that sessions stand on: what is in it, and the folder that bubblewrap shows where one was made.
+
+Docker's image is built of the same packages and files (`docker/`). A root made from packages.txt is the same root for
+both, so what a scenario finds does not depend on the backend.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from sandbox.errors import BuildFailed
+from sandbox.protocol import ROOTS
+
+PARTS = Path(__file__).parent / "docker"
+FILES = ("etc/passwd", "etc/group")
+MIRROR = "http://deb.debian.org/debian"
+SUITE = "bookworm"
+_NOT_FILES = {"dev", "proc", "sys"}
+_LINKS = {"etc/motd": "/run/motd", "etc/issue": "/run/issue"}
+_FOLDERS = (*ROOTS, "/run", "/tmp", "/proc", "/dev", "/sys")  # noqa: S108 - a folder to mount on
+
+
+def _recipe() -> str:
+    parts = [PARTS / name for name in ("Dockerfile", "packages.txt", *FILES)]
+    return hashlib.sha256(b"\0".join(part.read_bytes() for part in parts)).hexdigest()[:12]
+
+
+# Changes with whatever the root is made of, so that an old one is known as old.
+RECIPE = _recipe()
+
+
+def packages() -> list[str]:
+    lines = (PARTS / "packages.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def make_archive(archive: Path, *, mirror: str = MIRROR) -> None:
+    """Writes a root made of Debian's packages, compressed as the name's ending says. Needs mmdebstrap, no registry.
+
+    Raises `BuildFailed` with mmdebstrap's last words.
+    """
+    if shutil.which("mmdebstrap") is None:
+        raise BuildFailed("mmdebstrap is not installed; on Debian and Ubuntu: apt install mmdebstrap")
+    merged = 'cd "$1" && mkdir -p usr/bin usr/sbin usr/lib usr/lib64 && ln -s usr/bin usr/sbin usr/lib usr/lib64 .'
+    left_out = ("/usr/share/locale/*", "/usr/share/doc/*", "/usr/share/man/??/*")
+    done = subprocess.run(  # noqa: S603 - the operator's own command
+        [
+            *("mmdebstrap", "--quiet", "--variant=custom", f"--include={','.join(packages())}"),
+            f"--setup-hook={merged}",
+            *(f"--dpkgopt=path-exclude={pattern}" for pattern in left_out),
+            *(SUITE, str(archive), mirror),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        archive.unlink(missing_ok=True)
+        raise BuildFailed(f"mmdebstrap: {done.stderr.strip()[-1500:]}")
+
+
+def rootfs_of(folder: Path) -> Path:
+    """Where the unpacked root lies in the sandbox's folder."""
+    return folder / "rootfs"
+
+
+def rootfs_recipe(folder: Path) -> str:
+    """The recipe of the unpacked root; empty where there is none."""
+    marker = folder / "rootfs.recipe"
+    return marker.read_text() if rootfs_of(folder).is_dir() and marker.is_file() else ""
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpacks a root into the sandbox's folder, in the place of one that was there; raises `BuildFailed`.
+
+    Everything belongs to whoever unpacks. Device nodes stay behind, no member leads out of the folder, and no file
+    keeps a set-user-id bit: an archive can do no more than hold the wrong files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix="unpacking-", dir=folder))
+    try:
+        with tarfile.open(archive) as members:
+            members.extractall(fresh, filter=_member)  # noqa: S202 - filtered by `_member`
+        _finish(fresh)
+        fresh.chmod(0o755)
+        _put_in_place(fresh, rootfs_of(folder))
+    except (OSError, tarfile.TarError) as error:
+        raise BuildFailed(f"{archive}: {error}") from None
+    finally:
+        _remove(fresh)
+    (folder / "rootfs.recipe").write_text(RECIPE)
+    return rootfs_of(folder)
+
+
+def _member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    top = Path(member.name.lstrip("./")).parts[:1]
+    if member.isdev() or (top and top[0] in _NOT_FILES):
+        return None
+    # Leading slashes go, and whatever would be written through a link to the outside is refused.
+    kept = tarfile.tar_filter(member, folder)
+    root = os.path.realpath(folder)
+    if kept.islnk() and not os.path.realpath(os.path.join(root, kept.linkname)).startswith(root + os.sep):  # noqa: PTH118
+        raise tarfile.LinkOutsideDestinationError(member, kept.linkname)
+    return kept.replace(uid=None, gid=None, uname=None, gname=None, deep=False)  # type: ignore[arg-type]  # None: keep ours
+
+
+def _finish(root: Path) -> None:
+    """What the Dockerfile does after its packages. A folder that is a link would lead these files elsewhere."""
+    for name in (*FILES, *_LINKS):
+        path = root / name
+        if path.parent.is_symlink():
+            raise BuildFailed(f"In this archive {path.parent.name} is a link; it is not a root of Debian's kind.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+    for name in FILES:
+        shutil.copyfile(PARTS / name, root / name)
+    for name, target in _LINKS.items():
+        (root / name).symlink_to(target)
+    for name in _FOLDERS:
+        _folder(root, name)
+    missing = [name for name in ("bin/sh", "usr/bin/perl") if not os.access(root / name, os.X_OK)]
+    if missing:
+        raise BuildFailed(f"The archive lacks {' and '.join(missing)}.")
+
+
+def _folder(root: Path, name: str) -> None:
+    """Makes a place to mount on. `/var/run` and its like may be links; the places themselves must not."""
+    path = root
+    for part in Path(name).parts[1:]:
+        path = path / part
+        if path.is_symlink():
+            raise BuildFailed(f"In this archive {path.relative_to(root)} is a link; it must be a folder.")
+        path.mkdir(exist_ok=True)
+
+
+def _put_in_place(fresh: Path, place: Path) -> None:
+    if not place.exists():
+        fresh.rename(place)
+        return
+    old = Path(tempfile.mkdtemp(prefix="old-", dir=place.parent))
+    place.rename(old / "rootfs")
+    fresh.rename(place)
+    _remove(old)
+
+
+def _remove(folder: Path) -> None:
+    """Also where a folder of the archive may not be written to."""
+    if not folder.exists():
+        return
+    for place, _, _ in os.walk(folder):
+        if not os.access(place, os.W_OK):
+            Path(place).chmod(0o700)
+    shutil.rmtree(folder)
