@@ -73,6 +73,7 @@ class SamplePage(Schema):
 def sample_out(sample: Sample) -> dict[str, object]:
     """The shape of one sample that comes from `SampleQuerySet.for_list()`."""
     duel, row = getattr(sample, "duel_pk", None), getattr(sample, "row_offset", None)
+    trajectory = getattr(sample, "trajectory_pk", None)
     return {
         "id": str(sample.pk),
         "kind": sample.kind,
@@ -88,7 +89,7 @@ def sample_out(sample: Sample) -> dict[str, object]:
         "version": sample.version,
         "source_url": source_url(sample.source, row),
         "duel": None if duel is None else str(duel),
-        "trajectory": None,
+        "trajectory": None if trajectory is None else str(trajectory),
     }
 
 

@@ -74,9 +74,11 @@ class SampleQuerySet(models.QuerySet["Sample"]):
         return rows
 
     def for_list(self) -> "SampleQuerySet":
-        """What a list shows of each row, in one query; `duel` and its prompt belong to a layer above."""
+        """What a list shows of each row, in one query; `duel` and `trajectory` belong to layers above."""
         return self.select_related("decided_by").annotate(
-            duel_pk=models.F("duel__id"), row_offset=models.F("duel__prompt__row_offset")
+            duel_pk=models.F("duel__id"),
+            row_offset=models.F("duel__prompt__row_offset"),
+            trajectory_pk=models.F("trajectory__id"),
         )
 
     def _clone(self) -> "SampleQuerySet":

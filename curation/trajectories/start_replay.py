@@ -8,7 +8,7 @@ from curation.trajectories.models import Trajectory
 
 
 def start_replay(*, access: Access, trajectory: Trajectory) -> Run:
-    """A run of kind `replay` over this trajectory alone. `Invalid` where no sandbox works here, with what is missing."""
+    """A run of kind `replay` over this trajectory alone. `Invalid` where no sandbox works here, with why."""
     access.require(Scope.RUN)
     params = {"filter": {"id": str(trajectory.pk)}}
     return launch(project=access.project, kind="replay", params=params, user=access.user)
