@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from curation.llm.scripted.answers import challenger_answer, king_answer, message_text
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
+from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
 
 RAW_TOOL_CALL = '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0{"command": "ls"}<|tool_call_end|>'
 CHARACTERS_PER_TOKEN = 4  # the usual rule of thumb for English and code; an estimate, nothing is tokenised here
@@ -62,6 +63,13 @@ def _judge(judge: Callable[[str, int], tuple[str, str]]) -> Script:
     return script
 
 
+def _operator(operator: Callable[[Sequence[Mapping[str, object]], int], str]) -> Script:
+    def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
+        return Utterance(operator(messages, sample_index))
+
+    return script
+
+
 def _broken(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
     return Utterance(RAW_TOOL_CALL)
 
@@ -89,6 +97,19 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
         _judge(rambling),
         "Judges like judge-careful but in about a third of the cases replies prose or cut JSON.",
     ),
+    "operator-solver": (
+        _operator(solver),
+        "Plays the steps written for the shipped scenarios, told apart by their announcement; leaves any other.",
+    ),
+    "operator-mixed": (
+        _operator(mixed),
+        "By sample: plays the written steps, leaves half-way, or goes in circles; with thinking and prose beside.",
+    ),
+    "operator-quitter": (_operator(quitter), "Leaves by exit at once, without looking."),
+    "operator-panicker": (_operator(panicker), "Leaves by panic at once, without looking."),
+    "operator-looper": (_operator(looper), "Lists the home directory for ever and never leaves."),
+    "operator-sleeper": (_operator(sleeper), "Sleeps for an hour whenever it has the turn."),
+    "operator-mumbler": (_operator(mumbler), "Only thinks aloud and never gives a command."),
     "broken": (_broken, "Always begins with a raw tool-call token, so every answer is refused by format."),
     "echo": (_echo, "Gives the last user message back, word for word."),
 }
