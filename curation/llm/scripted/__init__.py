@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from curation.llm.scripted.answers import challenger_answer, king_answer, message_text
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
+from curation.llm.scripted.teacher import teacher_reply
 
 RAW_TOOL_CALL = '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0{"command": "ls"}<|tool_call_end|>'
 CHARACTERS_PER_TOKEN = 4  # the usual rule of thumb for English and code; an estimate, nothing is tokenised here
@@ -70,6 +71,10 @@ def _operator(operator: Callable[[Sequence[Mapping[str, object]], int], str]) ->
     return script
 
 
+def _teacher(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
+    return Utterance(teacher_reply(messages, sample_index=sample_index, attempt=attempt))
+
+
 def _broken(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
     return Utterance(RAW_TOOL_CALL)
 
@@ -96,6 +101,10 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
     "judge-rambling": (
         _judge(rambling),
         "Judges like judge-careful but in about a third of the cases replies prose or cut JSON.",
+    ),
+    "teacher": (
+        _teacher,
+        "Writes a scenario for the combination asked for out of written parts; one in three is incomplete at first.",
     ),
     "operator-solver": (
         _operator(solver),

@@ -1,0 +1,126 @@
+"""The scripted teacher: writes a scenario for the combination it is asked for, out of written parts (`teacher.toml`).
+
+It understands no instructions; it looks for the combination in them. About one scenario in three it gets wrong at first
+(a bundle without its checker), so that refusing and repairing have something to do.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from curation.llm.scripted.answers import message_text
+
+WRITTEN = Path(__file__).with_name("teacher.toml")
+AXES = ("task", "provider", "announcement", "doc_depth", "difficulty")
+WRONG_ONE_IN = 3
+DIGEST = 6
+Messages = Sequence[Mapping[str, object]]
+Words = Mapping[str, str]
+
+
+@cache
+def written_parts() -> Mapping[str, Any]:
+    """The table: themes, announcements, documentation, providers, tasks, noise."""
+    return tomllib.loads(WRITTEN.read_text(encoding="utf-8"))
+
+
+def teacher_reply(messages: Messages, *, sample_index: int, attempt: int) -> str:
+    """A bundle as JSON; the same request gets the same one."""
+    asked = [m for m in messages if m.get("role") != "assistant"]
+    request = next((message_text(m) for m in reversed(asked) if wanted(message_text(m))), "")
+    combination = _known(wanted(request))
+    lot = blake2b(f"{sample_index}\0{request}".encode("utf-8", "surrogatepass"), digest_size=DIGEST)
+    bundle = write_bundle(combination, int.from_bytes(lot.digest()))
+    first = attempt == 1 and len(asked) == len(messages)
+    if first and lot.digest()[0] % WRONG_ONE_IN == 0:
+        del bundle["checker"]
+    return json.dumps(bundle, indent=1)
+
+
+def wanted(text: str) -> dict[str, str]:
+    """The combination that a text names, as `axis: value`, `axis = value` or JSON; the last of each counts."""
+    found = {}
+    for axis in AXES:
+        named = re.findall(rf"(?<![\w-])[`\"'*]*{axis}[`\"'*]*\s*[:=]\s*[`\"'*]*([A-Za-z0-9-]+)", text)
+        known = [value for value in named if value in _values(axis)]
+        if known:
+            found[axis] = known[-1]
+    return found
+
+
+def write_bundle(combination: Words, lot: int) -> dict[str, Any]:
+    """The bundle of a combination; `lot` chooses the theme and makes the name its own."""
+    parts = written_parts()
+    theme = parts["themes"][lot % len(parts["themes"])]
+    task, provider = parts["task"][combination["task"]], parts["provider"][combination["provider"]]
+    doc = parts["doc"][combination["doc_depth"]]
+    noise = parts["noise"][: int(combination["difficulty"]) - 1]
+    words = {key.upper(): value for key, value in theme.items()} | {"BASE": f"/srv/{theme['place']}"}
+    words |= {"USAGE": provider["usage"].strip("\n"), "TEXT": task["text"]}
+    program = provider["program"].lstrip("\n").replace("@DOC@\n", doc["cases"].lstrip("\n"))
+    files = [("/usr/local/bin/@TOOL@", program, "755")]
+    files += [(doc["page"], doc["text"].lstrip("\n"), "644")] if "page" in doc else []
+    files += [(provider["order"], "@TEXT@\n", "644")] if task["text"] else []
+    files += [(f"@BASE@/{name}", text, "644") for name, text in task["files"].items()]
+    files += [(f"@BASE@/{item['name']}", item["text"], "644") for item in noise]
+    given = combination["task"] not in ("empty-queue", "blocked")
+    terminal = task.get("terminal", "exit")
+    solution = [doc["read"], provider["fetch"], task["solve"], provider["give"] if given else "", terminal]
+    bundle = {
+        "name": "-".join([combination["task"], combination["provider"], theme["place"], f"{lot % 0xFFFF:04x}"]),
+        "title": task["title"],
+        "axes": {**combination, "difficulty": int(combination["difficulty"])},
+        "fixtures": [{"path": path, "mode": mode, "content": text} for path, text, mode in files],
+        "env": {},
+        "announcement": {
+            "kind": combination["announcement"],
+            "text": parts["announcement"][combination["announcement"]],
+        },
+        "provider": {"name": "@TOOL@", "doc": doc["read"]},
+        "reference_solution": "\n".join(line for line in solution if line) + "\n",
+        "checker": _checker(task, noise, given),
+        "expected_terminal": terminal.split()[0],
+    }
+    filled: dict[str, Any] = _fill(bundle, words)
+    return filled
+
+
+def _checker(task: Mapping[str, Any], noise: Sequence[Words], given: bool) -> str:
+    """The task's own judgement, after what every scenario wants: that the provider was asked and given its answer."""
+    lines = ['[ -s /var/@TOOL@/asked ] || { echo "the provider was not asked"; exit 1; }']
+    if given:
+        lines.append('[ -e /var/@TOOL@/given ] || { echo "nothing was given back"; exit 1; }')
+    for item in noise:
+        lines.append(
+            f'[ "$(cat @BASE@/{item["name"]})" = "{item["text"].rstrip()}" ]'
+            f' || {{ echo "{item["name"]} was changed"; exit 1; }}'
+        )
+    return "\n".join(lines) + "\n" + task["check"]
+
+
+def _fill(value: Any, words: Words) -> Any:
+    """Every text with its words put in; twice, since a word may hold another."""
+    if isinstance(value, str):
+        for _ in range(2):
+            value = re.sub(r"@([A-Z]+)@", lambda found: words[found[1]], value)
+        return value
+    if isinstance(value, dict):
+        return {key: _fill(inner, words) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_fill(inner, words) for inner in value]
+    return value
+
+
+def _values(axis: str) -> Sequence[str]:
+    table = {"doc_depth": "doc"}.get(axis, axis)
+    return [str(number) for number in range(1, 6)] if axis == "difficulty" else list(written_parts()[table])
+
+
+def _known(combination: Words) -> Words:
+    """The combination with the first value of each axis that was not named, or not in words that the table knows."""
+    return {axis: combination.get(axis, _values(axis)[0]) for axis in AXES}
