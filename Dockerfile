@@ -13,7 +13,7 @@ WORKDIR /app
 COPY requirements/base.txt requirements/base.txt
 RUN python3 -m venv /opt/venv \
     && /opt/venv/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-input \
-        --require-hashes --requirement requirements/base.txt \
+        --no-deps --require-hashes --requirement requirements/base.txt \
     && /opt/venv/bin/python -m pip uninstall --quiet --yes pip setuptools
 ENV PATH=/opt/venv/bin:$PATH
 COPY manage.py gunicorn.conf.py ./

@@ -9,8 +9,9 @@ BIN := $(VENV)/bin
 # The first interpreter on the PATH that is new enough; `make demo PYTHON=/path/to/python3.12` chooses another.
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$name"; exit; fi; done)
+# The files are complete and leave out what is declared and not needed (`requirements/left-out.txt`), hence --no-deps.
 # Byte code is written when a module is first imported: compiling everything at installation takes longer than the demo's start.
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --require-hashes
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --require-hashes
 PYTEST_ARGS ?=
 export PIP_ROOT_USER_ACTION := ignore
 
@@ -60,7 +61,7 @@ soak: install-dev ## The long tests: killed workers, restarted broker, failing m
 lock: install-dev ## Resolve requirements/*.in anew
 	@for name in base dev; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-			--no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
+			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
 
 image: ## Build the container image (BASE=python:3.12-slim, TAG=winnow)
 	@exec docker build --tag $(or $(TAG),winnow) $(if $(BASE),--build-arg BASE=$(BASE)) .
