@@ -1,0 +1,116 @@
+"""One hardened container: made, attached to and started in one go; removed with all that is in it."""
+
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from docker.errors import APIError, NotFound
+from docker.types import LogConfig, Ulimit
+from requests import Response
+
+from sandbox.docker.engine import BoundedClient, DockerSettings, Engine, raw_socket, told_as
+from sandbox.errors import SandboxFailed
+from sandbox.protocol import HOME, Limits
+from sandbox.setup import HOSTNAME, MODES, UID, memory_bound, tmpfs_sizes
+
+CONFLICT = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A container that runs. `socket` is its stdin, stdout and stderr; `response` owns the connection below it."""
+
+    id: str
+    socket: socket.socket
+    response: Response | None
+
+    def hang_up(self) -> None:
+        """Ends the attachment; what listens inside then ends as well."""
+        with suppress(OSError):
+            self.socket.close()
+        if self.response is not None:
+            self.response.close()
+
+
+def start_container(
+    engine: Engine, settings: DockerSettings, *, command: Sequence[str], limits: Limits, labels: Mapping[str, str]
+) -> Started:
+    """A fresh container that runs `command` as the agent's user; raises `SandboxFailed` and leaves nothing behind.
+
+    Its stdin ends with the attachment and the engine removes it when it has ended: also when its worker is killed.
+    """
+    with told_as(SandboxFailed), engine.client() as client:
+        container = str(
+            client.create_container(
+                settings.image,
+                command=list(command),
+                hostname=HOSTNAME,
+                user=f"{UID}:{UID}",
+                working_dir=HOME,
+                stdin_open=True,
+                network_disabled=True,
+                labels=dict(labels),
+                host_config=_host_config(client, limits, settings.runtime),
+                use_config_proxy=False,
+            )["Id"]
+        )
+        attached: Started | None = None
+        try:
+            attached = _attach(client, container)
+            client.start(container)
+        except BaseException:
+            if attached is not None:
+                attached.hang_up()
+            remove_container(engine, container)
+            raise
+    return attached
+
+
+def remove_container(engine: Engine, container: str) -> None:
+    """Kills and removes it with its volumes. That somebody else does the same at this moment is no fault."""
+    with told_as(SandboxFailed), engine.client() as client:
+        try:
+            client.remove_container(container, v=True, force=True)
+        except NotFound:
+            return
+        except APIError as error:
+            if error.status_code != CONFLICT:
+                raise
+
+
+def _attach(client: BoundedClient, container: str) -> Started:
+    streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    attached: object = client.attach_socket(container, params=streams)
+    response = getattr(attached, "_response", None)
+    return Started(container, raw_socket(attached), response if isinstance(response, Response) else None)
+
+
+def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[str, object]:
+    found: dict[str, object] = client.create_host_config(
+        network_mode="none",
+        ipc_mode="none",  # no /dev/shm: a place to write that no limit of ours would bound
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        read_only=True,
+        tmpfs={place: _tmpfs(size, MODES.get(place, 0o755)) for place, size in tmpfs_sizes(limits).items()},
+        mem_limit=memory_bound(limits),
+        memswap_limit=memory_bound(limits),
+        nano_cpus=int(limits.cpus * 1_000_000_000),
+        pids_limit=limits.pids,
+        ulimits=[_bound("core", 0), _bound("nofile", 1024), _bound("msgqueue", 0), _bound("memlock", 0)],
+        log_config=LogConfig(type="none"),  # what models write does not belong in the engine's logs
+        auto_remove=True,
+        runtime=runtime or None,
+    )
+    return found
+
+
+def _tmpfs(size: int, mode: int) -> str:
+    # An empty file costs kernel memory that `size` does not count.
+    inodes = max(256, size // 4096)
+    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode={mode:o},uid={UID},gid={UID}"
+
+
+def _bound(name: str, most: int) -> Ulimit:
+    return Ulimit(name=name, soft=most, hard=most)
