@@ -1,0 +1,1 @@
+"""Sandboxes by bubblewrap: for a Linux machine without a container engine. `backend.find` begins here."""

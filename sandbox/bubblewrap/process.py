@@ -1,0 +1,102 @@
+"""One running bubblewrap: a `Channel` over a socket pair that is its stdin and stdout."""
+
+import os
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+
+from sandbox.errors import SandboxFailed
+
+ENDING_SECONDS = 5.0
+
+
+class BubblewrapProcess:
+    """Starts `command`, to which the open files `pass_fds` are handed; implements `Channel`.
+
+    `when_gone` is called once, when no process of the sandbox is left. The sandbox lives no longer than the thread that started it
+    (`--die-with-parent` counts threads), nor than this process, nor than the socket.
+    """
+
+    def __init__(self, command: Sequence[str], *, pass_fds: Collection[int], when_gone: Callable[[], None]) -> None:
+        self._when_gone = when_gone
+        self._closed = False
+        self._process: subprocess.Popen[bytes]
+        self._stderr = os.memfd_create("sandbox-stderr")
+        self._socket, theirs = socket.socketpair()
+        try:
+            # Neither preexec_fn nor user= nor cwd=: with them Python forks the whole server instead of vfork.
+            self._process = subprocess.Popen(  # noqa: S603 - the command is ours, nothing in it is a scenario's
+                command, stdin=theirs, stdout=theirs, stderr=self._stderr, env={}, pass_fds=pass_fds
+            )
+        except OSError as error:
+            self._socket.close()
+            os.close(self._stderr)
+            self._closed = True
+            when_gone()
+            raise SandboxFailed(f"bubblewrap could not be started: {error}") from None
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, data: bytes, deadline: float) -> None:
+        try:
+            self._socket.settimeout(_remaining(deadline))
+            self._socket.sendall(data)
+        except OSError as error:
+            raise SandboxFailed(f"The sandbox does not listen ({error}). {self._said()}".rstrip()) from None
+
+    def receive(self, deadline: float) -> bytes:
+        try:
+            self._socket.settimeout(_remaining(deadline))
+            data = self._socket.recv(1 << 18)
+        except TimeoutError:
+            raise SandboxFailed(f"The sandbox went silent. {self._said()}".rstrip()) from None
+        except OSError as error:
+            raise SandboxFailed(f"The sandbox went away ({error}). {self._said()}".rstrip()) from None
+        if not data:
+            raise SandboxFailed(f"The sandbox ended by itself. {self._said()}".rstrip())
+        return data
+
+    def kill(self) -> None:
+        if not self._closed:
+            self._process.kill()
+
+    def close(self) -> None:
+        """The supervisor ends at the end of its stdin, and all of its PID namespace with it."""
+        if self._closed:
+            return
+        self._closed = True
+        self._socket.close()
+        if not _ended(self._process.pid, ENDING_SECONDS):
+            self._process.kill()
+        self._process.wait()
+        os.close(self._stderr)
+        self._when_gone()
+
+    def _said(self) -> str:
+        """What bubblewrap or the supervisor said on stderr, once they had the time to."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=0.2)
+        text = os.pread(self._stderr, 4096, 0).decode(errors="replace").strip()
+        return f"It said: {text}" if text else ""
+
+
+def _remaining(deadline: float) -> float:
+    return max(0.001, deadline - time.monotonic())
+
+
+def _ended(pid: int, seconds: float) -> bool:
+    """Waits for a child's end without polling; False where it did not come in time."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(descriptor)

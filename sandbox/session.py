@@ -1,0 +1,198 @@
+"""A session at the supervisor inside a sandbox, whatever holds the sandbox: a backend brings only a `Channel`."""
+
+import codecs
+import time
+from importlib.resources import files
+from types import TracebackType
+from typing import Protocol, Self
+
+from sandbox.errors import SandboxFailed, SetupRefused
+from sandbox.frames import Ask, Frame, FrameReader, Reply, packed
+from sandbox.protocol import HOME, CheckResult, ExecResult, Setup
+from sandbox.setup import BANNER, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
+
+# What the supervisor gets on top of a command's own limit to kill, drain and answer on a machine that is busy.
+GRACE_SECONDS = 15.0
+OPENING_SECONDS = 60.0
+
+
+class Channel(Protocol):
+    """The bytes to and from one sandbox's supervisor. Deadlines are `time.monotonic()` values.
+
+    Every fault is a `SandboxFailed` with what is known of it (the engine's message, the start's stderr).
+    """
+
+    def send(self, data: bytes, deadline: float) -> None:
+        """Sends all of `data`."""
+
+    def receive(self, deadline: float) -> bytes:
+        """At least one byte; an end of the stream and a deadline that passed are faults."""
+
+    def kill(self) -> None:
+        """Ends the sandbox at once."""
+
+    def close(self) -> None:
+        """Lets the sandbox end, sees that it did and removes what is left of it; may be called again."""
+
+
+def supervisor_command() -> list[str]:
+    """What is to be the first process of every sandbox, by name from its own PATH."""
+    return ["perl", "-e", supervisor_text()]
+
+
+def supervisor_text() -> str:
+    return files("sandbox").joinpath("supervisor.pl").read_text()
+
+
+class SupervisedSession:
+    """`Session` of the protocol. Made by `open_session`."""
+
+    def __init__(self, channel: Channel, setup: Setup) -> None:
+        self._channel = channel
+        self._limits = setup.limits
+        self._reader = FrameReader()
+        self._cwd = HOME
+        self._over = ""
+
+    def exec(self, command: str, timeout: float | None = None) -> ExecResult:
+        text = checked_text("command", command)
+        seconds = self._limits.command_seconds if timeout is None else timeout
+        done = self._ask(packed(Ask.COMMAND, text, _milliseconds(seconds)), seconds)
+        self._cwd = done.cwd
+        return ExecResult(
+            output=done.output,
+            exit_code=done.exit_code,
+            duration=done.duration,
+            truncated=done.truncated,
+            timed_out=done.timed_out,
+            left=done.left,
+        )
+
+    def cwd(self) -> str:
+        return self._cwd
+
+    def check(self, checker: str, *, terminal: str, panic_reason: str = "") -> CheckResult:
+        told = (checked_text("terminal", terminal), checked_text("reason of the panic", panic_reason))
+        texts = (checked_text("checker", checker), *told)
+        seconds = self._limits.check_seconds
+        done = self._ask(packed(Ask.CHECK, *texts, _milliseconds(seconds)), seconds)
+        self._over = "its checker has run"
+        passed = done.exit_code == 0 and not done.timed_out
+        return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out)
+
+    def close(self) -> None:
+        self._over = self._over or "it was closed"
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self, setup: Setup, *, nproc: int, address_space: int) -> None:
+        asked = [packed(Ask.LIMITS, *map(_number, (setup.limits.output, setup.limits.pids, nproc, address_space)))]
+        asked += [packed(Ask.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
+        asked += [packed(Ask.FILE, MOTD.encode(), b"644", setup.motd.encode())]
+        asked += [packed(Ask.FILE, BANNER.encode(), b"644", setup.banner.encode())]
+        asked += [packed(Ask.FILE, file.path.encode(), _octal(file.mode), file.content) for file in setup.fixtures]
+        environment = {**ENVIRONMENT, **setup.env}
+        asked += [packed(Ask.VARIABLE, name.encode(), value.encode()) for name, value in environment.items()]
+        asked += [packed(Ask.GO, HOME.encode())]
+        reply = self._exchange(b"".join(asked), time.monotonic() + OPENING_SECONDS)
+        if reply.kind is Reply.REFUSED:
+            raise SetupRefused(f"The session could not be set up: {_said(reply)}")
+        if reply.kind is not Reply.READY:
+            raise SandboxFailed(f"The sandbox answered its opening with {reply.kind.name}.")
+
+    def _ask(self, question: bytes, seconds: float) -> "_Done":
+        if self._over:
+            raise SandboxFailed(f"The session is over: {self._over}.")
+        try:
+            return _done(self._exchange(question, time.monotonic() + seconds + GRACE_SECONDS))
+        except SandboxFailed as failure:
+            self._over = str(failure)
+            self._channel.kill()
+            raise
+
+    def _exchange(self, question: bytes, deadline: float) -> Frame:
+        self._channel.send(question, deadline)
+        while (reply := self._reader.next()) is None:
+            self._reader.feed(self._channel.receive(deadline))
+        if reply.kind is Reply.BROKEN:
+            raise SandboxFailed(f"The sandbox's supervisor gave up: {_said(reply)}")
+        return reply
+
+
+def open_session(channel: Channel, setup: Setup, *, nproc: int = 0, address_space: int = 0) -> SupervisedSession:
+    """A session at `channel`, where a supervisor was just started, ready for its first command.
+
+    `nproc` and `address_space` (bytes) become rlimits of what the agent runs, for backends that have no cgroup; 0 is
+    none. Raises `SandboxFailed` or `SetupRefused`; the channel is closed then.
+    """
+    session = SupervisedSession(channel, setup)
+    try:
+        check_setup(setup)
+        session._begin(setup, nproc=nproc, address_space=address_space)
+    except (SandboxFailed, SetupRefused):
+        channel.kill()
+        channel.close()
+        raise
+    return session
+
+
+class _Done:
+    """One DONE frame, read."""
+
+    def __init__(self, fields: tuple[bytes, ...]) -> None:
+        code, timed_out, left, microseconds, cut, cwd, first, last = fields
+        self.exit_code = int(code)
+        self.timed_out = timed_out == b"1"
+        self.left = left == b"1"
+        self.duration = int(microseconds) / 1e6
+        self.truncated = int(cut) > 0
+        self.cwd = cwd.decode(errors="replace")
+        self.output = shown(first, last, int(cut))
+
+
+def _done(reply: Frame) -> _Done:
+    if reply.kind is not Reply.DONE:
+        raise SandboxFailed(f"The sandbox answered with {reply.kind.name} instead of a result.")
+    try:
+        return _Done(reply.fields)
+    except ValueError:
+        raise SandboxFailed("The sandbox sent a result that cannot be read.") from None
+
+
+def shown(first: bytes, last: bytes, cut: int) -> str:
+    """Output as text: what is no UTF-8 becomes U+FFFD, NUL bytes are dropped, as a terminal does both.
+
+    Where `cut` bytes are missing between the parts, a line says so, and a character that the cut went through is left
+    out whole.
+    """
+    if not cut:
+        return (first + last).decode(errors="replace").replace("\0", "")
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    begin = decoder.decode(first)
+    for _ in range(3):
+        if last and 0x80 <= last[0] < 0xC0:
+            last = last[1:]
+    return f"{begin}\n[… {cut} bytes left out …]\n{last.decode(errors='replace')}".replace("\0", "")
+
+
+def _said(reply: Frame) -> str:
+    return reply.fields[0].decode(errors="replace") if reply.fields else "without a reason"
+
+
+def _number(value: int) -> bytes:
+    return str(value).encode()
+
+
+def _octal(mode: int) -> bytes:
+    return f"{mode:o}".encode()
+
+
+def _milliseconds(seconds: float) -> bytes:
+    return str(max(1, round(seconds * 1000))).encode()

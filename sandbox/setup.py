@@ -1,0 +1,103 @@
+"""What may be put into a session, and how a session's bounds are shared out: the same in every backend."""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from sandbox.errors import SetupRefused
+from sandbox.protocol import HOME, MEBIBYTE, ROOTS, USER, Fixture, Limits, Setup
+
+UID = 1000
+HOSTNAME = "host"
+# Shares of `limits.disk`, in 64ths: each writable folder is a tmpfs of its own, and together they are the bound.
+# /run holds the motd and the banner, to which /etc/motd and /etc/issue point.
+SHARES = {HOME: 32, "/tmp": 16, "/srv": 4, "/opt": 4, "/usr/local": 4, "/var": 3, "/run": 1}  # noqa: S108
+MODES = {"/tmp": 0o1777}  # noqa: S108
+MOTD, BANNER = "/run/motd", "/run/issue"
+# Folders that programs and scenarios take for granted below the fresh tmpfs.
+FOLDERS = {
+    "/usr/local/bin": 0o755,
+    "/usr/local/lib": 0o755,
+    "/usr/local/share": 0o755,
+    "/var/lib": 0o755,
+    "/var/log": 0o755,
+    "/var/mail": 0o755,
+    "/var/spool": 0o755,
+    "/var/tmp": 0o1777,  # noqa: S108
+}
+ENVIRONMENT = {
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "LOGNAME": USER,
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+    "SHELL": "/bin/sh",
+    "USER": USER,
+}
+COMMAND_MOST = 120 * 1024  # one argument of exec() is 128 KiB at most
+ENVIRONMENT_MOST = 64 * 1024
+FIXTURES_MOST = 16 * MEBIBYTE
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def tmpfs_sizes(limits: Limits) -> dict[str, int]:
+    """Bytes of each writable folder; their sum is `limits.disk`."""
+    return {path: limits.disk * share // 64 for path, share in SHARES.items()}
+
+
+def memory_bound(limits: Limits) -> int:
+    """Bytes that the whole sandbox may hold: files on a tmpfs count as its memory, so a full disk must still fit."""
+    return limits.memory + limits.disk
+
+
+def check_setup(setup: Setup) -> None:
+    """Raises `SetupRefused` at the first thing that may not be put into a session."""
+    seen: set[str] = set()
+    for fixture in setup.fixtures:
+        _check_fixture(fixture)
+        if fixture.path in seen:
+            raise SetupRefused(f"Fixture {fixture.path} is there twice.")
+        seen.add(fixture.path)
+    if sum(len(fixture.content) for fixture in setup.fixtures) > FIXTURES_MOST:
+        raise SetupRefused(f"The fixtures are larger than {FIXTURES_MOST} bytes in all.")
+    check_environment(setup.env)
+    for name, text in (("motd", setup.motd), ("banner", setup.banner)):
+        if len(text) > 64 * 1024:
+            raise SetupRefused(f"The {name} is longer than 65536 characters.")
+    encoded("motd", setup.motd)
+    encoded("banner", setup.banner)
+
+
+def check_environment(env: Mapping[str, str]) -> None:
+    for name, value in env.items():
+        if not _NAME.match(name):
+            raise SetupRefused(f"{name!r} is no name of an environment variable.")
+        checked_text(f"variable {name}", value)
+    if sum(len(name) + len(value.encode()) for name, value in env.items()) > ENVIRONMENT_MOST:
+        raise SetupRefused(f"The environment is larger than {ENVIRONMENT_MOST} bytes.")
+
+
+def checked_text(what: str, text: str, most: int = COMMAND_MOST) -> bytes:
+    """The bytes of a command, checker or value; refused where a process could not be given them."""
+    data = encoded(what, text)
+    if b"\0" in data:
+        raise SetupRefused(f"The {what} has a NUL byte in it.")
+    if len(data) > most:
+        raise SetupRefused(f"The {what} is {len(data)} bytes long, {most} are allowed.")
+    return data
+
+
+def encoded(what: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise SetupRefused(f"The {what} is no text: it has half of a surrogate pair in it.") from None
+
+
+def _check_fixture(fixture: Fixture) -> None:
+    path = fixture.path
+    checked_text("path of a fixture", path, most=4000)
+    normal = path == str(PurePosixPath(path)) and ".." not in PurePosixPath(path).parts and not path.startswith("//")
+    if not normal or not any(path.startswith(f"{root}/") for root in ROOTS):
+        raise SetupRefused(f"Fixture {path!r}: must be a plain absolute path below one of {', '.join(ROOTS)}.")
+    if not 0 <= fixture.mode <= 0o777:
+        raise SetupRefused(f"Fixture {path}: mode {fixture.mode:o} is not within 0 to 777.")
