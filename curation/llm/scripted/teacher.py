@@ -32,7 +32,9 @@ def written_parts() -> Mapping[str, Any]:
 def teacher_reply(messages: Messages, *, sample_index: int, attempt: int) -> str:
     """A bundle as JSON; the same request gets the same one."""
     asked = [m for m in messages if m.get("role") != "assistant"]
-    request = next((message_text(m) for m in reversed(asked) if wanted(message_text(m))), "")
+    # What is said later may quote the bundle that is to be mended; the order was given first.
+    orders = sorted(asked, key=lambda m: m.get("role") != "user")
+    request = next((message_text(m) for m in orders if wanted(message_text(m))), "")
     combination = _known(wanted(request))
     lot = blake2b(f"{sample_index}\0{request}".encode("utf-8", "surrogatepass"), digest_size=DIGEST)
     bundle = write_bundle(combination, int.from_bytes(lot.digest()))
