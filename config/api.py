@@ -8,6 +8,8 @@ from ninja.renderers import BaseRenderer
 from curation.dashboard.api import router as dashboard_router
 from curation.duels.api import router as duels_router
 from curation.duels.api_prompts import router as prompts_router
+from curation.evaluations.api import router as evaluations_router
+from curation.evaluations.api_splits import router as splits_router
 from curation.exports.api import router as exports_router
 from curation.imports.api import router as imports_router
 from curation.llm.api import router as llm_router
@@ -17,6 +19,7 @@ from curation.review.api import router as review_router
 from curation.runs.api import router as runs_router
 from curation.runs.trial_api import router as trial_router
 from curation.samples.api import router as samples_router
+from curation.scenarios.api import router as scenarios_router
 from curation.trajectories.api import router as trajectories_router
 from curation.web.answers import install_problem_handlers
 from curation.webhooks.api import router as webhooks_router
@@ -47,11 +50,14 @@ for router in (
     trial_router,
     samples_router,
     imports_router,
+    scenarios_router,
     prompts_router,
     trajectories_router,
     duels_router,
     review_router,
     exports_router,
+    evaluations_router,
+    splits_router,
     dashboard_router,
     webhooks_router,
 ):

@@ -16,10 +16,12 @@ urlpatterns = [
     path("", include("curation.runs.trial_views")),
     path("", include("curation.imports.urls")),
     path("", include("curation.samples.urls")),
+    path("", include("curation.scenarios.urls")),
     path("", include("curation.trajectories.urls")),
     path("", include("curation.duels.urls")),
     path("", include("curation.review.urls")),
     path("", include("curation.exports.urls")),
+    path("", include("curation.evaluations.urls")),
     path("", include("curation.dashboard.urls")),
 ]
 handler400 = "config.shell.bad_request"

@@ -1,0 +1,1 @@
+"""Does the data make a model better: held-out splits, static screens, comparison, contamination, leaderboard."""

@@ -1,0 +1,31 @@
+"""The command families of a project: those that are built in and its own."""
+
+from dataclasses import asdict
+
+from curation.evaluations.models import Evaluation
+from curation.projects.models import Project
+from curation.web.problems import FieldError, Invalid
+from judging.families import FAMILIES, CommandFamily, prefix_family
+
+
+def families_of(project: Project) -> dict[str, CommandFamily]:
+    own = project.settings.evaluation.families
+    return {**FAMILIES, **{name: prefix_family(name, prefix) for name, prefix in own.items()}}
+
+
+def family_named(project: Project, name: str) -> CommandFamily:
+    """Raises `Invalid` naming the families that there are."""
+    known = families_of(project)
+    if name not in known:
+        reason = f"There is no command family {name!r}; there are {', '.join(known)}."
+        raise Invalid(reason, code="unknown_family", errors=[FieldError("params.family", reason)])
+    return known[name]
+
+
+def family_of(evaluation: Evaluation) -> CommandFamily:
+    """The family as it was when the evaluation was launched."""
+    return CommandFamily(**evaluation.family)
+
+
+def family_as_json(family: CommandFamily) -> dict[str, object]:
+    return asdict(family)

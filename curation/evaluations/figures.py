@@ -1,0 +1,151 @@
+"""What an evaluation comes to: a row per model, also by tier, by source, and for clean and contaminated rows apart."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from django.db.models import Avg, BooleanField, Count, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Concat
+
+from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, Screened
+from judging.commands import FLAGS
+from judging.rates import wilson
+
+Row = dict[str, object]
+# The columns in their order, as tables and files have them.
+COLUMNS = ("n", "errors", *FLAGS, "lat", "len", "cut")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of one model over some rows; `latency` is the mean in seconds, `length` in characters."""
+
+    n: int
+    errors: int
+    cut: int
+    hits: Mapping[str, int]
+    latency: float
+    length: float
+
+    def row(self, model: str) -> Row:
+        """The API's row: ratios, seconds and characters with two decimals, each rate with its Wilson interval."""
+        rates = {name: round(self.hits[name] / self.n, 2) for name in FLAGS}
+        intervals = {}
+        for name in FLAGS:
+            found = wilson(self.hits[name], self.n)
+            intervals[name] = [round(found.low, 3), round(found.high, 3)]
+        return {
+            "model": model,
+            "n": self.n,
+            "errors": self.errors,
+            **rates,
+            "lat": round(self.latency, 2),
+            "len": round(self.length, 2),
+            "cut": self.cut,
+            "intervals": intervals,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of all models over a part of the answers, the best model first."""
+
+    name: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """`clean` and `contaminated` are None where the split was never checked."""
+
+    rows: list[Row]
+    tiers: list[Group]
+    sources: list[Group]
+    clean: list[Row] | None = None
+    contaminated: list[Row] | None = None
+    combos: list[Group] = field(default_factory=list)
+
+
+def overall(evaluation: Evaluation) -> list[Row]:
+    """One row per model that has answered, ranked. One query."""
+    names = dict(evaluation.models.values_list("pk", "name"))
+    return _table(Screened.objects.filter(evaluation=evaluation), names)
+
+
+def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> Figures:
+    """Everything that the evaluation's page and its call say. A query for each part."""
+    names = dict(evaluation.models.values_list("pk", "name"))
+    screened = Screened.objects.filter(evaluation=evaluation)
+    rows = _table(screened, names)
+    tiers = _groups(screened.annotate(part=F("row__tier")), names)
+    sources = _groups(screened.annotate(part=F("row__source")), names)
+    combos = _groups(screened.annotate(part=Concat("row__tier", Value(" · "), "row__source")), names)
+    if check is None:
+        return Figures(rows, tiers, sources, combos=combos)
+    stained = ContaminatedRow.objects.filter(check_of=check, row=OuterRef("row"))
+    sides = {
+        group.name: group.rows
+        for group in _groups(screened.annotate(part=Exists(stained, output_field=BooleanField())), names)
+    }
+    return Figures(rows, tiers, sources, sides.get("False", []), sides.get("True", []), combos)
+
+
+def ranked(rows: Iterable[Row]) -> list[Row]:
+    """By `xtr`, then `exact`, then the lower latency, as they are rounded; equal rows keep their order."""
+    ordered = sorted(rows, key=lambda row: (-_number(row, "xtr"), -_number(row, "exact"), _number(row, "lat")))
+    return [{"rank": place, **row} for place, row in enumerate(ordered, 1)]
+
+
+def keep_figures(evaluation: Evaluation) -> list[Row]:
+    """Writes each model's row beside it, for lists and the leaderboard; needs a transaction."""
+    rows = overall(evaluation)
+    for row in rows:
+        EvaluatedModel.objects.filter(evaluation=evaluation, name=row["model"]).update(
+            figures=row, xtr=row["xtr"], exact=row["exact"], lat=row["lat"]
+        )
+    return rows
+
+
+def _table(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Row]:
+    tallies = _tallies(screened.annotate(part=Value("")))
+    return ranked(tally.row(names[by]) for (by, _), tally in tallies.items())
+
+
+def _groups(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Group]:
+    by_part: dict[str, list[Row]] = {}
+    for (by, part), tally in _tallies(screened).items():
+        by_part.setdefault(part, []).append(tally.row(names[by]))
+    return [Group(part, ranked(rows)) for part, rows in sorted(by_part.items())]
+
+
+def _tallies(screened: QuerySet[Screened]) -> dict[tuple[int, str], Tally]:
+    """By model and by the annotation `part`, in that order."""
+    counted = {name: Count("pk", filter=Q(**{name: True})) for name in FLAGS}
+    rows = (
+        screened.order_by()
+        .values("by_id", "part")
+        .annotate(
+            total=Count("pk"),
+            errors=Count("pk", filter=Q(failed=True)),
+            cuts=Count("pk", filter=Q(cut=True)),
+            mean_latency=Avg("latency_ms"),
+            mean_length=Avg("length"),
+            **{f"count_{name}": value for name, value in counted.items()},
+        )
+        .order_by("by_id", "part")
+    )
+    return {
+        (row["by_id"], str(row["part"])): Tally(
+            n=row["total"],
+            errors=row["errors"],
+            cut=row["cuts"],
+            hits={name: row[f"count_{name}"] for name in FLAGS},
+            latency=float(row["mean_latency"] or 0) / 1000,
+            length=float(row["mean_length"] or 0),
+        )
+        for row in rows
+    }
+
+
+def _number(row: Row, name: str) -> float:
+    value = row[name]
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,277 @@
+"""Held-out splits and their rows; evaluations, what each model answered; contamination checks of a split."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+
+from curation.projects.models import Project
+from curation.runs.models import Call, Run, RunState
+
+
+class SplitQuerySet(models.QuerySet["Split"]):
+    def of(self, project: Project) -> "SplitQuerySet":
+        return self.filter(project=project)
+
+    def visible_to(self, user: User) -> "SplitQuerySet":
+        return self.filter(project__in=Project.objects.visible_to(user)).select_related("project")
+
+    def for_list(self) -> "SplitQuerySet":
+        """Slim rows of the list, each with the number of its evaluations and its newest check."""
+        newest = ContaminationCheck.objects.filter(split=models.OuterRef("pk"), ready=True).order_by("-id")
+        return self.select_related("run__created_by", "baseline__evaluation").annotate(
+            evaluated=models.Count("evaluations", distinct=True), checked=models.Subquery(newest.values("pk")[:1])
+        )
+
+
+class Split(models.Model):
+    """Held-out rows that models are asked: an import's (`eval_rows`) or an export's split file.
+
+    `rows_count` grows while its run works. `baseline` is the model that a person pinned; others are held against it.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="splits")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="splits", help_text="What brought it.")
+    name = models.CharField(max_length=180)
+    rows_count = models.PositiveIntegerField(default=0)
+    baseline = models.ForeignKey("EvaluatedModel", models.SET_NULL, null=True, related_name="baseline_of")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SplitQuerySet.as_manager()
+
+    class Meta:
+        # The list of splits, newest first.
+        indexes: ClassVar = [models.Index(fields=["project", "-id"], name="split_by_project")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SplitRow(models.Model):
+    """One row, slim: `number` is its place in the file from 0. `tier` is the file's `tier` or `difficulty`."""
+
+    split = models.ForeignKey(Split, models.CASCADE, related_name="rows")
+    number = models.PositiveIntegerField()
+    task_id = models.CharField(max_length=200, blank=True, default="")
+    tier = models.CharField(max_length=100, blank=True, default="")
+    source = models.CharField(max_length=100, blank=True, default="")
+    preview = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        # Rows in file order, and the same row of the file once however often a chunk is written again.
+        constraints: ClassVar = [models.UniqueConstraint(fields=["split", "number"], name="split_row_once")]
+
+    def __str__(self) -> str:
+        return f"row {self.number + 1}"
+
+    @property
+    def task(self) -> str:
+        """What rows of one task share; a row without a task is a task of its own."""
+        return self.task_id or f"#{self.number}"
+
+
+class SplitRowText(models.Model):
+    """`messages` are those before the last, as they are sent; `expected` is the last one's text."""
+
+    row = models.OneToOneField(SplitRow, models.CASCADE, primary_key=True, related_name="text")
+    messages = models.JSONField()
+    expected = models.TextField()
+
+    def __str__(self) -> str:
+        return self.expected[:60]
+
+
+class EvaluationQuerySet(models.QuerySet["Evaluation"]):
+    def of(self, project: Project) -> "EvaluationQuerySet":
+        """A project's evaluations with what a list shows of them, in two queries."""
+        rows = self.filter(project=project).select_related("run__created_by", "split")
+        return rows.prefetch_related(models.Prefetch("models", EvaluatedModel.objects.ranked()))
+
+    def visible_to(self, user: User) -> "EvaluationQuerySet":
+        return self.filter(project__in=Project.objects.visible_to(user)).select_related("project", "run", "split")
+
+
+class EvaluationKind(models.TextChoices):
+    STATIC = "static", "Static screen"
+    LIVE = "live", "Live episodes"
+
+
+class Evaluation(models.Model):
+    """Some models over some rows of a split. Its state is its run's; `family` is the command family as it was then."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="evaluations")
+    run = models.OneToOneField(Run, models.CASCADE, related_name="evaluation")
+    kind = models.CharField(max_length=6, choices=EvaluationKind, default=EvaluationKind.STATIC)
+    split = models.ForeignKey(Split, models.CASCADE, null=True, related_name="evaluations")
+    family = models.JSONField(default=dict)
+    params = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = EvaluationQuerySet.as_manager()
+
+    class Meta:
+        # The list of evaluations, newest first.
+        indexes: ClassVar = [models.Index(fields=["project", "-id"], name="evaluation_by_project")]
+
+    def __str__(self) -> str:
+        return f"evaluation {self.pk}"
+
+    @property
+    def state(self) -> RunState:
+        return RunState(self.run.state)
+
+
+class EvaluatedModelQuerySet(models.QuerySet["EvaluatedModel"]):
+    def ranked(self) -> "EvaluatedModelQuerySet":
+        """The best first: by `xtr`, then `exact`, then the lower latency, as the figures are rounded."""
+        return self.order_by("-xtr", "-exact", "lat", "place")
+
+
+class EvaluatedModel(models.Model):
+    """One model of an evaluation: what it was asked with, and once the run has ended its figures.
+
+    `figures` is the row that the API gives; `xtr`, `exact` and `lat` are copies to rank by. `against` compares with the
+    split's baseline; `regressed` says that something became worse beyond noise.
+    """
+
+    evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="models")
+    place = models.PositiveSmallIntegerField(help_text="Place in the order the models were named.")
+    name = models.CharField(max_length=60, help_text="Name of the endpoint.")
+    model = models.CharField(max_length=200, blank=True, default="")
+    call_params = models.JSONField(default=dict)
+    figures = models.JSONField(default=dict)
+    xtr = models.FloatField(default=-1.0)
+    exact = models.FloatField(default=-1.0)
+    lat = models.FloatField(default=0.0)
+    against = models.JSONField(default=dict)
+    regressed = models.BooleanField(default=False)
+
+    objects = EvaluatedModelQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["evaluation", "name"], name="evaluated_model_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Mark(models.TextChoices):
+    """✓ exact, ~ extracted but another command, ✗ neither."""
+
+    EXACT = "exact", "✓ exact"
+    DIFFERS = "differs", "~ differs"
+    NONE = "none", "✗ no command"
+
+    @property
+    def tone(self) -> str:
+        return {"exact": "good", "differs": "borderline"}.get(self.value, "bad")
+
+    @property
+    def sign(self) -> str:
+        return {"exact": "✓", "differs": "~"}.get(self.value, "✗")
+
+
+class ScreenedQuerySet(models.QuerySet["Screened"]):
+    def with_texts(self) -> "ScreenedQuerySet":
+        """What the log shows of each, in one query; the prompts stay in the database."""
+        rows = self.select_related("row__text", "text", "by")
+        return rows.defer("row__text__messages", "text__thinking")
+
+    def disagreeing(self) -> "ScreenedQuerySet":
+        """Rows on which at least two models of the evaluation got different marks."""
+        split_marks = (
+            Screened.objects.filter(evaluation=models.OuterRef("evaluation"), row=models.OuterRef("row"))
+            .exclude(mark=models.OuterRef("mark"))
+            .values("pk")
+        )
+        return self.filter(models.Exists(split_marks))
+
+
+class Screened(models.Model):
+    """One model's answer to one row, scored. An error is an empty answer with every flag false, and its latency."""
+
+    evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="screened")
+    by = models.ForeignKey(EvaluatedModel, models.CASCADE, related_name="screened")
+    row = models.ForeignKey(SplitRow, models.CASCADE, related_name="screened")
+    call = models.ForeignKey(Call, models.SET_NULL, null=True)
+    mark = models.CharField(max_length=7, choices=Mark)
+    fmt = models.BooleanField(default=False)
+    xtr = models.BooleanField(default=False)
+    exact = models.BooleanField(default=False)
+    svc = models.BooleanField(default=False)
+    op_token = models.BooleanField(default=False)
+    service_and_op = models.BooleanField(default=False)
+    exact_shell = models.BooleanField(default=False)
+    cut = models.BooleanField(default=False, help_text="The token limit ended the answer.")
+    failed = models.BooleanField(default=False)
+    latency_ms = models.PositiveIntegerField(default=0)
+    length = models.PositiveIntegerField(default=0, help_text="Characters of the raw answer.")
+
+    objects = ScreenedQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["by", "row"], name="screened_once")]
+        indexes: ClassVar = [
+            # The log of an evaluation, all of it and by mark; figures read all rows of an evaluation.
+            models.Index(fields=["evaluation", "id"], name="screened_log"),
+            models.Index(fields=["evaluation", "mark", "id"], name="screened_by_mark"),
+            # What other models said on the same row.
+            models.Index(fields=["evaluation", "row"], name="screened_by_row"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.by_id} on {self.row_id}: {self.mark}"
+
+    @property
+    def mark_choice(self) -> Mark:
+        return Mark(self.mark)
+
+
+class ScreenedText(models.Model):
+    screened = models.OneToOneField(Screened, models.CASCADE, primary_key=True, related_name="text")
+    completion = models.TextField(blank=True, default="")
+    extracted = models.TextField(blank=True, default="")
+    thinking = models.TextField(blank=True, default="", help_text="Kept apart; never scored or counted.")
+    error = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return self.completion[:60]
+
+
+class ContaminationCheck(models.Model):
+    """A split held against training rows: an export's files, an uploaded file or another split.
+
+    `counts`: rows of the split, rows read, and per level how many rows of the split stand in the training data.
+    """
+
+    split = models.ForeignKey(Split, models.CASCADE, related_name="checks")
+    run = models.OneToOneField(Run, models.CASCADE, related_name="contamination")
+    against = models.CharField(max_length=200, help_text="What it was held against, in words.")
+    counts = models.JSONField(default=dict)
+    ready = models.BooleanField(default=False)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        # The newest finished check of a split stands above its scores.
+        indexes: ClassVar = [models.Index(fields=["split", "ready", "-id"], name="check_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.split_id} against {self.against}"
+
+
+class ContaminatedRow(models.Model):
+    """A row of the split that stands in the training data. `level` is the highest of `levels`."""
+
+    check_of = models.ForeignKey(ContaminationCheck, models.CASCADE, related_name="found")
+    row = models.ForeignKey(SplitRow, models.CASCADE, related_name="contaminated")
+    level = models.CharField(max_length=12)
+    levels = models.JSONField(default=list)
+    matches = models.JSONField(default=list, help_text="Per training row: its number, levels, prompt and answer.")
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["check_of", "row"], name="contaminated_row_once")]
+
+    def __str__(self) -> str:
+        return f"{self.row_id}: {self.level}"

@@ -1,0 +1,44 @@
+"""Parameters of the run kind `evaluate`."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from curation.llm.completion import Target
+
+# What the published figures were made with; an endpoint's own parameters go before these.
+DEFAULTS: dict[str, object] = {"temperature": 0.0, "max_tokens": 120, "timeout": 60.0}
+Name = Annotated[str, Field(min_length=1, max_length=60)]
+
+
+class EvaluateParams(BaseModel):
+    """`split` is a split's id; `file` instead is an upload's key or a source, whose rows become a split first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["static", "live"] = "static"
+    models: list[Name] = Field(min_length=1, max_length=64, examples=[["base", "tuned"]])
+    split: str = Field("", max_length=20, examples=["3"])
+    file: str = Field("", max_length=2000)
+    family: str = Field("aws", max_length=60)
+    max_per_combo: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"] = Field(
+        "all", description="The first so many rows of each (tier, source); `all` sends every row."
+    )
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, description="0 unless given here or there.")
+    max_tokens: Annotated[int, Field(ge=1, le=131_072)] | None = Field(None, description="120 unless given.")
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = Field(None, description="Seconds a call; 60 unless given.")
+    fresh: bool = Field(False, description="Ask again what is on record.")
+    environment: str = Field("sandbox", max_length=300, description="Live: `sandbox` or a ws:// address.")
+    max_steps: Annotated[int, Field(ge=1, le=1000)] = Field(15, description="Live: steps of an episode.")
+
+    @field_validator("models")
+    @classmethod
+    def each_once(cls, models: list[str]) -> list[str]:
+        if len(set(models)) != len(models):
+            raise ValueError("a model is named twice")
+        return models
+
+    def call_params(self, target: Target) -> dict[str, object]:
+        """What this endpoint is asked with: what the launch says, else what the endpoint says, else the defaults."""
+        given = {name: value for name in DEFAULTS if (value := getattr(self, name)) is not None}
+        return {**DEFAULTS, **target.params, **given}
