@@ -57,6 +57,7 @@ SECRET_KEY = _secret_key()
 # --- what it is made of ----------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "curation.dashboard",
+    "curation.evaluations",
     "curation.exports",
     "curation.review",
     "curation.duels",
@@ -168,6 +169,8 @@ if CELERY_BROKER_URL.startswith("filesystem"):
     CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
     CELERY_TASK_SEND_SENT_EVENT = False
 SANDBOX = env.choice("SANDBOX", "auto", {"auto", "docker", "bubblewrap", "none"})
+# Rollouts wait for models most of their time: one process keeps this many sessions open at once.
+SANDBOX_SESSIONS = env.number("SANDBOX_SESSIONS", 64, low=1, high=1024)
 
 # Counts that all web processes share, where there is a Redis to keep them in; else each process counts for itself.
 if CELERY_BROKER_URL.startswith("redis"):
