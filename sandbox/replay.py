@@ -1,7 +1,7 @@
 """Replay: a recorded trajectory's commands in a fresh session, and whether they show and come to the same."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.action import Ending
@@ -53,26 +53,37 @@ class ReplayVerdict:
         return not self.differences
 
 
-def run_replay(*, task: Task, recorded: Recorded, open_session: OpenSession, command_seconds: float) -> ReplayVerdict:
+def run_replay(
+    *,
+    task: Task,
+    recorded: Recorded,
+    open_session: OpenSession,
+    command_seconds: float,
+    go_on: Callable[[], None] = lambda: None,
+) -> ReplayVerdict:
     """Every difference, in the order of the turns. Readings of a clock are no difference.
 
-    Raises `SandboxFailed` where `MOST_SANDBOXES` sandboxes broke, `SetupRefused` where the scenario is not taken.
+    `go_on` is called before every turn and may raise to stop. Raises `SandboxFailed` where `MOST_SANDBOXES` sandboxes
+    broke, `SetupRefused` where the scenario is not taken.
     """
     opened = 0
     while True:
         opened += 1
         try:
             with open_session(task.setup) as session:
-                return ReplayVerdict(tuple(_play(session, task, recorded, command_seconds)))
+                return ReplayVerdict(tuple(_play(session, task, recorded, command_seconds, go_on)))
         except SandboxFailed:
             if opened == MOST_SANDBOXES:
                 raise
 
 
-def _play(session: Session, task: Task, recorded: Recorded, command_seconds: float) -> list[Difference]:
+def _play(
+    session: Session, task: Task, recorded: Recorded, command_seconds: float, go_on: Callable[[], None]
+) -> list[Difference]:
     found: list[Difference] = []
     command = ""
     for index, turn in enumerate(recorded.turns):
+        go_on()
         if turn["kind"] == "action":
             command = str(turn["text"])
         elif turn["kind"] == "orientation":

@@ -54,6 +54,14 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         """The transcript and the checker's output too; the raw exchange stays in the database."""
         return self.select_related("scenario", "sample", "run", "text").defer("text__exchange")
 
+    def to_replay(self) -> "TrajectoryQuerySet":
+        """With all that running them again takes."""
+        return self.select_related("scenario__text", "run", "text").defer("text__exchange")
+
+    def with_turns(self) -> "TrajectoryQuerySet":
+        """With their transcripts alone, for whoever compares many."""
+        return self.select_related("text").defer("text__exchange", "text__checker_output")
+
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
 
@@ -110,6 +118,11 @@ class Trajectory(models.Model):
     @property
     def outcome_tone(self) -> str:
         return Outcome(self.outcome).tone
+
+    @property
+    def is_machine_failure(self) -> bool:
+        """The machine failed, not the model: it is no example of anything."""
+        return self.outcome in NEVER_NEGATIVE
 
     @property
     def replay_tone(self) -> str:

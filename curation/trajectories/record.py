@@ -1,0 +1,131 @@
+"""A rollout becomes rows: the trajectory, its texts, its sample. Done again, it takes its own place."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from curation.runs.kinds import Json, Write
+from curation.runs.models import Run
+from curation.samples.models import Flag, Kind
+from curation.samples.priority import trajectory_priority
+from curation.samples.record import SampleRow, upsert_samples
+from curation.scenarios.models import Scenario
+from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
+from curation.web.text import storable
+from sandbox.episode import Episode
+from sandbox.loops import LoopFacts, loop_facts
+
+SOURCE = "scenarios"
+MOST_REASON = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RolledOut:
+    """An episode and whose it is. `model` is the endpoint's name, `backend` the sandbox's."""
+
+    run: Run
+    scenario: Scenario
+    sample_index: int
+    model: str
+    instructions_hash: str
+    backend: str
+    episode: Episode
+
+
+def record_episode(rolled: RolledOut) -> Write:
+    """The write of one rollout: one row per run, scenario and sample index, whatever was there before."""
+    loops = loop_facts(rolled.episode.commands)
+
+    def write() -> Json:
+        if not Scenario.objects.filter(pk=rolled.scenario.pk).exists():
+            return {"left": "its scenario was deleted meanwhile"}
+        row = _save(rolled, loops)
+        return {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep}
+
+    return write
+
+
+@transaction.atomic
+def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
+    episode = rolled.episode
+    place = {"run": rolled.run, "scenario": rolled.scenario, "sample_index": rolled.sample_index}
+    row = Trajectory.objects.filter(**place).first() or Trajectory(project_id=rolled.run.project_id, **place)
+    for name, value in _columns(rolled, loops).items():
+        setattr(row, name, value)
+    row.sample = upsert_samples([_sample_row(rolled, loops, row)])[0]
+    row.save()
+    texts = {
+        "turns": [_storable(turn.as_json()) for turn in episode.turns],
+        "checker_output": storable(episode.checker.output if episode.checker else ""),
+        "exchange": [_storable(dict(message)) for message in episode.exchange] + _broken(episode),
+    }
+    TrajectoryText.objects.update_or_create(trajectory=row, defaults=texts)
+    return row
+
+
+def _columns(rolled: RolledOut, loops: LoopFacts) -> Json:
+    episode = rolled.episode
+    return {
+        "model": rolled.model,
+        "instructions_hash": rolled.instructions_hash,
+        "bundle_sha256": rolled.scenario.bundle_sha256,
+        "backend": rolled.backend,
+        "terminal": episode.terminal,
+        "panic_reason": storable(episode.panic_reason)[:MOST_REASON],
+        "outcome": episode.outcome,
+        "keep": episode.keep,
+        "checker_passed": episode.checker.passed if episode.checker else None,
+        "commands": loops.commands,
+        "repeated_share": loops.repeated_share,
+        "longest_repeat": loops.longest_repeat,
+        "format_errors": episode.format_errors,
+        "tokens": episode.tokens,
+        "seconds": episode.seconds,
+        "replay": ReplayState.NONE,
+    }
+
+
+def _sample_row(rolled: RolledOut, loops: LoopFacts, row: Trajectory) -> SampleRow:
+    episode, scenario = rolled.episode, rolled.scenario
+    flags = loops.looping * Flag.LOOP
+    flags |= any(turn.truncated for turn in episode.turns) * Flag.TRUNCATED
+    flags |= (episode.outcome == "infra_error") * Flag.INFRA
+    commands = [turn.text for turn in episode.turns if turn.kind == "action"]
+    return SampleRow(
+        project_id=rolled.run.project_id,
+        run_id=rolled.run.pk,
+        existing_id=row.sample_id,
+        kind=Kind.TRAJECTORY,
+        score=None,
+        bucket="",
+        flags=int(flags),
+        priority=priority_of_trajectory(row, looping=loops.looping),
+        source=SOURCE,
+        repo="",
+        instance_id=scenario.name,
+        action_style="",
+        model=rolled.model,
+        preview="\n".join(commands),
+        body="\n".join([scenario.title, *(turn.text for turn in episode.turns)]),
+        axes={axis: str(value) for axis, value in scenario.axes.items()},
+    )
+
+
+def priority_of_trajectory(row: Trajectory, *, looping: bool) -> float:
+    """Where the trajectory's sample stands in the queue."""
+    return trajectory_priority(
+        keep=row.keep,
+        machine=row.is_machine_failure,
+        looping=looping,
+        passed=bool(row.checker_passed),
+        differs=row.replay == ReplayState.DIFFERS,
+    )
+
+
+def _storable(entry: Json) -> Json:
+    return {name: storable(value) if isinstance(value, str) else value for name, value in entry.items()}
+
+
+def _broken(episode: Episode) -> list[Json]:
+    """What broke, at the end of the exchange: nobody said it to the model."""
+    return [{"role": "sandbox", "content": storable(episode.error)}] if episode.error else []
