@@ -29,6 +29,7 @@ def card(project: Project, recipe: Recipe, tally: Tally, files: Sequence[Written
         "## Counts\n\n" + _counts(recipe, tally),
         "## Left out\n\n" + _left_out(tally),
         "## Scores of the exported samples\n\n" + _histogram(tally),
+        *_terminals(project, tally),
         "## How it was made\n\n" + _making(recipe),
     ]
     return "\n\n".join(sections) + "\n"
@@ -95,13 +96,28 @@ def _histogram(tally: Tally) -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
+def _terminals(project: Project, tally: Tally) -> list[str]:
+    """A section only where trajectories are among the rows."""
+    found = tally.endings.figures(project.settings.balance)
+    if found is None:
+        return []
+    counts = found["terminals"] | found["tasks"]
+    rows = [f"| {name} | {count} | {found['shares'][name]:.1%} |" for name, count in counts.items()]
+    text = f"{found['trajectories']} trajectories: their terminals, and the tasks that hold nothing to do or no way on."
+    table = "\n".join([text, "", "| | trajectories | share |", "| --- | ---: | ---: |", *rows])
+    warnings = [f"**Warning:** {words}" for words in found["warnings"]]
+    return ["## Terminals of the exported trajectories", table, *warnings]
+
+
 def _making(recipe: Recipe) -> str:
     shares = ", ".join(f"{name} {share:g}" for name, share in recipe.splits.items())
     lines = [
         f"- Splits ({shares}) are drawn by a hash of seed {recipe.seed} and the row's `{recipe.group_by}`; rows of one"
-        " group are never in two splits. Turns without one are grouped by the row of their source.",
+        " group are never in two splits. Turns without one are grouped by the row of their source; the `instance_id` of"
+        " a trajectory is its scenario.",
         f"- Preferences come from: {', '.join(recipe.sources)}.",
-        "- Only answers that a person approved are chosen. Thinking text of models is never part of a row.",
+        "- Only answers and trajectories that a person approved are chosen. Thinking text of models is never part of a"
+        " row, and of a trajectory only what the terminal showed and what was typed: no instructions, no prose.",
     ]
     if recipe.max_tokens is not None:
         lines.append(f"- Rows over {recipe.max_tokens} tokens are left out ({TOKENIZER}).")

@@ -17,10 +17,11 @@ Change = Literal["added", "removed", "changed", "moved"]
 
 
 class RowKey(NamedTuple):
-    """What makes a row the same row in two exports."""
+    """What makes a row the same row in two exports; `pair` is the stored pair of trajectories, if it is of one."""
 
     format: str
     source: str
+    pair: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class ChangedRow:
     sample: str
     format: str
     source: str
+    pair: str
     change: Change
 
 
@@ -78,8 +80,11 @@ def _lines(stored_as: str) -> Iterator[_Sample]:
     with default_storage.open(stored_as) as opened:
         for line in opened:
             entry = orjson.loads(line)
-            rows = {RowKey(r["format"], r["source"]): (r["split"], r["sha256"]) for r in entry["rows"]}
-            yield _Sample(int(entry["sample"]), rows)
+            yield _Sample(int(entry["sample"]), {_key(row): (row["split"], row["sha256"]) for row in entry["rows"]})
+
+
+def _key(row: dict[str, str]) -> RowKey:
+    return RowKey(row["format"], row["source"], row.get("pair", ""))
 
 
 def _note(
@@ -92,7 +97,7 @@ def _note(
             continue
         setattr(found, change, getattr(found, change) + 1)
         if len(found.rows) < SHOWN:
-            found.rows.append(ChangedRow(str(number), key.format, key.source, change))
+            found.rows.append(ChangedRow(str(number), key.format, key.source, key.pair, change))
 
 
 def _change(old: tuple[str, str] | None, new: tuple[str, str] | None) -> Change | None:

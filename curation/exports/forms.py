@@ -12,7 +12,11 @@ from curation.samples.filters import SampleFilter
 from curation.samples.models import Bucket, SavedView, Status
 from curation.web.problems import Problem
 
-SOURCES = (("duels", "Approved answer over its opponent"), ("revisions", "Revision over the answer it replaced"))
+SOURCES = (
+    ("duels", "Approved answer over its opponent"),
+    ("scenarios", "Approved trajectory over another of its scenario"),
+    ("revisions", "Revision over the answer it replaced"),
+)
 GROUPS = (("instance_id", "instance"), ("repo", "repository"))
 # Where a refusal of the recipe belongs on the form.
 FIELD_OF = {"splits": "train", **{name: name for name in ("formats", "seed", "group_by", "sources", "max_tokens")}}
@@ -40,7 +44,7 @@ class RecipeForm(forms.Form):
     seed = forms.IntegerField(initial=0, min_value=0)
     group_by = forms.ChoiceField(choices=GROUPS, label="Keep together")
     sources = forms.MultipleChoiceField(
-        choices=SOURCES, initial=["duels"], label="Preferences from", widget=forms.CheckboxSelectMultiple
+        choices=SOURCES, initial=["duels", "scenarios"], label="Preferences from", widget=forms.CheckboxSelectMultiple
     )
     max_tokens = forms.IntegerField(
         required=False, min_value=1, label="Longest row", help_text="Tokens, estimated as characters ÷ 4."

@@ -1,33 +1,58 @@
-"""Freeze: which samples an export takes and how they stood, in one statement and so at one moment."""
+"""Freeze: which samples an export takes and how they stood, in one statement and so at one moment; then their pairs."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import Case, CharField, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from curation.exports.hygiene import Frozen
-from curation.exports.models import Export, FrozenRow
+from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipe import Recipe
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
+from curation.trajectories.models import Pair
+from curation.web.among import Among
 
 Standing = tuple[int, int, int | None, float | None, str, int]
 
 
+class PairKey(NamedTuple):
+    """A pair, by the sample of its chosen trajectory."""
+
+    sample_id: int
+    pair_id: int
+
+
 def freeze(*, export: Export) -> int:
-    """Writes the frozen rows of all samples that the recipe's filter matches; returns how many. Needs a transaction.
+    """Writes the frozen rows of all samples that the recipe's filter matches, and of their pairs where the recipe asks
+    for them; returns how many samples there are. Needs a transaction.
 
     The database copies them itself: a million rows must neither travel nor be read at two moments.
     """
+    recipe = Recipe.model_validate(export.recipe)
     FrozenRow.objects.filter(export=export).delete()
-    chosen = as_they_stand(Recipe.model_validate(export.recipe).samples(export.project)).order_by()
-    select, params = chosen.query.sql_with_params()
-    table = connection.ops.quote_name(FrozenRow._meta.db_table)
-    names = ", ".join(connection.ops.quote_name(name) for name in ("export_id", *Frozen._fields))
+    FrozenPair.objects.filter(export=export).delete()
+    chosen = as_they_stand(recipe.samples(export.project)).order_by()
+    _copy(export, FrozenRow, Frozen._fields, chosen)
+    if recipe.wants_pairs():
+        samples = FrozenRow.objects.filter(export=export).values("sample_id")
+        won = Pair.objects.filter(chosen__sample_id__in=samples).order_by()
+        _copy(export, FrozenPair, PairKey._fields, won.values_list("chosen__sample_id", "pk"))
+    return FrozenRow.objects.filter(export=export).count()
+
+
+def _copy(
+    export: Export, into: type[FrozenRow] | type[FrozenPair], fields: Sequence[str], rows: QuerySet[Any, Any]
+) -> None:
+    select, params = rows.query.sql_with_params()
+    table = connection.ops.quote_name(into._meta.db_table)
+    names = ", ".join(connection.ops.quote_name(name) for name in ("export_id", *fields))
     with connection.cursor() as cursor:
         # Names come from the models; the filter's values are parameters.
         copy = f"INSERT INTO {table} ({names}) SELECT %s, standing.* FROM ({select}) standing"  # noqa: S608
         cursor.execute(copy, (export.pk, *params))
-    return FrozenRow.objects.filter(export=export).count()
 
 
 def as_they_stand(samples: QuerySet[Sample]) -> QuerySet[Sample, Standing]:
@@ -48,3 +73,15 @@ def as_they_stand(samples: QuerySet[Sample]) -> QuerySet[Sample, Standing]:
 def standing(samples: QuerySet[Sample]) -> list[Frozen]:
     """The same rows without writing them, as `samples` stand now; for a preview."""
     return [Frozen._make(row) for row in as_they_stand(samples)]
+
+
+def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[PairKey]:
+    """The frozen pairs of some of an export's samples, by sample and pair."""
+    rows = FrozenPair.objects.filter(export=export, sample_id__in=Among(sample_ids)).order_by("sample_id", "pair_id")
+    return [PairKey._make(row) for row in rows.values_list(*PairKey._fields)]
+
+
+def standing_pairs(sample_ids: Sequence[int]) -> list[PairKey]:
+    """The pairs that some samples' trajectories win now; for a preview."""
+    rows = Pair.objects.filter(chosen__sample_id__in=Among(sample_ids)).order_by("chosen__sample_id", "pk")
+    return [PairKey._make(row) for row in rows.values_list("chosen__sample_id", "pk")]

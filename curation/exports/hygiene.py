@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from django.db import models
 
-from curation.samples.models import Bucket, Flag, Kind, Status
+from curation.samples.models import Bucket, Flag, Status
 
 CHARACTERS_PER_TOKEN = 4
 TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
@@ -17,18 +17,26 @@ class Reason(models.TextChoices):
     CHANGED = "changed", "The sample changed or was deleted after the export was frozen; export again to take it."
     REJECTED = "rejected", "A person rejected it."
     NOT_APPROVED = "not_approved", "Nobody has approved it yet."
-    UNSUPPORTED_KIND = "unsupported_kind", "It is not a single turn; these formats take turns only."
     EXCLUDED_INSTANCE = "excluded_instance", "Its instance is on the project's list of exclusions."
     UNPARSED = "unparsed", "Too few judges could be read, so it has no score."
     INFRA_ERROR = "infra_error", "Infrastructure failed while it was made."
     LEAK = "leak", "It is flagged as leaking the hidden record, and no person has cleared the flag."
     NO_ANSWER = "no_answer", "There is no answer to learn from."
+    DRY_RUN = "dry_run", "Its scenario was checked without a sandbox only, so nobody knows whether it can be solved."
+    UNGATED = "ungated", "The gate does not admit its scenario as that stands now."
+    EDITED = "edited", "Its scenario was edited after the rollout; roll it out again."
+    NOT_KEPT = "not_kept", "The episode did not end as its scenario asks, with the checker's consent."
     THINKING = "thinking", "The answer begins with thinking text that was not kept apart."
     EMPTY_PROMPT = "empty_prompt", "Nothing stands before the answer."
     EMPTY_TURN = "empty_turn", "An assistant turn of the history has neither content nor tool calls."
     BAD_MESSAGE = "bad_message", "The history holds a message that is not text from a known role."
+    BAD_TURNS = "bad_turns", "Its turns are not an orientation, then commands and outputs in turn up to the terminal."
     DRAW = "draw", "The reviewer saw no difference, so there is no pair to prefer."
     NO_OPPONENT = "no_opponent", "There is no other answer to prefer it to."
+    NO_PAIR = "no_pair", "No pair prefers it to another trajectory of its scenario."
+    NO_NEGATIVE = "no_negative", "The other side of a pair was ended by time or by infrastructure: that is no mistake."
+    BOTH_APPROVED = "both_approved", "A person approved the other side of a pair as well."
+    NO_DIVERGENCE = "no_divergence", "The two sides of a pair do not first differ in a command."
     IDENTICAL = "identical", "Chosen and rejected are the same text."
     TOO_LONG = "too_long", "It is longer than the recipe's max_tokens."
     NOT_UTF8 = "not_utf8", "It holds characters that UTF-8 cannot write (half of a surrogate pair)."
@@ -64,7 +72,7 @@ class Facts(NamedTuple):
 
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
 _APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
-_TURN, _UNPARSED = Kind.TURN.value, Bucket.UNPARSED.value
+_UNPARSED = Bucket.UNPARSED.value
 _LEAK, _INFRA = Flag.LEAK.value, Flag.INFRA.value
 
 
@@ -72,8 +80,6 @@ def sample_reason(sample: Facts, excluded_instances: Collection[str]) -> Reason 
     """Why a sample may not leave in any format; None where nothing speaks against it."""
     if sample.status != _APPROVED:
         return Reason.REJECTED if sample.status == _REJECTED else Reason.NOT_APPROVED
-    if sample.kind != _TURN:
-        return Reason.UNSUPPORTED_KIND
     if sample.instance_id and sample.instance_id in excluded_instances:
         return Reason.EXCLUDED_INSTANCE
     if sample.bucket == _UNPARSED:

@@ -14,6 +14,7 @@ from curation.exports.models import Export, FrozenRow
 from curation.exports.recipe import Recipe
 from curation.exports.tally import Tally
 from curation.llm.models import Endpoint
+from curation.trajectories.models import Trajectory
 
 Entries = list[dict[str, object]]
 
@@ -29,7 +30,7 @@ def manifest(
         "project": {"slug": project.slug, "name": project.name, "settings": project.settings.model_dump(mode="json")},
         "recipe": recipe.model_dump(mode="json"),
         "tokenizer": TOKENIZER,
-        "frozen": {"file": "frozen.jsonl", "samples": tally.samples, "revisions": tally.revisions},
+        "frozen": {"file": "frozen.jsonl", **_frozen(tally)},
         "counts": counts,
         "models": _models(export),
         "judges": _judges(export),
@@ -40,9 +41,20 @@ def manifest(
     }
 
 
+def _frozen(tally: Tally) -> dict[str, int]:
+    return {
+        "samples": tally.samples,
+        "revisions": tally.revisions,
+        "trajectories": tally.trajectories,
+        "pairs": tally.pairs,
+    }
+
+
 def _models(export: Export) -> Entries:
-    """Who wrote the answers of the frozen samples, with what instructions; king and challenger apart."""
-    strings = dict(Endpoint.objects.filter(project=export.project).values_list("name", "model"))
+    """Who wrote the answers of the frozen samples, with what instructions; king, challenger and operator apart."""
+    endpoints = Endpoint.objects.filter(project=export.project).values_list("name", "model", "family")
+    strings = {name: model for name, model, _ in endpoints}
+    families = {name: family for name, _, family in endpoints}
     duels = Duel.objects.filter(sample_id__in=_sample_ids(export)).order_by()
     entries: Entries = []
     for side in ("challenger", "king"):
@@ -53,6 +65,10 @@ def _models(export: Export) -> Entries:
             entries.append(
                 {"side": side, "name": name, "model": model, "family": family, "instructions_sha256": digest}
             )
+    rollouts = Trajectory.objects.filter(sample_id__in=_sample_ids(export)).order_by("model", "instructions_hash")
+    for name, digest in rollouts.values_list("model", "instructions_hash").distinct():
+        operator = {"side": "operator", "name": name, "model": strings.get(name, ""), "family": families.get(name, "")}
+        entries.append({**operator, "instructions_sha256": digest})
     return entries
 
 

@@ -38,11 +38,16 @@ class Message(TypedDict, total=False):
 
 
 class Conversation(NamedTuple):
-    """Messages of one shape; `tools` says which; `characters` is the length of all that a model would read."""
+    """Messages of one shape as a list in JSON, since each format writes the same ones again; `tools` says which shape;
+    `characters` is the length of all that a model would read."""
 
-    messages: list[Message]
+    json: bytes
     tools: bool
     characters: int
+
+    def before(self, message: Message) -> orjson.Fragment:
+        """The whole list with one more message at its end."""
+        return orjson.Fragment(b"%b,%b]" % (self.json[:-1], orjson.dumps(message)))
 
 
 class BadHistory(Exception):
@@ -72,16 +77,28 @@ def conversation(history: object) -> Conversation:
     if blank:
         raise BadHistory(Reason.EMPTY_PROMPT)
     if not tools:
-        return Conversation(read, False, characters)
+        return Conversation(_written(read), False, characters)
     full = [_with_all_keys(message) for message in read]
     calls = sum(len(call["function"]["arguments"]) for message in full for call in message["tool_calls"])
-    return Conversation(full, True, characters + calls)
+    return Conversation(_written(full), True, characters + calls)
+
+
+def _written(messages: list[Message]) -> bytes:
+    try:
+        return orjson.dumps(messages)
+    except orjson.JSONEncodeError:
+        raise BadHistory(Reason.NOT_UTF8) from None
 
 
 def assistant(text: str, *, tools: bool) -> Message:
     """An answer as the assistant message that ends a row."""
     message: Message = {"role": "assistant", "content": text}
     return _with_all_keys(message) if tools else message
+
+
+def length(messages: Sequence[Message]) -> int:
+    """Characters of all messages, whose content is all they have."""
+    return sum(len(message["content"]) for message in messages)
 
 
 def _is_plain(message: object) -> TypeGuard[Message]:

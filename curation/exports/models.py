@@ -107,3 +107,19 @@ class FrozenRow(models.Model):
 
     def __str__(self) -> str:
         return f"{self.sample_id}@{self.version}"
+
+
+class FrozenPair(models.Model):
+    """A pair whose chosen trajectory is a frozen sample's. Later runs may add pairs; this export does not take them."""
+
+    export = models.ForeignKey(Export, models.CASCADE, related_name="frozen_pairs", db_index=False)
+    sample_id = models.BigIntegerField()
+    pair_id = models.BigIntegerField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["export", "sample_id", "pair_id"], name="frozen_pair_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"pair {self.pair_id} of {self.sample_id}"

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.exports.archive import NAME as ARCHIVE
+from curation.exports.balance import Terminals
 from curation.exports.hygiene import Reason
 from curation.exports.models import Export
 from curation.exports.preview import Preview
@@ -46,6 +47,15 @@ class RowsLine:
 
 
 @dataclass(frozen=True, slots=True)
+class EndingLine:
+    """A terminal, or a task in which there is nothing to do or no way on."""
+
+    name: str
+    count: int
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """Counts of a preview or of a finished export, as a table of rows and a table of reasons."""
 
@@ -56,6 +66,8 @@ class Counted:
     reasons: list[ReasonLine]
     size: str = ""
     note: str = ""
+    endings: list[EndingLine] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +106,13 @@ def export_page(export: Export) -> ExportPage:
         return ExportPage(export, live, int(export.counts.get("written", 0)), total, None)
     counts = export.counts
     counted = _counted(
-        export.project, counts["samples"], counts["exported"], counts["rows"], counts["excluded"], export.examples
+        export.project,
+        counts["samples"],
+        counts["exported"],
+        counts["rows"],
+        counts["excluded"],
+        export.examples,
+        counts.get("terminals"),
     )
     files = [
         FileLine(
@@ -116,7 +134,15 @@ def preview_page(project: Project, found: Preview) -> Counted:
         note = f"Rows and reasons are of the first {found.checked:,} of {found.approved:,} approved samples."
     size = filesizeformat(found.bytes)
     return _counted(
-        project, found.samples, found.exported, found.rows, found.excluded, found.examples, size=size, note=note
+        project,
+        found.samples,
+        found.exported,
+        found.rows,
+        found.excluded,
+        found.examples,
+        found.terminals,
+        size=size,
+        note=note,
     )
 
 
@@ -131,6 +157,7 @@ def _counted(
     rows: Mapping[str, Mapping[str, int]],
     excluded: Mapping[str, int],
     examples: Mapping[str, list[str]],
+    terminals: Terminals | None,
     *,
     size: str = "",
     note: str = "",
@@ -146,7 +173,15 @@ def _counted(
         )
         for code, count in excluded.items()
     ]
-    return Counted(samples, exported, splits, lines, reasons, size, note)
+    endings, warnings = _endings(terminals), terminals["warnings"] if terminals else []
+    return Counted(samples, exported, splits, lines, reasons, size, note, endings, warnings)
+
+
+def _endings(terminals: Terminals | None) -> list[EndingLine]:
+    if terminals is None:
+        return []
+    counts = terminals["terminals"] | terminals["tasks"]
+    return [EndingLine(name, count, f"{terminals['shares'][name]:.1%}") for name, count in counts.items()]
 
 
 def _text(export: Export, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from curation.exports.balance import Terminals
 from curation.exports.freeze import standing
 from curation.exports.hygiene import Reason
 from curation.exports.recipe import Recipe
@@ -28,6 +29,7 @@ class Preview:
     rows: dict[str, dict[str, int]]
     excluded: dict[str, int]
     examples: dict[str, list[str]]
+    terminals: Terminals | None
 
 
 def preview(*, project: Project, recipe: Recipe) -> Preview:
@@ -63,4 +65,5 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
         rows=tally.rows_by_split(recipe.formats, list(recipe.splits)),
         excluded=tally.reasons(),
         examples=tally.examples,
+        terminals=tally.endings.figures(project.settings.balance),
     )

@@ -23,7 +23,7 @@ class Recipe(BaseModel):
     - `formats`: one or more names of `curation.exports.formats`.
     - `splits`: shares that sum to 1; by default all rows are in `train`. Groups of `group_by` stay together.
     - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
-      revision over the answer it replaced).
+      revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
     - `max_tokens`: rows above it are left out, by the estimate of 4 characters a token.
     - `metadata`: rows also carry `id, source, score, bucket, reviewers, run`.
     """
@@ -36,7 +36,7 @@ class Recipe(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     group_by: Literal["instance_id", "repo"] = "instance_id"
     metadata: bool = False
-    sources: Annotated[list[Source], Field(min_length=1)] = ["duels"]
+    sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios"]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     gzip: bool = False
 
@@ -73,6 +73,10 @@ class Recipe(BaseModel):
     def only_split(self) -> str:
         """The split that takes all rows, or nothing where rows are divided."""
         return next((name for name, share in self.splits.items() if share == 1.0), "")
+
+    def wants_pairs(self) -> bool:
+        """Whether pairs of trajectories are asked for, and in a format that has them."""
+        return "scenarios" in self.sources and any(FORMATS[name].pairs for name in self.formats)
 
     def samples(self, project: Project) -> SampleQuerySet:
         """The project's samples that the filter matches; raises `NotFound` for a run of another project."""

@@ -3,8 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from curation.exports.hygiene import Frozen, Reason
+from curation.exports.balance import Endings
+from curation.exports.hygiene import Reason
 from curation.exports.sift import Sifted
+from curation.projects.settings import Balance
 
 EXAMPLES = 20
 BINS = 10
@@ -12,7 +14,10 @@ BINS = 10
 
 @dataclass(slots=True)
 class Tally:
-    """`excluded` counts samples per reason, in one format or in all; `histogram` has 10 bins of 10 points."""
+    """`excluded` counts samples per reason, in one format or in all; `histogram` has 10 bins of 10 points.
+
+    `trajectories` were looked into, `pairs` are rows that come from a stored pair of them.
+    """
 
     samples: int = 0
     exported: int = 0
@@ -23,22 +28,30 @@ class Tally:
     examples: dict[str, list[str]] = field(default_factory=dict)
     histogram: list[int] = field(default_factory=lambda: [0] * BINS)
     revisions: int = 0
+    trajectories: int = 0
+    pairs: int = 0
+    endings: Endings = field(default_factory=Endings)
 
     def add(self, sifted: Sifted) -> None:
         self.samples += 1
         for line in sifted.lines:
             self.rows.setdefault(line.format, Counter())[line.split] += 1
             self.bytes += len(line.data)
+            self.pairs += line.pair != ""
+        self.trajectories += sifted.rollout is not None
         if sifted.lines:
-            self._exported(sifted.frozen)
+            self._exported(sifted)
         for left in sifted.left_out:
             self.excluded[left.reason.value] += 1
             named = self.examples.setdefault(left.reason.value, [])
             if len(named) < EXAMPLES:
                 named.append(str(sifted.frozen.sample_id))
 
-    def _exported(self, frozen: Frozen) -> None:
+    def _exported(self, sifted: Sifted) -> None:
+        frozen = sifted.frozen
         self.exported += 1
+        if sifted.rollout is not None:
+            self.endings.add(sifted.rollout.terminal, sifted.rollout.task)
         self.revisions += frozen.revision_id is not None
         if frozen.score is None:
             self.unscored += 1
@@ -57,11 +70,12 @@ class Tally:
         """Samples by reason, in the order of the checks."""
         return {reason.value: self.excluded[reason] for reason in Reason if self.excluded[reason]}
 
-    def counts(self, formats: list[str], splits: list[str]) -> dict[str, object]:
+    def counts(self, formats: list[str], splits: list[str], band: Balance) -> dict[str, object]:
         """The counts of a finished export."""
         return {
             "samples": self.samples,
             "exported": self.exported,
             "rows": self.rows_by_split(formats, splits),
             "excluded": self.reasons(),
+            "terminals": self.endings.figures(band),
         }

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from curation.exports.hygiene import Reason, pair_reason
 from curation.exports.messages import Conversation
 
-Source = Literal["duels", "revisions"]
+Source = Literal["duels", "revisions", "scenarios"]
 
 
 class Turn(NamedTuple):

@@ -37,7 +37,7 @@ class Written:
 def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
     """Writes all files of a frozen export; `checkpoint` raises to stop between chunks, and nothing stays then."""
     recipe = Recipe.model_validate(export.recipe)
-    sieve, tally = Sieve(export.project, recipe), Tally()
+    sieve, tally = Sieve(export.project, recipe, export), Tally()
     with Artefact(export.pk) as artefact:
         artefact.touch(EXCLUDED)
         artefact.touch(FROZEN)
@@ -52,7 +52,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
                 if time.monotonic() - told > _PROGRESS_EVERY:
                     told = time.monotonic()
                     _tell(export, tally.samples)
-        counts = tally.counts(recipe.formats, list(recipe.splits))
+        counts = tally.counts(recipe.formats, list(recipe.splits), export.project.settings.balance)
         data = artefact.close()
         artefact.whole(CARD, card(export.project, recipe, tally, data).encode())
         document = manifest(export, recipe, counts, tally, artefact.close())
@@ -82,15 +82,18 @@ def _file_name(name: str, split: str, tools: bool, packed: bool) -> str:
 
 
 def _add(artefact: Artefact, sifted: Sifted, *, packed: bool) -> None:
-    frozen, rows = sifted.frozen, []
+    rows = []
     for line in sifted.lines:
         name = file_name(line, packed=packed)
         artefact.add(name, line.data, format=line.format, split=line.split, packed=packed)
         digest = hashlib.sha256(line.data).hexdigest()
-        rows.append({"format": line.format, "source": line.source, "split": line.split, "sha256": digest})
+        row = {"format": line.format, "source": line.source, "split": line.split, "sha256": digest}
+        if line.pair:
+            row["pair"] = line.pair
+        rows.append(row)
     for left in sifted.left_out:
-        artefact.add(EXCLUDED, orjson.dumps(_excluded(frozen, left), option=_LINE))
-    artefact.add(FROZEN, orjson.dumps(_frozen(frozen, rows), option=_LINE))
+        artefact.add(EXCLUDED, orjson.dumps(_excluded(sifted.frozen, left), option=_LINE))
+    artefact.add(FROZEN, orjson.dumps(_frozen(sifted, rows), option=_LINE))
 
 
 def _excluded(frozen: Frozen, left: LeftOut) -> dict[str, object]:
@@ -103,8 +106,9 @@ def _excluded(frozen: Frozen, left: LeftOut) -> dict[str, object]:
     }
 
 
-def _frozen(frozen: Frozen, rows: Sequence[dict[str, str]]) -> dict[str, object]:
-    return {
+def _frozen(sifted: Sifted, rows: Sequence[dict[str, str]]) -> dict[str, object]:
+    frozen, rollout = sifted.frozen, sifted.rollout
+    entry = {
         "sample": str(frozen.sample_id),
         "version": frozen.version,
         "revision": None if frozen.revision_id is None else str(frozen.revision_id),
@@ -113,6 +117,9 @@ def _frozen(frozen: Frozen, rows: Sequence[dict[str, str]]) -> dict[str, object]
         "flags": frozen.flags,
         "rows": rows,
     }
+    if rollout is not None:
+        entry |= {"trajectory": str(rollout.trajectory_id), "bundle_sha256": rollout.bundle_sha256}
+    return entry
 
 
 def _chunks(export: Export) -> Iterator[list[Frozen]]:

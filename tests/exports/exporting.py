@@ -14,7 +14,9 @@ from curation.runs.drive import drive
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.samples.models import Sample, Status
-from tests.factories import make_duel, make_user
+from curation.scenarios.models import Scenario
+from curation.trajectories.models import Pair, Strategy, Trajectory
+from tests.factories import make_duel, make_trajectory, make_user
 
 
 def approve(sample: Sample, *, by: User, pick: str = Pick.CANDIDATE, **values: Any) -> Sample:
@@ -32,6 +34,28 @@ def make_approved(project: Project, *, by: User | None = None, pick: str = Pick.
     sample = make_duel(project, **values).sample
     assert sample is not None
     return approve(sample, by=by or make_user(), pick=pick)
+
+
+def make_kept(
+    project: Project, scenario: Scenario | None = None, *, by: User | None = None, **values: Any
+) -> Trajectory:
+    """A trajectory whose sample a person approved; `values` go to `make_trajectory`."""
+    trajectory = make_trajectory(project, scenario, **values)
+    assert trajectory.sample is not None
+    approve(trajectory.sample, by=by or make_user())
+    return trajectory
+
+
+def make_pair(
+    chosen: Trajectory, rejected: Trajectory, strategy: str = Strategy.FIRST_DIVERGENCE, at: int | None = None
+) -> Pair:
+    """Two trajectories of one scenario as the stage `pairs` stores them."""
+    if at is None:
+        sides = zip(chosen.text.turns, rejected.text.turns, strict=False)
+        at = next(index for index, (one, other) in enumerate(sides) if one["text"] != other["text"])
+    return Pair.objects.create(
+        project=chosen.project, scenario=chosen.scenario, chosen=chosen, rejected=rejected, strategy=strategy, at=at
+    )
 
 
 def revise(sample: Sample, text: str, *, by: User, of: str = Pick.CANDIDATE) -> Revision:

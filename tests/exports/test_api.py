@@ -74,7 +74,7 @@ def test_the_same_idempotency_key_starts_one_export() -> None:
         ({**RECIPE, "splits": {"train": 0.5}}, "recipe.splits", "sum to 0.5"),
         ({**RECIPE, "splits": {"test": 1.0}}, "recipe.splits", "there is no split 'test'"),
         ({**RECIPE, "splits": {"train": 1.5, "val": -0.5}}, "recipe.splits.train", "less than or equal to 1"),
-        ({**RECIPE, "sources": ["dreams"]}, "recipe.sources.0", "'duels' or 'revisions'"),
+        ({**RECIPE, "sources": ["dreams"]}, "recipe.sources.0", "'duels', 'revisions' or 'scenarios'"),
         ({**RECIPE, "max_tokens": 0}, "recipe.max_tokens", "greater than or equal to 1"),
         ("weekly", "recipe", "no saved recipe 'weekly'"),
     ],

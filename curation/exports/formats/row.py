@@ -1,25 +1,31 @@
-"""What a format makes of a turn."""
+"""What a format makes of a turn, and of a trajectory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from curation.exports.hygiene import Reason
+from curation.exports.session import Session
 from curation.exports.turns import Source, Turn
 
 
 class Row(NamedTuple):
-    """One line of a data file before it is written; `characters` is what a trainer would have to fit."""
+    """One line of a data file before it is written; `characters` is what a trainer would have to fit; `pair` is
+    the stored pair of trajectories that the row comes from, if any."""
 
     source: Source
     body: dict[str, object]
     characters: int
+    pair: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A name, a sentence about the rows, and how a turn becomes rows (or reasons why not)."""
+    """A name, a sentence about the rows, whether they are preferences, and how a turn or a trajectory becomes rows (or
+    reasons why not)."""
 
     name: str
     about: str
+    pairs: bool
     rows: Callable[[Turn, tuple[Source, ...]], Iterator[Row | Reason]]
+    trajectory_rows: Callable[[Session, tuple[Source, ...]], Iterator[Row | Reason]]

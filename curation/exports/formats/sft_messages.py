@@ -1,16 +1,27 @@
-"""`sft-messages`: the conversation with the approved answer as its last message."""
+"""`sft-messages`: the conversation with the approved answer as its last message, or a session with its terminal."""
 
 from collections.abc import Iterator
 
 from curation.exports.formats.row import Format, Row
 from curation.exports.hygiene import Reason
-from curation.exports.messages import assistant
+from curation.exports.messages import assistant, length
+from curation.exports.session import Session
 from curation.exports.turns import Source, Turn
 
 
 def rows(turn: Turn, sources: tuple[Source, ...]) -> Iterator[Row | Reason]:
-    messages = [*turn.prompt.messages, assistant(turn.chosen, tools=turn.prompt.tools)]
+    messages = turn.prompt.before(assistant(turn.chosen, tools=turn.prompt.tools))
     yield Row("duels", {"messages": messages}, turn.prompt.characters + len(turn.chosen))
 
 
-FORMAT = Format("sft-messages", '`{"messages": […]}`, the last one is the approved assistant answer', rows)
+def trajectory_rows(session: Session, sources: tuple[Source, ...]) -> Iterator[Row | Reason]:
+    yield Row("scenarios", {"messages": session.messages}, length(session.messages))
+
+
+FORMAT = Format(
+    name="sft-messages",
+    about='`{"messages": […]}`, the last one is the approved assistant answer, or the terminal of a session',
+    pairs=False,
+    rows=rows,
+    trajectory_rows=trajectory_rows,
+)

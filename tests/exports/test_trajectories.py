@@ -1,0 +1,180 @@
+"""Trajectories leave as sessions: which of them, in what shape, and with which reason the others stay."""
+
+from typing import Any
+
+import pytest
+
+from curation.duels.models import Exclusion
+from curation.samples.models import Flag
+from curation.trajectories.models import Outcome, Trajectory
+from tests.exports.exporting import approve, content, make_approved, make_kept, reasons, rows, run_export
+from tests.factories import COMMANDS, PROMPT, make_project, make_scenario, make_trajectory, make_turns, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SFT = {"formats": ["sft-messages"]}
+FILE = "sft-messages.train.jsonl"
+
+
+def shown(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def typed(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def test_a_session_leaves_as_what_was_shown_and_what_was_typed() -> None:
+    project = make_project()
+    make_kept(project)
+    export = run_export(project, SFT)
+    assert rows(export, FILE) == [
+        {
+            "messages": [
+                shown(f"Work is announced by: todo\n{PROMPT}"),
+                typed("todo --help"),
+                shown(f"usage: todo\n{PROMPT}"),
+                typed("todo"),
+                shown(f'write "hello world" to greeting.txt in your home\n{PROMPT}'),
+                typed("echo 'hello world' > greeting.txt"),
+                shown(PROMPT),
+                typed("exit"),
+            ]
+        }
+    ]
+    assert reasons(export) == {}
+
+
+def test_a_panic_keeps_its_reason() -> None:
+    project = make_project()
+    make_kept(project, outcome=Outcome.CORRECT_PANIC, terminal="panic the queue is locked")
+    assert rows(run_export(project, SFT), FILE)[0]["messages"][-1] == typed("panic the queue is locked")
+
+
+def test_metadata_names_the_source_and_has_a_column_for_the_score_it_lacks() -> None:
+    project, user = make_project(), make_user("ada")
+    trajectory = make_kept(project, by=user)
+    row = rows(run_export(project, {**SFT, "metadata": True}), FILE)[0]
+    del row["messages"]
+    assert row == {
+        "id": str(trajectory.sample_id),
+        "source": "scenarios",
+        "score": -1.0,
+        "bucket": "",
+        "reviewers": ["ada"],
+        "run": "",
+    }
+
+
+def test_turns_and_sessions_share_a_file() -> None:
+    project = make_project()
+    make_approved(project)
+    make_kept(project)
+    make_approved(project)
+    export = run_export(project, SFT)
+    assert [len(row["messages"]) for row in rows(export, FILE)] == [3, 8, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"outcome": Outcome.CHECKER_FAILED}, "not_kept"),
+        ({"outcome": Outcome.WRONG_TERMINAL, "terminal": "panic"}, "not_kept"),
+        ({"outcome": Outcome.TIMEOUT, "terminal": ""}, "not_kept"),
+        ({"outcome": Outcome.INFRA_ERROR, "terminal": ""}, "infra_error"),
+        ({"sample": {"flags": Flag.INFRA}}, "infra_error"),
+        ({"bundle_sha256": "0" * 64}, "edited"),
+        ({"turns": []}, "bad_turns"),
+        ({"turns": make_turns(*COMMANDS, terminal="")}, "bad_turns"),
+        ({"turns": [*make_turns("todo"), {"kind": "output", "text": "x"}]}, "bad_turns"),
+        ({"turns": make_turns("todo")[1:]}, "bad_turns"),
+        ({"turns": [{"kind": "orientation"}, {"kind": "action", "text": "exit"}]}, "bad_turns"),
+        ({"turns": make_turns("todo", terminal="ls")}, "bad_turns"),
+        ({"turns": make_turns(" \n")}, "no_answer"),
+        ({"turns": make_turns("<think>hm</think>ls")}, "thinking"),
+        ({"turns": [{"kind": "orientation", "text": " "}, {"kind": "action", "text": "exit"}]}, "empty_prompt"),
+    ],
+)
+def test_an_approved_trajectory_that_may_not_leave_is_listed(values: dict[str, Any], reason: str) -> None:
+    project = make_project()
+    turns = values.pop("turns", None)
+    trajectory = make_kept(project, **values)
+    if turns is not None:
+        trajectory.text.turns = turns
+        trajectory.text.save()
+    export = run_export(project, SFT)
+    assert reasons(export) == {str(trajectory.sample_id): reason}
+    assert not export.files.exclude(format="").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [({"status": "draft"}, "ungated"), ({"status": "rejected"}, "ungated"), ({"status": "dry_run"}, "dry_run")]
+    + [({"bundle_sha256": "1" * 64}, "edited")],
+)
+def test_what_happened_to_the_scenario_since_keeps_its_trajectories_in(values: dict[str, Any], reason: str) -> None:
+    project = make_project()
+    scenario = make_scenario(project)
+    trajectory = make_kept(project, scenario)
+    for name, value in values.items():
+        setattr(scenario, name, value)
+    scenario.save()
+    left = rows(run_export(project, SFT), "excluded.jsonl")
+    assert [(row["sample"], row["reason"]) for row in left] == [(str(trajectory.sample_id), reason)]
+    assert left[0]["detail"].endswith(".")
+
+
+def test_nobody_but_a_person_lets_a_trajectory_leave() -> None:
+    project, user = make_project(), make_user()
+    pending, rejected = make_trajectory(project), make_trajectory(project, sample={"status": "rejected"})
+    unlogged = make_trajectory(project, sample={"status": "approved"})
+    listed = make_kept(project, make_scenario(project, "mended by hand"), by=user)
+    Exclusion.objects.create(project=project, instance_id="mended by hand", reason="used for evaluation")
+    gone = make_kept(project, by=user)
+    Trajectory.objects.filter(pk=gone.pk).delete()
+    assert reasons(run_export(project, SFT)) == {
+        str(pending.sample_id): "not_approved",
+        str(rejected.sample_id): "rejected",
+        str(unlogged.sample_id): "not_approved",
+        str(listed.sample_id): "excluded_instance",
+        str(gone.sample_id): "no_answer",
+    }
+
+
+def test_a_session_longer_than_the_limit_stays() -> None:
+    project = make_project()
+    trajectory = make_kept(project, commands=("echo " + "a" * 5_000,), outputs=("",))
+    assert reasons(run_export(project, {**SFT, "max_tokens": 1_000})) == {str(trajectory.sample_id): "too_long"}
+
+
+def test_a_scenarios_trajectories_never_stand_in_two_splits() -> None:
+    project, user = make_project(), make_user()
+    scenarios = [make_scenario(project, f"scenario {number}") for number in range(8)]
+    for scenario in scenarios * 3:
+        make_kept(project, scenario, by=user)
+    export = run_export(project, {**SFT, "splits": {"train": 0.5, "val": 0.5}, "seed": 2})
+    splits = {row["sample"]: row["rows"][0]["split"] for row in rows(export, "frozen.jsonl")}
+    for scenario in scenarios:
+        own = scenario.trajectories.values_list("sample_id", flat=True)
+        assert len({splits[str(sample)] for sample in own}) == 1
+    assert set(splits.values()) == {"train", "val"}
+
+
+def test_the_lists_name_trajectories_and_the_manifest_who_acted() -> None:
+    project = make_project()
+    trajectory = make_kept(project, instructions_hash="5" * 64)
+    export = run_export(project, SFT)
+    entry = rows(export, "frozen.jsonl")[0]
+    assert entry["trajectory"] == str(trajectory.pk) and entry["bundle_sha256"] == trajectory.bundle_sha256
+    assert b'"side": "operator"' in content(export, "manifest.json") and b"5" * 64 in content(export, "manifest.json")
+
+
+def test_a_scenario_repaired_back_to_what_was_rolled_out_lets_it_leave_again() -> None:
+    project, user = make_project(), make_user()
+    scenario = make_scenario(project, status="draft")
+    trajectory = make_trajectory(project, scenario)
+    assert trajectory.sample is not None
+    approve(trajectory.sample, by=user)
+    assert reasons(run_export(project, SFT)) == {str(trajectory.sample_id): "ungated"}
+    scenario.status = "admitted"
+    scenario.save()
+    assert reasons(run_export(project, SFT)) == {}
