@@ -1,6 +1,6 @@
 """What an agent acts in, whatever stands behind it: our own shell, or a server elsewhere that speaks OpenEnv."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,6 +11,10 @@ class Observation:
 
     text: str
     fields: Mapping[str, object] = field(default_factory=dict)
+
+    def observed(self, names: Sequence[str]) -> object:
+        """The first of these fields that is there; None without one."""
+        return next((self.fields[name] for name in names if self.fields.get(name) is not None), None)
 
 
 @dataclass(frozen=True)

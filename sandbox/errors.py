@@ -19,3 +19,11 @@ class SetupRefused(SandboxError):
 
 class BuildFailed(SandboxError):
     """The image or folder that sessions stand on could not be made; the message says why."""
+
+
+class EnvironmentFull(SandboxFailed):
+    """The server has as many episodes open as it takes; there will be room later."""
+
+
+class UnknownAction(SandboxError):
+    """The server's action has no field that a command obviously goes into; a person has to name it."""
