@@ -20,6 +20,7 @@ urlpatterns = [
     path(f"{SAMPLE}heartbeat/", views_actions.lease_heartbeat, name="lease-heartbeat"),
     path(f"{SAMPLE}release/", views_actions.lease_release, name="lease-release"),
     path(f"{SAMPLE}editor/", views_parts.answer_editor, name="answer-editor"),
+    path(f"{SAMPLE}sibling/", views_parts.sample_sibling, name="sample-sibling"),
     path(f"{SAMPLE}diff/", views_parts.answer_diff, name="answer-diff"),
     path(f"{SAMPLE}history/", views_parts.history_window, name="history-window"),
     path(f"{SAMPLE}history/find/", views_parts.history_find, name="history-find"),

@@ -20,8 +20,9 @@ from curation.review.history import (
 )
 from curation.review.models import Pick
 from curation.review.picks import pick_of_page
+from curation.review.rollout import sibling_of
 from curation.review.views import sample_of
-from curation.review.workspace import swapped_for
+from curation.review.workspace import blind_for, swapped_for
 from curation.web.problems import NotFound
 
 
@@ -73,6 +74,15 @@ def history_raw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     response = HttpResponse(text, content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'inline; filename="{name}"'
     return response
+
+
+@require_GET
+@project_page(Scope.READ)
+def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """The trajectory beside another of its scenario; blind it tells no more than before."""
+    sample = sample_of(access, pk)
+    rollout = sibling_of(sample, blind=blind_for(access, sample), other_id=request.GET.get("with", ""))
+    return render(request, "review/_session.html", {"rollout": rollout, "sample": sample, "project": access.project})
 
 
 @require_GET

@@ -17,16 +17,17 @@ from curation.review.lease import Held, holder_of
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.review.outcome import Outcome, outcomes
 from curation.review.pace import Progress, progress_of
+from curation.review.rollout import Rollout, rollout_of
 from curation.review.seats import onlooker_swapped
 from curation.review.trail import Trail, list_trail, queue_trail
 from curation.review.verdicts import Judge, judges_of
 from curation.samples.lists import source_url
-from curation.samples.models import Flag, Sample, Status, flag_names
+from curation.samples.models import Flag, Kind, Sample, Status, flag_names
 from curation.web.markup import Segment, Span, answer_segments
 from judging.rubric import RUBRIC, Dimension
 
-# What the panel of judges brought to light; naming it while blind would tell the sides apart.
-TELLING_FLAGS = Flag.LEAK | Flag.FLIP
+# What the panel of judges or the sandbox brought to light; naming it while blind would tell the sides, or the outcome.
+TELLING_FLAGS = Flag.LEAK | Flag.FLIP | Flag.INFRA
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Workspace:
     duel_id: int | None
     seats: list[Seat]
     history: History
+    rollout: Rollout | None
     revealed: Revealed | None
     flags: list[str]
     source_url: str | None
@@ -120,12 +122,14 @@ def workspace_of(
 ) -> Workspace:
     """Reads it all: about a dozen queries by index, whatever the size of the project."""
     review = access.project.settings.review
-    found = detail_of(sample)
-    blind = review.blind and sample.status == Status.PENDING
+    rolled_out = sample.kind == Kind.TRAJECTORY
+    found = None if rolled_out else detail_of(sample)
+    blind = blind_for(access, sample)
     holder = holder_of(sample.pk, other_than=access.user)
     decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer").order_by("-id")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None
-    outcome = outcomes([sample]).get(sample.pk) if sample.status == Status.APPROVED else None
+    approved = sample.status == Status.APPROVED and not rolled_out
+    outcome = outcomes([sample]).get(sample.pk) if approved else None
     return Workspace(
         sample=sample,
         place=place,
@@ -135,7 +139,8 @@ def workspace_of(
         may_decide=may_decide,
         duel_id=found.duel.pk if found else None,
         seats=_seats(found, swapped_for(access, sample, held), blind, outcome) if found else [],
-        history=opening(messages_of(sample)),
+        history=opening([] if rolled_out else messages_of(sample)),
+        rollout=rollout_of(sample, blind=blind) if rolled_out else None,
         revealed=_revealed(found, outcome) if found and not blind else None,
         flags=flag_names(sample.flags & ~TELLING_FLAGS if blind else sample.flags),
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
@@ -152,10 +157,14 @@ def workspace_of(
     )
 
 
+def blind_for(access: Access, sample: Sample) -> bool:
+    """Whether what the machine made of the sample is hidden: until it is decided, where the project wants that."""
+    return access.project.settings.review.blind and sample.status == Status.PENDING
+
+
 def swapped_for(access: Access, sample: Sample, held: Held | None = None) -> bool:
     """The seats that this person sees: of their lease while blind; once all is shown, the king on the left."""
-    review = access.project.settings.review
-    if not review.blind or sample.status != Status.PENDING:
+    if not blind_for(access, sample):
         return False
     if held is not None:
         return held.swapped

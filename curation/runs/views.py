@@ -56,7 +56,8 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     kind = kind_of(request.GET.get("kind") or "duel")
     if kind.name in OWN_PAGES:
         return redirect(OWN_PAGES[kind.name], access.project.slug)
-    form = LaunchForm(kind, access.project, request.POST or None)
+    asked = {name: request.GET[name] for name in kind.params.model_fields if name in request.GET}
+    form = LaunchForm(kind, access.project, request.POST or None, initial=asked)
     if request.method == "POST" and form.is_valid():
         try:
             run = launch(

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from curation.web.markup import code_html, visible, without_colours
+from curation.web.markup import code_html, found_spans, marked, visible, without_colours
 
 # Where there are no more steps than this, all are shown.
 WHOLE = 60
 HEAD, TAIL, WINDOW = 30, 10, 40
+# Said to the terminal and not to its shell.
+LEAVING = ("exit", "panic")
 # What is drawn of one text at first, and with each press of its button.
 FIRST, FIRST_LINES, CHUNK = 4_000, 60, 16_000
 
@@ -132,11 +134,11 @@ def step_of_turn(turns: Sequence[Turn], turn: int) -> int | None:
     return next((place.number for place in places_of(turns) if turn in place.turns), None)
 
 
-def stretch_of(turns: Sequence[Turn], index: int, start: int) -> Stretch:
-    """More of one turn's text, plain."""
+def stretch_of(turns: Sequence[Turn], index: int, start: int, *, wanted: str = "") -> Stretch:
+    """More of one turn's text, plain; what was searched for is marked."""
     text = text_of(turns[index])
     start = min(max(start, 0), len(text))
-    return _stretch(text, start, start + CHUNK)
+    return _stretch(text, start, start + CHUNK, wanted)
 
 
 def text_of(turn: Turn) -> str:
@@ -186,12 +188,13 @@ def _step(turns: Sequence[Turn], place: Place) -> Step:
 def _beginning(text: str, *, is_command: bool = False) -> Stretch:
     """The whole text, or its first lines where it is long: then cut at a line's end, so that a screen is not torn."""
     if len(text) <= FIRST and text.count("\n") <= FIRST_LINES:
-        return Stretch(code_html(text), 0, None, 0) if is_command else Stretch(visible(text.rstrip("\n")), 0, None, 0)
+        is_shell = is_command and text.partition(" ")[0] not in LEAVING
+        return Stretch(code_html(text) if is_shell else visible(text.rstrip("\n")), 0, None, 0)
     lines = text[:FIRST].splitlines(keepends=True)[: FIRST_LINES // 2]
     return _stretch(text, 0, max(sum(map(len, lines)), 1))
 
 
-def _stretch(text: str, start: int, end: int) -> Stretch:
+def _stretch(text: str, start: int, end: int, wanted: str = "") -> Stretch:
     end = min(end, len(text))
-    rest = len(text) - end
-    return Stretch(visible(text[start:end]), start, end if rest else None, rest)
+    rest, piece = len(text) - end, text[start:end]
+    return Stretch(marked(piece, found_spans(piece, wanted), "found"), start, end if rest else None, rest)

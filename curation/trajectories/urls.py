@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{ONE}replay/", views.trajectory_replay, name="trajectory-replay"),
     path(f"{ONE}steps/", views_parts.trajectory_steps, name="trajectory-steps"),
     path(f"{ONE}turns/<int:turn>/", views_parts.trajectory_turn, name="trajectory-turn"),
+    path(f"{ONE}find/", views_parts.trajectory_find, name="trajectory-find"),
     path(f"{ONE}compare/", views_parts.trajectory_compare, name="trajectory-compare"),
     path(f"{ONE}raw/", views_parts.trajectory_raw, name="trajectory-raw"),
     path(f"{ONE}exchange/", views_parts.trajectory_exchange, name="trajectory-exchange"),

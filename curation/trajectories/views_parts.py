@@ -7,12 +7,15 @@ from django.views.decorators.http import require_GET
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.trajectories.exchange import exchange_of, exchange_text
+from curation.trajectories.find import find_turns
 from curation.trajectories.models import TrajectoryText
 from curation.trajectories.siblings import beside
 from curation.trajectories.steps import raw_text, stretch_of, window
 from curation.trajectories.views import trajectory_of
 from curation.web.ids import find
 from curation.web.problems import NotFound
+
+LONGEST_SEARCH = 200
 
 
 @require_GET
@@ -33,9 +36,20 @@ def trajectory_turn(request: HttpRequest, access: Access, pk: str, turn: int) ->
     text = _text(access, pk)
     if turn >= len(text.turns):
         raise NotFound(f"Trajectory {pk} has no turn {turn}.")
-    stretch = stretch_of(text.turns, turn, _number(request, "start"))
+    wanted = request.GET.get("q", "")[:LONGEST_SEARCH]
+    stretch = stretch_of(text.turns, turn, _number(request, "start"), wanted=wanted)
     context = {"stretch": stretch, "turn": turn, "pk": text.pk, "project": access.project}
     return render(request, "trajectories/_turn.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def trajectory_find(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """The turns that hold the text `q`."""
+    text = _text(access, pk)
+    wanted = request.GET.get("q", "").strip()[:LONGEST_SEARCH]
+    context = {"found": find_turns(text.turns, wanted), "wanted": wanted, "pk": text.pk, "project": access.project}
+    return render(request, "trajectories/_found.html", context)
 
 
 @require_GET

@@ -87,6 +87,20 @@ document.addEventListener("key:free", (event) => {
   if (event.detail.key === "escape" && closeEditor()) event.preventDefault();
 });
 
+// Keys of duels that a trajectory has no use for say so.
+const NOT_HERE = {
+  1: "A trajectory has no sides to pick: a approves it, x rejects it.",
+  2: "A trajectory has no sides to pick: a approves it, x rejects it.",
+  0: "A trajectory has no sides, so there is no draw: a approves it, x rejects it.",
+  d: "There are no two answers to compare: a sibling stands beside it, n brings the next one.",
+};
+document.addEventListener("key:free", (event) => {
+  const text = NOT_HERE[event.detail.key];
+  if (!text || !("rollout" in (find("#review")?.dataset ?? {}))) return;
+  event.preventDefault();
+  document.dispatchEvent(new CustomEvent("toast", { detail: { text } }));
+});
+
 // --- dialogs: letters go into the field, Enter presses the dialog's own button ------------------------------------------
 document.addEventListener("keydown", (event) => {
   const dialog = event.target.closest?.("#review dialog");

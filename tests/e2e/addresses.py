@@ -63,7 +63,7 @@ NO_PAGES = {
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
     *("settings-toml", "instructions-diff", "saved-view-create", "saved-view-delete"),
     *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
-    *("trajectory-exchange", "trajectory-exchange-raw"),
+    *("trajectory-exchange", "trajectory-exchange-raw", "trajectory-find", "sample-sibling"),
     *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
 }
 # Opened by tests of their own, since they need something that the demo has not.
