@@ -5,6 +5,7 @@ from operator import or_
 from typing import Annotated, ClassVar
 
 from django.db.models import Q
+from django.http import QueryDict
 from pydantic import ConfigDict, Field, field_validator
 
 from curation.scenarios.models import ScenarioAxis, ScenarioQuerySet, Status
@@ -36,6 +37,15 @@ class ScenarioFilter(RowFilter):
         if "\0" in text:
             raise ValueError("it holds a NUL character")
         return text
+
+    @classmethod
+    def of_one(cls, pk: int) -> "ScenarioFilter":
+        return cls.from_json({"id": str(pk)})
+
+    @classmethod
+    def from_text(cls, query: str) -> "ScenarioFilter":
+        """The filter of an address's query, as `to_query` writes it."""
+        return cls.from_query(QueryDict(query))
 
     def apply(self, rows: ScenarioQuerySet) -> ScenarioQuerySet:
         """The rows that match; `rows` come from `Scenario.objects.of(project)`."""

@@ -1,11 +1,14 @@
 """Scenarios as lists read them; the bundle itself, and what the gate said of it, in tables of their own."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from django.contrib.auth.models import User
 from django.db import models
 
 from curation.projects.models import Project
 from curation.runs.models import Run
+from curation.web.among import Among
 
 
 class Status(models.TextChoices):
@@ -36,6 +39,9 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
 
     def with_bundle(self) -> "ScenarioQuerySet":
         return self.select_related("text")
+
+    def visible_to(self, user: User) -> "ScenarioQuerySet":
+        return self.filter(project__in=Project.objects.visible_to(user))
 
 
 class Scenario(models.Model):
@@ -103,6 +109,15 @@ class ScenarioAxis(models.Model):
         return f"{self.axis}={self.value}"
 
 
+class GateReportQuerySet(models.QuerySet["GateReport"]):
+    def newest_of(self, rows: Sequence[Scenario]) -> dict[int, "GateReport"]:
+        """The last report on each scenario's bundle as it is now; nothing where it was edited or never gated."""
+        mine = self.filter(scenario_id__in=Among([row.pk for row in rows]))
+        current = mine.filter(bundle_sha256=models.F("scenario__bundle_sha256")).order_by()
+        newest = current.values("scenario_id").annotate(last=models.Max("id")).values("last")
+        return {report.scenario_id: report for report in self.filter(pk__in=newest)}
+
+
 class GateReport(models.Model):
     """What the gate did with one bundle, and its verdict.
 
@@ -118,6 +133,8 @@ class GateReport(models.Model):
     checks = models.JSONField(default=list)
     backend = models.CharField(max_length=20, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = GateReportQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.scenario_id}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from curation.projects.models import Project
+from curation.projects.settings import ProjectSettings
 from curation.web.problems import FieldError
 
 SHIPPED = Path(__file__).parent / "taxonomy.toml"
@@ -64,9 +64,9 @@ class Taxonomy:
         return errors
 
 
-def taxonomy_of(project: Project) -> Taxonomy:
+def taxonomy_of(settings: ProjectSettings) -> Taxonomy:
     """The shipped axes and values, then the project's own."""
-    return with_additions(shipped_taxonomy(), project.settings.taxonomy.axes)
+    return with_additions(shipped_taxonomy(), settings.taxonomy.axes)
 
 
 def with_additions(taxonomy: Taxonomy, additions: Mapping[str, Sequence[str]]) -> Taxonomy:

@@ -1,0 +1,150 @@
+"""One scenario as its page shows it: everything from the bundle made harmless, long things folded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from curation.scenarios.bundle import Bundle, FixtureFile, announced_env, stored_bundle
+from curation.scenarios.models import GateReport, Scenario, Status
+from curation.web.markup import code_html, visible
+from curation.web.transcript import render_output
+
+FOLDED_OVER = 2000
+ANNOUNCED = {
+    "motd": "message of the day, /etc/motd",
+    "banner": "login banner, /etc/issue",
+    "file": "file /home/agent/NOTICE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureView:
+    """A file of the bundle. What is no text is told by its size alone."""
+
+    path: SafeString
+    mode: str
+    size: int
+    html: SafeString | None
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioView:
+    name: SafeString
+    title: SafeString
+    announced: str
+    announcement: SafeString
+    env: tuple[tuple[str, SafeString], ...]
+    provider: SafeString
+    doc: SafeString | None
+    fixtures: tuple[FixtureView, ...]
+    fixture_bytes: int
+    reference: SafeString
+    checker: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A command and what it printed. `seconds` and `exit_code` may be unknown."""
+
+    command: SafeString
+    output: SafeString | None
+    exit_code: int | None
+    failed: bool
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    name: str
+    passed: bool
+    reason: SafeString
+    steps: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """`current` is False where the bundle was edited since."""
+
+    report: GateReport
+    verdict: Status
+    reason: SafeString
+    current: bool
+    checks: tuple[CheckView, ...]
+
+
+def scenario_view(row: Scenario) -> ScenarioView:
+    """Needs `with_bundle()`."""
+    bundle = stored_bundle(row.text.bundle)
+    return ScenarioView(
+        name=visible(bundle.name),
+        title=visible(bundle.title),
+        announced=_announced(bundle),
+        announcement=render_output(bundle.announcement.text),
+        env=tuple((name, visible(value)) for name, value in bundle.env.items()),
+        provider=visible(bundle.provider.name),
+        doc=render_output(bundle.provider.doc) if bundle.provider.doc else None,
+        fixtures=tuple(_fixture(file) for file in bundle.fixtures),
+        fixture_bytes=sum(len(file.data()) for file in bundle.fixtures),
+        reference=code_html(bundle.reference_solution),
+        checker=code_html(bundle.checker),
+    )
+
+
+def report_view(row: Scenario, report: GateReport) -> ReportView:
+    return ReportView(
+        report=report,
+        verdict=Status(report.verdict),
+        reason=visible(report.reason),
+        current=report.bundle_sha256 == row.bundle_sha256,
+        checks=tuple(_check(check) for check in report.checks),
+    )
+
+
+def _announced(bundle: Bundle) -> str:
+    names = "".join(announced_env(bundle.announcement))
+    return f"environment variable {names}" if names else ANNOUNCED[bundle.announcement.kind]
+
+
+def _fixture(file: FixtureFile) -> FixtureView:
+    data = file.data()
+    text = _as_text(data)
+    html = None
+    if text is not None and text.startswith("#!"):
+        html = format_html('<pre class="code"><code>{}</code></pre>', code_html(text))
+    elif text is not None:
+        html = render_output(text)
+    return FixtureView(visible(file.path), file.mode, len(data), html, len(data) <= FOLDED_OVER)
+
+
+def _as_text(data: bytes) -> str | None:
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _check(check: Mapping[str, Any]) -> CheckView:
+    steps: Sequence[Mapping[str, Any]] = check.get("transcript") or ()
+    return CheckView(
+        name=str(check["name"]),
+        passed=bool(check["passed"]),
+        reason=visible(str(check.get("reason") or "")),
+        steps=tuple(_step(step) for step in steps),
+    )
+
+
+def _step(step: Mapping[str, Any]) -> StepView:
+    output, code = str(step.get("output") or ""), step.get("exit_code")
+    return StepView(
+        command=code_html(str(step.get("command") or "")),
+        output=render_output(output) if output else None,
+        exit_code=code,
+        failed=bool(code),
+        seconds=step.get("seconds"),
+    )
