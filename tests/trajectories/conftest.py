@@ -1,0 +1,34 @@
+import pytest
+
+from curation.runs import calls, sandboxes
+from curation.runs.tasks import work
+from sandbox.protocol import Backend
+from tests.sandbox.fake import FakeBackend
+from tests.trajectories.rolling import Operators, has_greeting, todo_machine
+
+
+@pytest.fixture(autouse=True)
+def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doorbell rings for nobody, since tests drive runs themselves; tries follow each other quickly."""
+    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(calls, "FIRST_PAUSE", 0.01)
+
+
+@pytest.fixture
+def operators(monkeypatch: pytest.MonkeyPatch) -> Operators:
+    """Stands in for what speaks to endpoints; everything else of a run is real."""
+    found = Operators()
+    monkeypatch.setattr("curation.runs.drive_llm.client_for", lambda target: found)
+    return found
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
+    """Stands in for this machine's sandbox: the machine of `tests.factories.BUNDLE`, from a script."""
+    found = FakeBackend(todo_machine, passes=has_greeting)
+
+    def choose(*_: object, **__: object) -> Backend:
+        return found
+
+    monkeypatch.setattr(sandboxes, "choose_backend", choose)
+    return found
