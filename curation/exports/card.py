@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from curation import __version__
 from curation.exports.artefact import WrittenFile
+from curation.exports.balance import ending_shares
 from curation.exports.formats import FORMATS
 from curation.exports.hygiene import TOKENIZER, Reason
 from curation.exports.recipe import Recipe
@@ -98,14 +99,13 @@ def _histogram(tally: Tally) -> str:
 
 def _terminals(project: Project, tally: Tally) -> list[str]:
     """A section only where trajectories are among the rows."""
-    found = tally.endings.figures(project.settings.balance)
+    found = tally.endings.balance()
     if found is None:
         return []
-    counts = found["terminals"] | found["tasks"]
-    rows = [f"| {name} | {count} | {found['shares'][name]:.1%} |" for name, count in counts.items()]
-    text = f"{found['trajectories']} trajectories: their terminals, and the tasks that hold nothing to do or no way on."
-    table = "\n".join([text, "", "| | trajectories | share |", "| --- | ---: | ---: |", *rows])
-    warnings = [f"**Warning:** {words}" for words in found["warnings"]]
+    rows = [f"| {name} | {share:.1%} |" for name, share in ending_shares(found.as_json())]
+    text = f"Shares of {found.kept} trajectories, by terminal and by tasks that hold nothing to do or no way on."
+    table = "\n".join([text, "", "| | share |", "| --- | ---: |", *rows])
+    warnings = [f"**Warning:** {words}" for words in found.warnings(project.settings.balance)]
     return ["## Terminals of the exported trajectories", table, *warnings]
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.exports.archive import NAME as ARCHIVE
-from curation.exports.balance import Terminals
+from curation.exports.balance import ending_shares
 from curation.exports.hygiene import Reason
 from curation.exports.models import Export
 from curation.exports.preview import Preview
@@ -51,7 +51,6 @@ class EndingLine:
     """A terminal, or a task in which there is nothing to do or no way on."""
 
     name: str
-    count: int
     share: str
 
 
@@ -112,7 +111,8 @@ def export_page(export: Export) -> ExportPage:
         counts["rows"],
         counts["excluded"],
         export.examples,
-        counts.get("terminals"),
+        counts.get("balance"),
+        counts.get("warnings", []),
     )
     files = [
         FileLine(
@@ -140,7 +140,8 @@ def preview_page(project: Project, found: Preview) -> Counted:
         found.rows,
         found.excluded,
         found.examples,
-        found.terminals,
+        found.balance,
+        found.warnings,
         size=size,
         note=note,
     )
@@ -157,7 +158,8 @@ def _counted(
     rows: Mapping[str, Mapping[str, int]],
     excluded: Mapping[str, int],
     examples: Mapping[str, list[str]],
-    terminals: Terminals | None,
+    balance: Mapping[str, object] | None,
+    warnings: list[str],
     *,
     size: str = "",
     note: str = "",
@@ -173,15 +175,8 @@ def _counted(
         )
         for code, count in excluded.items()
     ]
-    endings, warnings = _endings(terminals), terminals["warnings"] if terminals else []
+    endings = [EndingLine(name, f"{share:.1%}") for name, share in ending_shares(balance)] if balance else []
     return Counted(samples, exported, splits, lines, reasons, size, note, endings, warnings)
-
-
-def _endings(terminals: Terminals | None) -> list[EndingLine]:
-    if terminals is None:
-        return []
-    counts = terminals["terminals"] | terminals["tasks"]
-    return [EndingLine(name, count, f"{terminals['shares'][name]:.1%}") for name, count in counts.items()]
 
 
 def _text(export: Export, name: str) -> str:

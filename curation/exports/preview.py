@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from curation.exports.balance import Terminals
 from curation.exports.freeze import standing
 from curation.exports.hygiene import Reason
 from curation.exports.recipe import Recipe
@@ -29,7 +28,8 @@ class Preview:
     rows: dict[str, dict[str, int]]
     excluded: dict[str, int]
     examples: dict[str, list[str]]
-    terminals: Terminals | None
+    balance: dict[str, object] | None
+    warnings: list[str]
 
 
 def preview(*, project: Project, recipe: Recipe) -> Preview:
@@ -55,6 +55,7 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
         if samples > of_them and (count := rows.count()):
             tally.excluded[reason.value] += count
             tally.examples[reason.value] = [str(pk) for pk in rows.order_by("pk").values_list("pk", flat=True)[:20]]
+    balance = tally.endings.balance()
     return Preview(
         samples=samples,
         approved=of_them,
@@ -65,5 +66,6 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
         rows=tally.rows_by_split(recipe.formats, list(recipe.splits)),
         excluded=tally.reasons(),
         examples=tally.examples,
-        terminals=tally.endings.figures(project.settings.balance),
+        balance=balance.as_json() if balance else None,
+        warnings=balance.warnings(project.settings.balance) if balance else [],
     )

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.exports.balance import warnings_of
 from curation.exports.compare import Comparison
 from curation.exports.models import Export, ExportFile
 from curation.exports.models import Recipe as SavedRecipe
@@ -19,15 +18,8 @@ _COUNTS: dict[str, Any] = {
     "exported": 207,
     "rows": {"sft-messages": {"train": 186, "val": 21}, "dpo": {"train": 181, "val": 20}},
     "excluded": {"leak": 3, "draw": 6},
-    "terminals": {
-        "trajectories": 40,
-        "terminals": {"exit": 39, "panic": 1},
-        "tasks": {"empty-queue": 4, "blocked": 1},
-        "shares": {"exit": 0.975, "panic": 0.025, "empty-queue": 0.1, "blocked": 0.025},
-        "warnings": [
-            "1 of 40 trajectories (2.5%) end in panic, which is too few: the project's band is 5.0% to 50.0%."
-        ],
-    },
+    "balance": {"kept": 40, "exit": 0.975, "panic": 0.025, "empty_queue": 0.1, "blocked": 0.025},
+    "warnings": ["2% of 40 kept trajectories end in panic, fewer than the project's band of 5% to 50%."],
 }
 RecipeDocument = Annotated[
     dict[str, Any],
@@ -80,22 +72,21 @@ class ExportOut(Schema):
     state: str = Field(examples=["succeeded"])
     counts: dict[str, Any] = Field(examples=[_COUNTS])
     files: list[FileOut]
-    warnings: list[str] = Field(examples=[_COUNTS["terminals"]["warnings"]])
+    warnings: list[str] = Field(examples=[_COUNTS["warnings"]])
     manifest_sha256: str | None = Field(examples=[_SHA])
     run: str = Field(examples=["97"])
     created_by: str | None = Field(examples=["demo"])
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
-class TerminalsOut(Schema):
-    """How the exported trajectories end; shares are of all of them, 0 to 1. A share of panic outside the project's
-    `balance` gives a warning."""
+class BalanceOut(Schema):
+    """How the exported trajectories end: shares of all of them, 0 to 1."""
 
-    trajectories: int = Field(examples=[40])
-    terminals: dict[str, int] = Field(examples=[_COUNTS["terminals"]["terminals"]])
-    tasks: dict[str, int] = Field(examples=[_COUNTS["terminals"]["tasks"]])
-    shares: dict[str, float] = Field(examples=[_COUNTS["terminals"]["shares"]])
-    warnings: list[str] = Field(examples=[_COUNTS["terminals"]["warnings"]])
+    kept: int = Field(examples=[40], description="Trajectories with at least one row.")
+    exit: float = Field(examples=[0.975])
+    panic: float = Field(examples=[0.025])
+    empty_queue: float = Field(examples=[0.1])
+    blocked: float = Field(examples=[0.025])
 
 
 class ExportPage(Schema):
@@ -116,7 +107,10 @@ class PreviewOut(Schema):
     rows: dict[str, dict[str, int]] = Field(examples=[_COUNTS["rows"]])
     excluded: dict[str, int] = Field(examples=[_COUNTS["excluded"]])
     examples: dict[str, list[str]] = Field(examples=[{"leak": ["17", "29", "31"]}], description="Ids of samples.")
-    terminals: TerminalsOut | None = Field(description="Null where no trajectory leaves.")
+    balance: BalanceOut | None = Field(description="Null where no trajectory leaves.")
+    warnings: list[str] = Field(
+        examples=[_COUNTS["warnings"]], description="A share of panic outside the project's `balance`."
+    )
 
 
 class ChangedRowOut(Schema):
@@ -147,7 +141,7 @@ def export_out(export: Export) -> dict[str, object]:
         "state": export.run.state,
         "counts": export.counts,
         "files": [file_out(file) for file in export.files.all()],
-        "warnings": warnings_of(export.counts),
+        "warnings": export.counts.get("warnings", []),
         "manifest_sha256": export.manifest_sha256 or None,
         "run": str(export.run_id),
         "created_by": user.get_username() if user else None,

@@ -68,21 +68,23 @@ def ends_in(messages: list[Message], terminal: str) -> bool:
 
 
 def preference(chosen: list[Message], rival: Rival) -> Preference | Reason:
-    """The pair as messages, or why it makes no preference.
+    """The pair as messages, or why it makes no preference. The two must first differ in a command, at `at` or later.
 
     First divergence: what both sides share is the prompt, and one command stands on each side. Whole trajectory: the
     orientation is the prompt, and all that follows, up to the last command, stands on each side.
     """
     if rival.reason is not None:
         return rival.reason
-    rejected, at = rival.messages, rival.at
-    if at % 2 == 0 or at >= min(len(chosen), len(rejected)) or chosen[:at] != rejected[:at]:
+    rejected, at, whole = rival.messages, rival.at, rival.strategy == _WHOLE
+    shorter = min(len(chosen), len(rejected))
+    differ = next((number for number in range(shorter) if chosen[number] != rejected[number]), shorter)
+    if differ == shorter or differ % 2 == 0 or differ < at or at % 2 == 0 or (differ > at and not whole):
         return Reason.NO_DIVERGENCE
-    refused = pair_reason(chosen[at]["content"], rejected[at]["content"])
+    refused = pair_reason(chosen[differ]["content"], rejected[differ]["content"])
     if refused is not None:
         return refused
-    if rival.strategy == _WHOLE:
+    if whole:
         # An output that nobody answered teaches nothing, and a side must end with the assistant.
         end = len(rejected) - len(rejected) % 2
-        return Preference(chosen[:1], chosen[1:], rejected[1:end])
+        return Preference(chosen[:at], chosen[at:], rejected[at:end])
     return Preference(chosen[:at], chosen[at : at + 1], rejected[at : at + 1])

@@ -71,11 +71,13 @@ class Tally:
         return {reason.value: self.excluded[reason] for reason in Reason if self.excluded[reason]}
 
     def counts(self, formats: list[str], splits: list[str], band: Balance) -> dict[str, object]:
-        """The counts of a finished export."""
+        """The counts of a finished export; what lies outside `band` is a warning."""
+        balance = self.endings.balance()
         return {
             "samples": self.samples,
             "exported": self.exported,
             "rows": self.rows_by_split(formats, splits),
             "excluded": self.reasons(),
-            "terminals": self.endings.figures(band),
+            "balance": balance.as_json() if balance else None,
+            "warnings": balance.warnings(band) if balance else [],
         }

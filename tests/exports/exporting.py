@@ -50,7 +50,9 @@ def make_pair(
     chosen: Trajectory, rejected: Trajectory, strategy: str = Strategy.FIRST_DIVERGENCE, at: int | None = None
 ) -> Pair:
     """Two trajectories of one scenario as the stage `pairs` stores them."""
-    if at is None:
+    if at is None and strategy == Strategy.WHOLE_TRAJECTORY:
+        at = 1
+    elif at is None:
         sides = zip(chosen.text.turns, rejected.text.turns, strict=False)
         at = next(index for index, (one, other) in enumerate(sides) if one["text"] != other["text"])
     return Pair.objects.create(

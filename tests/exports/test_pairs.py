@@ -117,6 +117,7 @@ def test_sides_that_were_rolled_out_on_different_bundles_make_no_pair() -> None:
     ("failed", "at", "reason"),
     [
         ({"outputs": ("Usage: todo\n", "")}, 3, "no_divergence"),  # the terminal showed something else before
+        ({}, 1, "no_divergence"),
         ({}, 2, "no_divergence"),
         ({}, 5, "no_divergence"),
         ({}, 40, "no_divergence"),

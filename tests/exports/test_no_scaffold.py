@@ -1,0 +1,80 @@
+"""No scaffold, no prose: whatever the raw exchange holds, none of it is in an exported row. No export reads it."""
+
+import inspect
+from pathlib import Path
+
+import orjson
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import curation.exports
+from curation.exports.session import messages_of
+from curation.trajectories.models import Outcome, Strategy
+from tests.exports.exporting import content, make_kept, make_pair, run_export
+from tests.factories import make_project, make_scenario, make_trajectory
+
+RECIPE = {"formats": ["sft-messages", "dpo"], "metadata": True}
+SCAFFOLD = "SCAFFOLDWORD Answer with one command per turn in a fenced block."
+THINKING = "<think>PONDERWORD the queue must be read first</think>"
+PROSE = "PROSEWORD Certainly! I will now look at the queue."
+WORDS = (b"SCAFFOLDWORD", b"PONDERWORD", b"PROSEWORD", b"fenced", b"Certainly", b"<think", b"```sh")
+# Letters that no terminal of these tests shows, so that any of them in a row would have come from the exchange.
+foreign = st.text("ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩ", min_size=3)
+lines = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1).filter(str.strip)
+
+
+def exchange(*commands: str) -> list[dict[str, str]]:
+    """A raw exchange as it is kept for audit: instructions, then prose, thinking and a fenced command each time."""
+    said = [{"role": "system", "content": SCAFFOLD}]
+    for command in commands:
+        said.append({"role": "assistant", "content": f"{THINKING}{PROSE}\n```sh\n{command}\n```"})
+        said.append({"role": "user", "content": f"{SCAFFOLD}\n(output of {command})"})
+    return said
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_word_of_the_raw_exchange_is_in_any_file() -> None:
+    project = make_project()
+    scenario = make_scenario(project)
+    kept = make_kept(project, scenario, exchange=exchange("todo --help", "todo"))
+    failed = make_trajectory(
+        project, scenario, outcome=Outcome.CHECKER_FAILED, commands=("ls",), exchange=exchange("ls")
+    )
+    for strategy in Strategy.values:
+        make_pair(kept, failed, strategy)
+    with CaptureQueriesContext(connection) as queries:
+        export = run_export(project, RECIPE)
+    assert export.counts["rows"] == {"sft-messages": {"train": 1}, "dpo": {"train": 2}}
+    for file in export.files.all():
+        found = content(export, file.name)
+        assert [word for word in WORDS if word in found] == [], file.name
+    # By construction: the column is not even selected.
+    assert not [query["sql"] for query in queries if '"exchange"' in query["sql"] or ".exchange" in query["sql"]]
+
+
+def test_no_module_of_exports_names_the_raw_exchange_as_a_column() -> None:
+    folder = Path(inspect.getfile(curation.exports)).parent
+    naming = [path.name for path in folder.rglob("*.py") if "exchange" in path.read_text().replace("raw exchange", "")]
+    assert naming == []
+
+
+@given(commands=st.lists(lines, min_size=1), outputs=st.lists(lines, min_size=1), hidden=st.lists(foreign, min_size=4))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_messages_hold_the_turns_texts_and_nothing_beside_them(
+    commands: list[str], outputs: list[str], hidden: list[str]
+) -> None:
+    """Whatever else a turn carries (here: prose in further keys) is dropped, whatever commands and outputs are."""
+    reply, thinking, note, cut = hidden[:4]
+    turns: list[dict[str, object]] = [{"kind": "orientation", "text": "welcome $ ", "prompt": "$ ", "note": note}]
+    for command, output in zip(commands, outputs, strict=False):
+        turns.append({"kind": "action", "text": f"run {command}", "reply": reply, "thinking": thinking})
+        turns.append({"kind": "output", "text": f"{output}$ ", "prompt": "$ ", "exit_code": 0, "cut": cut})
+    turns.append({"kind": "action", "text": "exit", "reply": reply})
+    messages = messages_of(turns)
+    assert [message["content"] for message in messages] == [turn["text"] for turn in turns]
+    assert {key for message in messages for key in message} == {"role", "content"}
+    written = orjson.dumps(messages).decode()
+    assert not [text for text in hidden if text in written]
