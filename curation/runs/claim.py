@@ -24,14 +24,20 @@ class LeaseLost(Exception):
     """Someone else has the item by now; what was worked out for it is dropped."""
 
 
-def claim(*, run: Run, owner: str, limit: int) -> list[Item]:
-    """Up to `limit` of the run's oldest pending items, now leased to `owner`; empty when there are none or it ended."""
+def claim(*, run: Run, owner: str, limit: int, most: int | None = None) -> list[Item]:
+    """Up to `limit` of the run's oldest pending items, now leased to `owner`; empty when there are none or it ended.
+
+    Never so many that more than `most` of the run's items would be leased, to whomever.
+    """
     now = timezone.now()
     with transaction.atomic():
         Run.objects.hold(run.pk)
         alive = Run.objects.filter(pk=run.pk, state__in=LIVE, stage=run.stage)
         if not alive.exists():
             return []
+        if most is not None:
+            claimed = Item.objects.filter(run=run, stage=run.stage, state=ItemState.CLAIMED)
+            limit = max(0, min(limit, most - claimed.count()))
         items = list(
             Item.objects.select_for_update(skip_locked=True, no_key=True)
             .filter(run=run, stage=run.stage, state=ItemState.PENDING)

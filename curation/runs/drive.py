@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 import uuid
 
 from curation.runs.advance import advance, breakdown
@@ -11,6 +12,8 @@ from curation.runs.drive_sync import drive_sync
 from curation.runs.kinds import LlmStage, stage_of
 from curation.runs.models import LIVE, Item, ItemState, Run
 from curation.runs.reap import Reaping
+
+CROWDED_PAUSE = 1.0
 
 
 def drive(run_id: int, rung: str = "") -> None:
@@ -27,10 +30,13 @@ def drive(run_id: int, rung: str = "") -> None:
             return
         owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         if isinstance(stage, LlmStage):
-            drive_llm(run, stage, owner)
+            took = drive_llm(run, stage, owner)
         else:
             drive_sync(run, stage, owner)
+            took = True
     advance(run_id)
     left = Item.objects.filter(run_id=run_id, stage=run.stage, state=ItemState.PENDING)
     if rung and left.exists():
+        if not took:
+            time.sleep(CROWDED_PAUSE)  # others have as many of its items in hand as it allows
         pass_on(run_id, rung)

@@ -18,7 +18,7 @@ from curation.runs.claim import LeaseLost, claim, end_aside, end_done, release
 from curation.runs.control import stop_for_budget
 from curation.runs.group_commit import GroupCommit
 from curation.runs.heartbeat import Heartbeat
-from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, Stage, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
 from curation.web.text import storable
 
@@ -90,8 +90,11 @@ def _runner() -> asyncio.Runner:
     return asyncio.Runner()
 
 
-def drive_llm(run: Run, stage: Stage, owner: str) -> None:
-    """Claims items as places become free, for about two minutes; then the bell lets another run have its turn."""
+def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
+    """Claims items as places become free, for about two minutes; then the bell lets another run have its turn.
+
+    Whether there was anything to take.
+    """
     worker = cast("LlmStage[Any]", stage)
     targets = worker.targets(run)
     _runner().run(make_ready(targets))
@@ -99,21 +102,22 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> None:
         with Heartbeat(run, owner) as heartbeat:
             commit = GroupCommit(_runner().get_loop(), hold=partial(Run.objects.hold, run.pk))
             context = LlmContext(run, owner, commit)
-            _runner().run(_drive(context, worker, heartbeat, targets))
+            took = _runner().run(_drive(context, worker, heartbeat, targets))
     finally:
         release(run_id=run.pk, owner=owner)
     if context.budget_spent:
         stop_for_budget(run.pk)
+    return took
 
 
-async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[Target]) -> None:
+async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[Target]) -> bool:
     run, owner, commit = context.run, context.owner, context.commit
     shares = asyncio.create_task(context.keep_shares())
     # Twice the slots: while one half waits for answers, the other is being written and read.
     window = min(stage.most_open, max(16, 2 * sum(target.max_concurrency for target in targets)))
     open_items: set[asyncio.Task[None]] = set()
     freed = asyncio.Event()
-    until, exhausted = time.monotonic() + SHARD_SECONDS, False
+    until, exhausted, took = time.monotonic() + SHARD_SECONDS, False, False
 
     def ended(task: asyncio.Task[None]) -> None:
         open_items.discard(task)
@@ -125,7 +129,7 @@ async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbe
             wanted = window - len(open_items)
             if not exhausted and time.monotonic() < until and wanted >= window // 4:
                 items, jobs = await commit(partial(_take, run, stage, owner, wanted))
-                exhausted = not items
+                exhausted, took = not items, took or bool(items)
                 for item in items:
                     task = asyncio.create_task(_work_on(stage, context, item, jobs.get(item.pk)))
                     open_items.add(task)
@@ -144,10 +148,12 @@ async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbe
         await asyncio.gather(shares, return_exceptions=True)
         await context.give_back_shares()
         await commit.close()
+    return took
 
 
 def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> tuple[list[Item], dict[int, Any]]:
-    items = claim(run=run, owner=owner, limit=limit)
+    kind = kind_of(run.kind)
+    items = claim(run=run, owner=owner, limit=limit, most=kind.most_at_once(kind.read(run)))
     return items, stage.load(run, items) if items else {}
 
 

@@ -99,12 +99,17 @@ def _nothing(run: Run) -> Json:
     return {}
 
 
+def _no_bound(params: Any) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of run: typed parameters, stages in a row, what is checked before and said after.
 
     `begin` gives the run's first `result` (what is being made), inside the launch's transaction; `finish` adds the
-    figures at the end.
+    figures at the end. `most_at_once` bounds the items of one run that all workers together have in hand, for the sake
+    of a server that is asked through them; None is no bound.
     """
 
     name: str
@@ -115,6 +120,7 @@ class Kind:
     estimate: Callable[[Project, Any], Estimate]
     begin: Callable[[Run], Json] = _nothing
     finish: Callable[[Run], Json] = _nothing
+    most_at_once: Callable[[Any], int | None] = _no_bound
     listed: bool = True
 
     def read(self, run: Run) -> Any:

@@ -130,3 +130,11 @@ def test_a_call_that_everybody_forgot_is_lost_after_hours() -> None:
     reap_all()
     run.refresh_from_db()
     assert (Call.objects.get().status, run.calls, run.cost_unknown_calls) == (CallStatus.LOST, 1, 1)
+
+
+def test_no_more_of_a_run_is_in_hand_than_its_kind_allows() -> None:
+    run = make_waiting(items=5)
+    assert len(claim(run=run, owner="a", limit=2, most=3)) == 2
+    assert len(claim(run=run, owner="b", limit=2, most=3)) == 1
+    assert claim(run=run, owner="b", limit=2, most=3) == []
+    assert len(claim(run=run, owner="b", limit=5)) == 2
