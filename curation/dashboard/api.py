@@ -13,6 +13,16 @@ router = Router(tags=["dashboard"])
 router.add_router("", health_router)
 
 
+class BalanceOut(Schema):
+    """Kept trajectories, and the shares of them (0 to 1) by terminal and by task; 0 where none is kept."""
+
+    kept: int = Field(examples=[20])
+    exit: float = Field(examples=[0.85])
+    panic: float = Field(examples=[0.15])
+    empty_queue: float = Field(examples=[0.1])
+    blocked: float = Field(examples=[0.15])
+
+
 class StatsOut(Schema):
     """The overview's figures. `histogram` counts samples per 5 points of score; `at` is when they were counted."""
 
@@ -20,6 +30,9 @@ class StatsOut(Schema):
     buckets: dict[str, int] = Field(examples=[{"final": 19, "refined": 11, "defeat": 12, "unparsed": 3}])
     statuses: dict[str, int] = Field(examples=[{"pending": 34, "approved": 7}])
     histogram: list[int]
+    scenarios: dict[str, int] = Field(examples=[{"draft": 1, "admitted": 20, "rejected": 1, "dry_run": 0}])
+    outcomes: dict[str, int] = Field(examples=[{"solved": 17, "correct_panic": 3, "checker_failed": 9}])
+    balance: BalanceOut
     pace: list[dict[str, str | int]] = Field(examples=[[{"day": "2026-11-21", "reviewer": "demo", "n": 11}]])
     seconds_per_decision: float | None = Field(examples=[13.0])
     cost: str = Field(examples=["1.25"])

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from curation.dashboard.stats import BIN, DAYS, Stats
 from curation.projects.settings import Thresholds
+from curation.trajectories.models import Outcome
 
 Figure = dict[str, Any]
 DAY_MS = 86_400_000
@@ -84,3 +85,22 @@ def review_pace(stats: Stats) -> Figure:
         "yaxis": {"title": {"text": "decisions"}, "rangemode": "tozero"},
     }
     return {"data": bars, "layout": layout}
+
+
+def outcome_bars(stats: Stats, list_url: str) -> Figure:
+    """Trajectories per outcome; a bar opens the list of its trajectories at `list_url`."""
+    shown = [outcome for outcome in reversed(Outcome) if stats.outcomes[outcome]]
+    total = sum(stats.outcomes.values())
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [stats.outcomes[outcome] for outcome in shown],
+        "y": [str(outcome.label) for outcome in shown],
+        "text": [f"{stats.outcomes[outcome] / total:.0%}" for outcome in shown],
+        "textposition": "auto",
+        "customdata": [f"{list_url}?outcome={outcome.value}" for outcome in shown],
+        "marker": {"color": [f"var(--{outcome.tone})" for outcome in shown]},
+        "hovertemplate": "%{x} trajectories<extra>%{y}</extra>",
+    }
+    layout = {"showlegend": False, "xaxis": {"title": {"text": "trajectories"}, "rangemode": "tozero"}}
+    return {"data": [bar], "layout": layout}

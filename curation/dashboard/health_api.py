@@ -10,6 +10,7 @@ from curation.dashboard.metrics import exposition
 from curation.dashboard.parts import all_parts
 from curation.projects.auth import BearerToken
 from curation.projects.models import Scope
+from curation.runs.sandbox_report import sandbox_reports
 from curation.web.problems import NotAllowed, NotAuthenticated
 
 router = Router(tags=["operation"], auth=None)
@@ -26,9 +27,24 @@ class PartOut(Schema):
     detail: str = Field(examples=["postgresql"])
 
 
+class FindingOut(Schema):
+    name: str = Field(examples=["image"])
+    works: bool
+    detail: str = Field(examples=["winnow-sandbox:51a8434704a1 is not there"])
+    remedy: str = Field(examples=["Run `manage.py sandbox build`."])
+
+
+class SandboxOut(Schema):
+    """What one sandbox worker found, or this process where there is none."""
+
+    backend: str = Field(examples=["docker"], description="The one that is used; empty where none works.")
+    findings: list[FindingOut]
+
+
 class ReadyOut(Schema):
     ready: bool
     parts: list[PartOut]
+    sandboxes: list[SandboxOut]
 
 
 @router.get("/health", response=HealthOut, summary="The process is alive")
@@ -42,7 +58,8 @@ def ready(request: HttpRequest) -> Status[ReadyOut]:
     parts = all_parts()
     is_ready = all(part.ok for part in parts if part.needed)
     shown = [PartOut(name=p.name, ok=p.ok, needed=p.needed, detail=p.detail) for p in parts]
-    return Status(200 if is_ready else 503, ReadyOut(ready=is_ready, parts=shown))
+    found = [SandboxOut(backend=one.backend, findings=one.findings) for one in sandbox_reports()]
+    return Status(200 if is_ready else 503, ReadyOut(ready=is_ready, parts=shown, sandboxes=found))
 
 
 @router.get("/metrics", summary="Figures in Prometheus' text format", include_in_schema=True)

@@ -1,8 +1,6 @@
 """The parts Winnow stands on, and whether each answers now: database, broker, sandbox."""
 
 import os
-import shutil
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,6 +9,8 @@ from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection
 from kombu.exceptions import KombuError, OperationalError
+
+from curation.runs.sandbox_report import sandbox_reports
 
 SECONDS = 2
 
@@ -58,27 +58,6 @@ def broker() -> Part:
 
 def sandbox() -> Part:
     """Which way of running commands in isolation is there. Only stages that run commands need one."""
-    wanted = settings.SANDBOX
-    if wanted == "none":
-        return Part("sandbox", False, "switched off by SANDBOX=none", needed=False)
-    if wanted in {"auto", "docker"} and _docker_answers():
-        return Part("sandbox", True, "docker", needed=False)
-    if wanted in {"auto", "bubblewrap"} and shutil.which("bwrap"):
-        return Part("sandbox", True, "bubblewrap", needed=False)
-    missing = {"docker": "no Docker daemon answers", "bubblewrap": "bwrap is not installed"}
-    return Part("sandbox", False, missing.get(wanted, "neither Docker nor bubblewrap is there"), needed=False)
-
-
-def _docker_answers() -> bool:
-    """Whether something listens at the daemon's address; a ping would cost the import of the SDK."""
-    address = urlsplit(os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock")
-    try:
-        if address.scheme == "unix":
-            with socket.socket(socket.AF_UNIX) as sock:
-                sock.settimeout(SECONDS)
-                sock.connect(address.path)
-        else:
-            socket.create_connection((address.hostname or "", address.port or 2375), timeout=SECONDS).close()
-    except OSError:
-        return False
-    return True
+    reports = sandbox_reports()
+    works = next((report for report in reports if report.works), None)
+    return Part("sandbox", works is not None, (works or reports[0]).detail, needed=False)

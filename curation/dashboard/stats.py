@@ -11,12 +11,15 @@ from django.db.models import Count, F, FloatField, IntegerField, QuerySet, Sum
 from django.db.models.functions import Cast, Floor, TruncDate
 from django.utils import timezone
 
+from curation.dashboard.trajectory_stats import TrajectoryStats, trajectory_stats
 from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.review.models import Action, Decision
 from curation.runs.models import Call, Run
 from curation.samples.models import Bucket, Sample, Status
+from curation.scenarios.models import Status as Proven
+from curation.trajectories.balance import TerminalBalance
 
 Json = dict[str, Any]
 KEPT_SECONDS = 15
@@ -29,6 +32,8 @@ DECIDING = (Action.APPROVE, Action.REJECT, Action.REFINE)
 class Stats:
     """`funnel` from source to export; `histogram` counts samples per `BIN` points of score; costs are US dollars.
 
+    `scenarios` by status and `outcomes` of trajectories; `balance` of the kept ones, as shares.
+
     `at` is when the figures were counted: at a million samples they are kept for some seconds.
     """
 
@@ -36,6 +41,9 @@ class Stats:
     buckets: dict[str, int]
     statuses: dict[str, int]
     histogram: list[int]
+    scenarios: dict[str, int]
+    outcomes: dict[str, int]
+    balance: TerminalBalance
     pace: list[Json]
     seconds_per_decision: float | None
     cost: str
@@ -62,12 +70,16 @@ def _count(project: Project) -> Stats:
     samples = Sample.objects.of(project).order_by()
     buckets = _by(samples, "bucket", Bucket.values)
     statuses = _by(samples, "status", Status.values)
+    rolled = trajectory_stats(project)
     runs = Run.objects.filter(project=project).aggregate(cost=Sum("cost"), unknown=Sum("cost_unknown_calls"))
     return Stats(
-        funnel=_funnel(project, buckets, statuses),
+        funnel=_funnel(project, buckets, statuses, rolled),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(samples),
+        scenarios=rolled.scenarios,
+        outcomes=rolled.outcomes,
+        balance=rolled.balance,
         pace=_pace(project),
         seconds_per_decision=_seconds(project),
         cost=f"{runs['cost'] or Decimal(0):f}",
@@ -82,7 +94,9 @@ def _by(samples: QuerySet[Sample], field: str, values: list[str]) -> dict[str, i
     return {value: counted.get(value, 0) for value in values}
 
 
-def _funnel(project: Project, buckets: dict[str, int], statuses: dict[str, int]) -> dict[str, int]:
+def _funnel(
+    project: Project, buckets: dict[str, int], statuses: dict[str, int], rolled: TrajectoryStats
+) -> dict[str, int]:
     answers = Answer.objects.filter(prompt__project=project, refusal="").order_by()
     newest = Export.objects.filter(project=project, ready=True).order_by("-id").first()
     steps: dict[str, Callable[[], int]] = {
@@ -92,6 +106,10 @@ def _funnel(project: Project, buckets: dict[str, int], statuses: dict[str, int])
         "duels": Duel.objects.of(project).count,
         "parsed": lambda: sum(buckets.values()) - buckets[Bucket.UNPARSED],
         "final or refined": lambda: buckets[Bucket.FINAL] + buckets[Bucket.REFINED],
+        "scenarios": lambda: sum(rolled.scenarios.values()),
+        "scenarios admitted": lambda: rolled.scenarios[Proven.ADMITTED],
+        "trajectories": lambda: sum(rolled.outcomes.values()),
+        "trajectories kept": lambda: rolled.balance.kept,
         "decided": lambda: sum(statuses.values()) - statuses[Status.PENDING],
         "approved": lambda: statuses[Status.APPROVED],
         "in the last export": lambda: _exported(newest),

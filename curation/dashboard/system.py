@@ -12,6 +12,7 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.models import LIVE, Call, CallStatus, Item, ItemState, Run, WorkerSeen
 from curation.runs.presence import workers_alive
+from curation.runs.sandbox_report import SandboxReport, sandbox_reports
 
 QUEUES = ("llm", "sandbox", "default")
 RECENT_CALLS = 200
@@ -46,6 +47,7 @@ class System:
     claimed: int
     models: list[ModelState]
     facts: list[tuple[str, str]]
+    sandboxes: list[SandboxReport]
 
 
 def system_state(project: Project) -> System:
@@ -62,6 +64,7 @@ def system_state(project: Project) -> System:
         claimed=counts["claimed"],
         models=[_model(endpoint) for endpoint in Endpoint.objects.of(project)],
         facts=_facts(),
+        sandboxes=sandbox_reports(),
     )
 
 

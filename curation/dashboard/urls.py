@@ -8,6 +8,7 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/", views.overview, name="overview"),
     path("p/<slug:slug>/charts/scores.json", views.score_chart, name="score-chart"),
     path("p/<slug:slug>/charts/pace.json", views.pace_chart, name="pace-chart"),
+    path("p/<slug:slug>/charts/outcomes.json", views.outcome_chart, name="outcome-chart"),
     path("p/<slug:slug>/system/", views.system, name="system"),
     path("components/", views.components, name="components"),
 ]

@@ -8,13 +8,21 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from curation.dashboard.charts import review_pace, score_histogram
+from curation.dashboard.charts import outcome_bars, review_pace, score_histogram
 from curation.dashboard.stats import Stats, project_stats
 from curation.dashboard.system import system_state
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.samples.models import Bucket, Status
+from curation.scenarios.models import Status as Proven
+from curation.trajectories.balance import BLOCKED, EMPTY_QUEUE
+
+# The first step of each way to a sample, and the steps that are its alone.
+SOURCES = {
+    "prompts": ("prompts", "answered by king", "challenged", "duels", "parsed", "final or refined"),
+    "scenarios": ("scenarios", "scenarios admitted", "trajectories", "trajectories kept"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,15 @@ class Tally:
     url: str
 
 
+@dataclass(frozen=True, slots=True)
+class Endings:
+    """Terminals and watched tasks of the kept trajectories, the project's band in words, and what is out of it."""
+
+    lines: list[Step]
+    band: str
+    warnings: list[str]
+
+
 @require_GET
 @project_page(Scope.READ)
 def overview(request: HttpRequest, access: Access) -> HttpResponse:
@@ -46,6 +63,8 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
         "funnel": _funnel(stats),
         "buckets": _tallies(access.project, "bucket", Bucket, stats.buckets),
         "statuses": _tallies(access.project, "status", Status, stats.statuses),
+        "scenarios": _scenarios(access.project, stats),
+        "endings": _endings(access.project, stats),
         "left": stats.statuses[Status.PENDING],
         "runs": runs,
         "api_path": f"/api/v1/projects/{access.project.slug}/stats",
@@ -68,6 +87,13 @@ def pace_chart(request: HttpRequest, access: Access) -> HttpResponse:
 
 @require_GET
 @project_page(Scope.READ)
+def outcome_chart(request: HttpRequest, access: Access) -> HttpResponse:
+    url = reverse("trajectory-list", args=[access.project.slug])
+    return JsonResponse(outcome_bars(project_stats(access.project), url))
+
+
+@require_GET
+@project_page(Scope.READ)
 def system(request: HttpRequest, access: Access) -> HttpResponse:
     context = {"system": system_state(access.project), "api_path": "/api/v1/ready"}
     return render(request, "dashboard/system.html", context)
@@ -80,8 +106,31 @@ def components(request: HttpRequest) -> HttpResponse:
 
 
 def _funnel(stats: Stats) -> list[Step]:
-    most = max(stats.funnel.values(), default=0) or 1
-    return [Step(name, count, 100 * count / most) for name, count in stats.funnel.items()]
+    """Steps of a source that the project does not use say nothing and are left out, unless it uses none."""
+    unused = [source for source in SOURCES if not stats.funnel[source]]
+    left_out = {step for source in unused for step in SOURCES[source] if len(unused) < len(SOURCES)}
+    found = {name: count for name, count in stats.funnel.items() if name not in left_out}
+    most = max(found.values(), default=0) or 1
+    return [Step(name, count, 100 * count / most) for name, count in found.items()]
+
+
+def _scenarios(project: Project, stats: Stats) -> list[Tally]:
+    url = reverse("scenario-list", args=[project.slug])
+    return [
+        Tally(str(status.label), status.tone, stats.scenarios[status], f"{url}?status={status.value}")
+        for status in Proven
+        if stats.scenarios[status]
+    ]
+
+
+def _endings(project: Project, stats: Stats) -> Endings | None:
+    balance, band = stats.balance, project.settings.balance
+    if not balance.kept:
+        return None
+    shares = {"exit": balance.exit, "panic": balance.panic, EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked}
+    lines = [Step(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
+    within = f"{band.panic_low:.0%} to {band.panic_high:.0%} may end in panic"
+    return Endings(lines, within, balance.warnings(band))
 
 
 def _tallies(project: Project, field: str, choices: type[Bucket] | type[Status], counts: dict[str, int]) -> list[Tally]:

@@ -6,10 +6,22 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from curation.dashboard.charts import score_histogram
+from curation.dashboard.charts import outcome_bars, score_histogram
 from curation.dashboard.stats import project_stats
 from curation.review.models import Decision
-from tests.factories import make_bearer, make_duel, make_member, make_project, make_run, make_sample, make_user
+from curation.trajectories.balance import terminal_balance
+from curation.trajectories.models import Trajectory
+from tests.factories import (
+    make_bearer,
+    make_duel,
+    make_member,
+    make_project,
+    make_run,
+    make_sample,
+    make_scenario,
+    make_trajectory,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -39,6 +51,42 @@ def test_the_funnel_leads_from_prompts_to_approved() -> None:
     assert (funnel["prompts"], funnel["challenged"], funnel["duels"]) == (2, 2, 2)
     assert (funnel["final or refined"], funnel["decided"], funnel["approved"]) == (1, 1, 1)
     assert funnel["in the last export"] == 0
+
+
+def test_scenarios_and_trajectories_join_the_funnel() -> None:
+    project = make_project(settings_json={"balance": {"panic_low": 0.5, "panic_high": 0.9}})
+    solved, stuck = make_scenario(project), make_scenario(project, bundle={"axes": {"task": "blocked"}})
+    make_scenario(project, status="rejected")
+    make_trajectory(make_project(), outcome="solved")
+    for outcome in ("solved", "solved", "checker_failed", "timeout"):
+        make_trajectory(project, solved, outcome=outcome)
+    make_trajectory(project, stuck, outcome="correct_panic", terminal="panic no oil")
+    make_trajectory(project, stuck, outcome="wrong_terminal")
+    stats = project_stats(project)
+    assert (stats.funnel["scenarios"], stats.funnel["scenarios admitted"]) == (3, 2)
+    assert (stats.funnel["trajectories"], stats.funnel["trajectories kept"]) == (6, 3)
+    assert stats.scenarios == {"draft": 0, "admitted": 2, "rejected": 1, "dry_run": 0}
+    assert {name: n for name, n in stats.outcomes.items() if n} == {
+        **{"solved": 2, "correct_panic": 1, "checker_failed": 1, "timeout": 1, "wrong_terminal": 1},
+    }
+    assert (stats.balance.kept, round(3 * stats.balance.panic), round(3 * stats.balance.blocked)) == (3, 1, 1)
+    assert stats.balance == terminal_balance(Trajectory.objects.filter(project=project))
+    bars = outcome_bars(stats, "/p/x/trajectories/")["data"][0]
+    assert dict(zip(bars["y"], bars["x"], strict=True))["Solved"] == 2
+    assert "/p/x/trajectories/?outcome=timeout" in bars["customdata"]
+
+
+def test_a_project_without_scenarios_is_not_told_of_them(client: Client) -> None:
+    user = make_user()
+    project = make_project(user=user)
+    make_duel(project, score=50.0, bucket="defeat")
+    client.force_login(user)
+    page = client.get(f"/p/{project.slug}/").content.decode()
+    assert "challenged" in page and "trajectories kept" not in page and "How rollouts end" not in page
+    make_trajectory(project, outcome="solved")
+    cache.clear()
+    page = client.get(f"/p/{project.slug}/").content.decode()
+    assert "trajectories kept" in page and "How rollouts end" in page and "fewer than the project" in page
 
 
 def test_pace_counts_decisions_that_stand() -> None:
@@ -81,11 +129,12 @@ class TestDoors:
         client.force_login(user)
         assert client.get(f"/p/{project.slug}/").status_code == 200
         assert client.get(f"/p/{project.slug}/charts/scores.json").json()["data"]
+        assert client.get(f"/p/{project.slug}/charts/outcomes.json").json()["data"]
 
     def test_strangers_find_nothing(self, client: Client) -> None:
         project = make_project()
         client.force_login(make_user())
-        for path in ("", "charts/scores.json", "charts/pace.json", "system/"):
+        for path in ("", "charts/scores.json", "charts/pace.json", "charts/outcomes.json", "system/"):
             assert client.get(f"/p/{project.slug}/{path}").status_code == 404
 
     def test_the_system_page_says_that_nobody_works(self, client: Client) -> None:

@@ -56,7 +56,8 @@ PAGES: dict[str, tuple[str, Args]] = {
 }
 # Filled into a page, answered to a form, or a file; not pages of their own.
 NO_PAGES = {
-    *("logout", "score-chart", "pace-chart", "export-preview", "export-progress", "recipe-delete", "model-served"),
+    *("logout", "score-chart", "pace-chart", "outcome-chart", "export-preview", "export-progress", "model-served"),
+    *("recipe-delete",),
     *("model-test", "model-delete", "exclusion-set", "exclusion-remove", "guidelines-preview", "instructions-restore"),
     *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
     *("sample-bulk", "sample-bulk-undo", "sample-panel", "sample-decide", "sample-revise", "sample-draft"),

@@ -102,7 +102,7 @@ def _checker(task: Mapping[str, Any], noise: Sequence[Words], given: bool) -> st
             f'[ "$(cat @BASE@/{item["name"]})" = "{item["text"].rstrip()}" ]'
             f' || {{ echo "{item["name"]} was changed"; exit 1; }}'
         )
-    return "\n".join(lines) + "\n" + task["check"]
+    return "\n".join([*lines, str(task["check"])])
 
 
 def _fill(value: Any, words: Words) -> Any:
