@@ -16,8 +16,8 @@ ENDING_SECONDS = 5.0
 class BubblewrapProcess:
     """Starts `command`, to which the open files `pass_fds` are handed; implements `Channel`.
 
-    `when_gone` is called once, when no process of the sandbox is left. The sandbox lives no longer than the thread that started it
-    (`--die-with-parent` counts threads), nor than this process, nor than the socket.
+    `when_gone` is called once, when no process of the sandbox is left. The sandbox lives no longer than the thread
+    that started it (`--die-with-parent` counts threads), nor than this process, nor than the socket.
     """
 
     def __init__(self, command: Sequence[str], *, pass_fds: Collection[int], when_gone: Callable[[], None]) -> None:
@@ -29,7 +29,7 @@ class BubblewrapProcess:
         try:
             # Neither preexec_fn nor user= nor cwd=: with them Python forks the whole server instead of vfork.
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours, nothing in it is a scenario's
-                command, stdin=theirs, stdout=theirs, stderr=self._stderr, env={}, pass_fds=pass_fds
+                command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._stderr, env={}, pass_fds=pass_fds
             )
         except OSError as error:
             self._socket.close()
@@ -73,7 +73,7 @@ class BubblewrapProcess:
             return
         self._closed = True
         self._socket.close()
-        if not _ended(self._process.pid, ENDING_SECONDS):
+        if self._process.poll() is None and not _ended(self._process.pid, ENDING_SECONDS):
             self._process.kill()
         self._process.wait()
         os.close(self._stderr)

@@ -1,0 +1,101 @@
+"""Sessions by bubblewrap: one per session, with the supervisor as its first process."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sandbox.bubblewrap.cgroups import remove
+from sandbox.bubblewrap.command import as_agent, joining, sandboxing
+from sandbox.bubblewrap.findings import findings_of
+from sandbox.bubblewrap.ground import Ground, find_ground
+from sandbox.bubblewrap.process import BubblewrapProcess
+from sandbox.bubblewrap.records import Records, maker_of, new_name
+from sandbox.errors import SandboxFailed, SandboxUnavailable
+from sandbox.protocol import Finding, Labels, Limits, Session, Setup
+from sandbox.session import open_session, supervisor_command
+from sandbox.setup import check_setup
+
+
+class BubblewrapBackend:
+    name = "bubblewrap"
+
+    def __init__(self, folder: Path, ground: Ground) -> None:
+        self._folder = folder
+        self._ground = ground
+        sessions = folder / "bubblewrap"
+        sessions.mkdir(parents=True, exist_ok=True)
+        self._records = Records(sessions)
+
+    def session(self, setup: Setup) -> Session:
+        """A fresh session. It lives no longer than the thread that calls this."""
+        check_setup(setup)
+        cgroups, limits = self._ground.cgroups, setup.limits
+        bounded = set(cgroups.parents) if cgroups else set()
+        return open_session(
+            self._start(limits, setup.labels),
+            setup,
+            nproc=0 if "pids" in bounded else limits.pids,
+            address_space=0 if "memory" in bounded else limits.memory,
+        )
+
+    def findings(self) -> Sequence[Finding]:
+        return findings_of(self, self._ground)
+
+    def reap(self, is_alive: Callable[[Labels], bool]) -> int:
+        count = 0
+        for record in list(self._records.all()):
+            if not record.is_owned(is_alive):
+                record.process.kill()
+                self._remove(record.name)
+                count += 1
+        # A worker that was killed between the group and its record left a group without one.
+        for name in self._ground.cgroups.names() if self._ground.cgroups else ():
+            maker = maker_of(name)
+            if maker is not None and not maker.is_alive():
+                self._remove(name)
+        return count
+
+    def _start(self, limits: Limits, labels: Labels) -> BubblewrapProcess:
+        ground, name = self._ground, new_name()
+        groups = ground.cgroups.make(name, limits) if ground.cgroups else ()
+        entrances = ground.cgroups.entrances(groups) if ground.cgroups else []
+        opened = {number: os.open(f"/proc/self/fd/{number}", os.O_RDONLY) for number in ground.files.values()}
+        seccomp = None if ground.seccomp is None else os.open(f"/proc/self/fd/{ground.seccomp}", os.O_RDONLY)
+        files = {path: opened[number] for path, number in ground.files.items()}
+        fds = [*opened.values(), *([] if seccomp is None else [seccomp])]
+        command = [
+            *joining(ground.programs, entrances),
+            *as_agent(ground.programs, drop=ground.drop),
+            *sandboxing(ground.programs, root=ground.root, limits=limits, files=files, seccomp=seccomp),
+            *supervisor_command(),
+        ]
+        try:
+            process = BubblewrapProcess(command, pass_fds=fds, when_gone=lambda: self._remove(name))
+        finally:
+            for number in fds:
+                os.close(number)
+        self._records.write(name, process.pid, labels)
+        return process
+
+    def _remove(self, name: str) -> None:
+        if self._ground.cgroups:
+            remove(self._ground.cgroups.folders(name))
+        self._records.forget(name)
+
+
+def bubblewrap_backend(folder: Path) -> BubblewrapBackend:
+    """The backend without a trial: whether it works, its findings say. Raises `SandboxUnavailable` without bwrap."""
+    return BubblewrapBackend(folder, find_ground(folder))
+
+
+def find(folder: Path) -> BubblewrapBackend:
+    """The backend, if a session of it works; else raises `SandboxUnavailable` with what to do."""
+    backend = bubblewrap_backend(folder)
+    try:
+        with backend.session(Setup()) as session:
+            answer = session.exec("echo works").output
+    except SandboxFailed as failure:
+        raise SandboxUnavailable(f"bubblewrap is installed, but a session cannot be opened. {failure}") from None
+    if answer != "works\n":
+        raise SandboxUnavailable(f"bubblewrap is installed, but a session answers {answer[:200]!r}.")
+    return backend

@@ -1,0 +1,155 @@
+"""Control groups for sessions: the kernel's way to bound a whole sandbox. Version 2 where it is delegated, else the
+version 1 controllers that can be written to; where there is neither, rlimits have to do."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import SandboxFailed
+from sandbox.protocol import Limits
+from sandbox.setup import memory_bound
+
+CONTROLLERS = ("memory", "pids", "cpu")
+PREFIX = "winnow-"
+_PERIOD = 100_000  # microseconds
+_EMPTYING_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroups:
+    """Where sessions' groups are made: the folder of each controller. In version 2 it is one for all three."""
+
+    version: int
+    parents: Mapping[str, Path]
+
+    def make(self, name: str, limits: Limits) -> tuple[Path, ...]:
+        """The folders of a new bounded group; raises `SandboxFailed`."""
+        made: list[Path] = []
+        try:
+            for parent in dict.fromkeys(self.parents.values()):
+                folder = parent / f"{PREFIX}{name}"
+                folder.mkdir()
+                made.append(folder)
+            for controller, parent in self.parents.items():
+                for file, value in _bounds(self.version, controller, limits):
+                    _write(parent / f"{PREFIX}{name}" / file, value)
+        except OSError as error:
+            remove(made)
+            raise SandboxFailed(f"No control group could be made: {error}") from None
+        return tuple(made)
+
+    def entrances(self, folders: Sequence[Path]) -> list[str]:
+        """The files that a process joins by writing 0. `tasks` moves the one thread without stopping the machine."""
+        return [str(folder / ("tasks" if self.version == 1 else "cgroup.procs")) for folder in folders]
+
+    def names(self) -> set[str]:
+        """The groups of sessions that are there, dead ones among them."""
+        found = [path.name for parent in self.parents.values() for path in parent.glob(f"{PREFIX}*")]
+        return {name.removeprefix(PREFIX) for name in found}
+
+    def folders(self, name: str) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(parent / f"{PREFIX}{name}" for parent in self.parents.values()))
+
+
+def remove(folders: Sequence[Path]) -> None:
+    """Removes the folders of a group whose processes are ending; raises `SandboxFailed` if they stay."""
+    deadline = time.monotonic() + _EMPTYING_SECONDS
+    for folder in folders:
+        while True:
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                break
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise SandboxFailed(f"The control group {folder.name} cannot be removed: {error}") from None
+                time.sleep(0.002)
+            else:
+                break
+
+
+def find_cgroups() -> Cgroups | None:
+    """Where this process may make groups, tried by making one; None where it may not."""
+    for candidate in _candidates():
+        with suppress(SandboxFailed):
+            remove(candidate.make(f"trial-{os.getpid()}-{time.monotonic_ns()}", Limits()))
+            return candidate
+    return None
+
+
+def _candidates() -> Iterator[Cgroups]:
+    own, mounts = _own_groups(), _mounts()
+    if "" in own and "" in mounts:
+        # The nearest folder above us whose children have the controllers: our own cannot, we are in it.
+        place = mounts[""] / own[""]
+        for folder in (place, *place.parents):
+            if not folder.is_relative_to(mounts[""]):
+                break
+            given = _read(folder / "cgroup.subtree_control").split()
+            there = [controller for controller in CONTROLLERS if controller in given]
+            if {"memory", "pids"} <= set(there) and os.access(folder / "cgroup.procs", os.W_OK):
+                yield Cgroups(2, dict.fromkeys(there, folder))
+    parents = {}
+    for controller in CONTROLLERS:
+        if controller in own and controller in mounts:
+            inner = mounts[controller] / own[controller]
+            place = inner if inner.is_dir() else mounts[controller]
+            if os.access(place, os.W_OK):
+                parents[controller] = place
+    if parents:
+        yield Cgroups(1, parents)
+
+
+def _own_groups() -> dict[str, str]:
+    """Of each controller (version 2: of "") the group that this process is in, without the leading slash."""
+    own: dict[str, str] = {}
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, place = line.split(":", 2)
+        own |= dict.fromkeys(controllers.split(","), place.lstrip("/"))
+    return own
+
+
+def _mounts() -> dict[str, Path]:
+    """Of each controller (version 2: of "") where its hierarchy is mounted."""
+    found: dict[str, Path] = {}
+    for line in _read(Path("/proc/self/mountinfo")).splitlines():
+        fields, _, rest = line.partition(" - ")
+        kind, _, options = rest.split(" ", 2)
+        names = {"cgroup": options.split(","), "cgroup2": [""]}.get(kind, [])
+        for name in names:
+            found.setdefault(name, Path(fields.split(" ")[4]))
+    return found
+
+
+def _bounds(version: int, controller: str, limits: Limits) -> list[tuple[str, str]]:
+    memory, quota = str(memory_bound(limits)), str(max(1000, int(limits.cpus * _PERIOD)))
+    pids = str(limits.pids + 1)  # bubblewrap's own process outside counts too
+    if version == 2:
+        return {
+            "memory": [("memory.max", memory), ("memory.swap.max", "0")],
+            "pids": [("pids.max", pids)],
+            "cpu": [("cpu.max", f"{quota} {_PERIOD}")],
+        }[controller]
+    return {
+        "memory": [("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory)],
+        "pids": [("pids.max", pids)],
+        "cpu": [("cpu.cfs_period_us", str(_PERIOD)), ("cpu.cfs_quota_us", quota)],
+    }[controller]
+
+
+def _write(path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except FileNotFoundError:
+        if "sw" not in path.name:  # kernels without swap accounting have no such file
+            raise
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,95 @@
+"""The command line that a session is started by, made once per process: only sizes and entrances differ by session."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import SandboxUnavailable
+from sandbox.protocol import Limits
+from sandbox.setup import BANNER, HOSTNAME, MODES, MOTD, UID, tmpfs_sizes
+
+# The host's user for agents of a server that is root: of no package and no login, so that it owns nothing here.
+HOST_UID = 60999
+ETC = Path(__file__).parents[1] / "docker" / "etc"
+# Joins the groups and becomes the rest. In the sandboxed process itself, before it is one: nothing can run ahead of
+# it, and Python need not fork.
+_JOIN = 'until [ "$1" = -- ]; do echo 0 >"$1" || exit 125; shift; done; shift; exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    bwrap: str
+    setpriv: str | None
+    sh: str = "/bin/sh"
+
+
+def find_programs() -> Programs:
+    """Raises `SandboxUnavailable` where bubblewrap is not installed."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        raise SandboxUnavailable("bubblewrap is not installed: `apt install bubblewrap` (or dnf, pacman).")
+    return Programs(bwrap=bwrap, setpriv=shutil.which("setpriv"))
+
+
+def as_agent(programs: Programs, *, drop: bool) -> list[str]:
+    """What makes the sandbox's user on the host another than root, where the server is root and `drop` is wanted."""
+    if not drop or programs.setpriv is None:
+        return []
+    user = str(HOST_UID)
+    return [programs.setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
+
+
+def joining(programs: Programs, entrances: Sequence[str]) -> list[str]:
+    """What enters the control groups by writing to `entrances`."""
+    return [programs.sh, "-c", _JOIN, "sh", *entrances, "--"] if entrances else []
+
+
+def sandboxing(
+    programs: Programs, *, root: Path | None, limits: Limits, files: Mapping[str, int], seccomp: int | None
+) -> list[str]:
+    """bubblewrap's own part: what is in view, and what is not.
+
+    `root` is a root folder that was built, or None for the host's own /usr with an /etc of `files` (path in the
+    sandbox to open file). `seccomp` is the open file of the filter.
+    """
+    line = [programs.bwrap, "--unshare-all", "--unshare-user", "--uid", str(UID), "--gid", str(UID)]
+    line += ["--hostname", HOSTNAME, "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    line += ["--ro-bind", str(root), "/"] if root else _hosts_root(files)
+    line += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    for path, size in tmpfs_sizes(limits).items():
+        line += ["--perms", f"{MODES.get(path, 0o755):o}", "--size", str(size), "--tmpfs", path]
+    if root is None:
+        line += ["--remount-ro", "/"]
+    if seccomp is not None:
+        line += ["--seccomp", str(seccomp)]
+    return [*line, "--chdir", "/", "--"]
+
+
+def etc_files() -> dict[str, bytes]:
+    """The /etc that stands before the host's /usr: names for user ids, and nothing of the host's."""
+    return {
+        "/etc/passwd": (ETC / "passwd").read_bytes(),
+        "/etc/group": (ETC / "group").read_bytes(),
+        "/etc/hostname": f"{HOSTNAME}\n".encode(),
+        "/etc/hosts": f"127.0.0.1 localhost {HOSTNAME}\n".encode(),
+        "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
+        "/etc/shells": b"/bin/sh\n",
+    }
+
+
+def _hosts_root(files: Mapping[str, int]) -> list[str]:
+    line = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            line += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            line += ["--ro-bind", str(path), str(path)]
+    # /usr is not whole without these two: links of /usr/bin lead through the one, the loader looks into the other.
+    line += ["--perms", "0755", "--dir", "/etc"]
+    for shared in ("/etc/alternatives", "/etc/ld.so.cache"):
+        line += ["--ro-bind-try", shared, shared]
+    for path_inside, number in files.items():
+        line += ["--perms", "0644", "--file", str(number), path_inside]
+    return [*line, "--symlink", MOTD, "/etc/motd", "--symlink", BANNER, "/etc/issue"]

@@ -1,0 +1,81 @@
+"""What a bubblewrap sandbox has on this machine and what it lacks: `manage.py sandbox check` and the system page."""
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Protocol
+
+from sandbox.bubblewrap.cgroups import CONTROLLERS
+from sandbox.bubblewrap.command import HOST_UID
+from sandbox.bubblewrap.ground import Ground
+from sandbox.errors import SandboxError
+from sandbox.protocol import Finding, Session, Setup
+
+NAMESPACES = (
+    "Allow unprivileged user namespaces: `sysctl kernel.unprivileged_userns_clone=1`, and where AppArmor restricts "
+    "them `sysctl kernel.apparmor_restrict_unprivileged_userns=0`."
+)
+DELEGATE = "Run the worker as a systemd service with `Delegate=yes`, or as root, so that it may make control groups."
+
+
+class Opens(Protocol):
+    def session(self, setup: Setup) -> Session: ...
+
+
+def findings_of(backend: Opens, ground: Ground) -> list[Finding]:
+    return [_program(ground), _session(backend), _user(ground), *_bounds(ground), _filter(ground), _root(ground)]
+
+
+def _program(ground: Ground) -> Finding:
+    said = subprocess.run([ground.programs.bwrap, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+    return Finding("bubblewrap", said.returncode == 0, said.stdout.strip(), "Install bubblewrap 0.8 or later.")
+
+
+def _session(backend: Opens) -> Finding:
+    began = time.monotonic()
+    try:
+        with backend.session(Setup()) as session:
+            passed = session.check('test "$(id -un)" = agent', terminal="exit").passed
+    except SandboxError as failure:
+        return Finding("session", False, str(failure), NAMESPACES)
+    took = (time.monotonic() - began) * 1000
+    return Finding("session", passed, f"opened, checked and removed in {took:.0f} ms", NAMESPACES)
+
+
+def _user(ground: Ground) -> Finding:
+    if ground.drop:
+        return Finding("user", True, f"agents are user {HOST_UID} of this machine")
+    if Path("/proc/self").stat().st_uid:
+        return Finding("user", True, "agents are the user that the worker is, without any capability")
+    detail = "agents are root of this machine, though without any capability and in namespaces of their own"
+    return Finding("user", False, detail, f"Install setpriv (util-linux). {NAMESPACES}")
+
+
+def _bounds(ground: Ground) -> list[Finding]:
+    bounded = set(ground.cgroups.parents) if ground.cgroups else set()
+    weaker = {
+        "memory": "by rlimit only: each process is bound, not the session as a whole",
+        "pids": "by rlimit",
+        "cpu": "not bound: a session may take as many processors as there are",
+    }
+    version = ground.cgroups.version if ground.cgroups else 0
+    return [
+        Finding(f"limit of {name}", name in bounded, f"control group, version {version}")
+        if name in bounded
+        else Finding(f"limit of {name}", name == "pids", weaker[name], DELEGATE)
+        for name in CONTROLLERS
+    ]
+
+
+def _filter(ground: Ground) -> Finding:
+    works = ground.seccomp is not None
+    detail = "system calls are filtered" if works else "no filter for this processor: namespaces alone keep agents in"
+    return Finding("seccomp", works, detail, "Use an x86_64 or aarch64 machine, or Docker.")
+
+
+def _root(ground: Ground) -> Finding:
+    if ground.root is not None:
+        return Finding("root", True, f"the root built at {ground.root}")
+    shell = Path("/bin/sh").resolve().name
+    detail = f"this machine's own /usr, read-only, with {shell} as /bin/sh"
+    return Finding("root", shell == "dash", detail, "`manage.py sandbox build --rootfs FILE` makes a root of its own.")

@@ -1,0 +1,118 @@
+"""Who has which sandbox, on disk: so that a dead worker's can be found and removed by anybody."""
+
+import json
+import os
+import select
+import signal
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from sandbox.protocol import Labels
+
+_GONE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that cannot be mistaken for a later one with its number. `began` is in the kernel's clock ticks."""
+
+    pid: int
+    began: int
+
+    def is_alive(self) -> bool:
+        return _began(self.pid) == self.began
+
+    def kill(self) -> bool:
+        """Kills it and waits for its end; False where it was gone."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            if not self.is_alive():
+                return False
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(_GONE_SECONDS * 1000)
+            return True
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One sandbox. `owner` is the process that opened it, `process` bubblewrap's, `space` the PID namespace of both."""
+
+    name: str
+    owner: Process
+    process: Process
+    space: str
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def is_owned(self, is_alive: Callable[[Labels], bool]) -> bool:
+        """Whether somebody alive answers for it; a sandbox without labels is its process's own affair."""
+        return self.owner.is_alive() and (not self.labels or is_alive(self.labels))
+
+
+class Records:
+    """The records in one folder, a small file each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, name: str, process: int, labels: Labels) -> None:
+        record = Record(name, this_process(), Process(process, _began(process)), _space(), dict(labels))
+        (self._folder / f".{name}").write_text(json.dumps(asdict(record)))
+        (self._folder / f".{name}").rename(self._folder / f"{name}.json")
+
+    def forget(self, name: str) -> None:
+        (self._folder / f"{name}.json").unlink(missing_ok=True)
+
+    def all(self) -> Iterator[Record]:
+        """Those of this PID namespace: of another one nobody here can tell who lives."""
+        for path in self._folder.glob("*.json"):
+            with suppress(FileNotFoundError):
+                read = json.loads(path.read_text())
+                record = Record(
+                    name=read["name"],
+                    owner=Process(**read["owner"]),
+                    process=Process(**read["process"]),
+                    space=read["space"],
+                    labels=read["labels"],
+                )
+                if record.space == _space():
+                    yield record
+
+
+def new_name() -> str:
+    """A name for a session that says who made it: also a group whose record was never written has an owner."""
+    own = this_process()
+    return f"{own.pid}-{own.began}-{uuid.uuid4().hex[:8]}"
+
+
+def maker_of(name: str) -> Process | None:
+    parts = name.split("-")
+    return Process(int(parts[0]), int(parts[1])) if len(parts) == 3 and "".join(parts[:2]).isdecimal() else None
+
+
+def this_process() -> Process:
+    return Process(os.getpid(), _began(os.getpid()))
+
+
+def _began(pid: int) -> int:
+    """When it began; -1 where it is no more, or ended and only waits to be asked for its status."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return -1
+    return -1 if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def _space() -> str:
+    return str(Path("/proc/self/ns/pid").readlink())
