@@ -26,8 +26,10 @@ from curation.samples.models import Flag, Kind, Sample, Status, flag_names
 from curation.web.markup import Segment, Span, answer_segments
 from judging.rubric import RUBRIC, Dimension
 
-# What the panel of judges or the sandbox brought to light; naming it while blind would tell the sides, or the outcome.
-TELLING_FLAGS = Flag.LEAK | Flag.FLIP | Flag.INFRA
+# What the panel of judges brought to light; naming it while blind would tell the sides apart.
+TELLING_FLAGS = Flag.LEAK | Flag.FLIP
+# Of a trajectory: how it ended.
+TELLING_OF_ROLLOUT = Flag.INFRA
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,9 @@ def workspace_of(
         history=opening([] if rolled_out else messages_of(sample)),
         rollout=rollout_of(sample, blind=blind) if rolled_out else None,
         revealed=_revealed(found, outcome) if found and not blind else None,
-        flags=flag_names(sample.flags & ~TELLING_FLAGS if blind else sample.flags),
+        flags=flag_names(
+            sample.flags & ~(TELLING_OF_ROLLOUT if rolled_out else TELLING_FLAGS) if blind else sample.flags
+        ),
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=decisions,
         attention=[row for row in decisions if row.action == "flag" and row.undone_by_id is None],

@@ -6,6 +6,9 @@ class ScenariosConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.runs.kinds import register
+        from curation.runs.pages import register_section
         from curation.scenarios.gate_kind import GATE
+        from curation.scenarios.gate_section import TEMPLATE, gate_section
 
         register(GATE)
+        register_section({GATE.name}, TEMPLATE, gate_section)

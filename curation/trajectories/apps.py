@@ -10,7 +10,12 @@ class TrajectoriesConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.projects.instructions import register
-        from curation.trajectories.kinds import register_kinds
+        from curation.runs.pages import register_section
+        from curation.trajectories import run_section
+        from curation.trajectories.kinds import PAIRS, REPLAY, ROLLOUT, register_kinds
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
         register_kinds()
+        register_section({ROLLOUT.name}, run_section.ROLLOUT, run_section.rollout_section)
+        register_section({REPLAY.name}, run_section.REPLAY, run_section.replay_section)
+        register_section({PAIRS.name}, run_section.PAIRS, run_section.pairs_section)

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
+from django.db.models import Count, Q, Sum
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from curation.runs.models import Call
 from curation.trajectories.models import Replay, Trajectory
 from curation.trajectories.siblings import Beside, beside
 from curation.trajectories.steps import Part, opening, step_of_turn
@@ -33,6 +36,15 @@ class ReplayView:
 
 
 @dataclass(frozen=True, slots=True)
+class CallCosts:
+    """The model calls of one rollout. `cost` in US dollars counts those whose price is known, `unknown` the others."""
+
+    calls: int
+    cost: Decimal
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
 class TrajectoryView:
     """`size` in characters, `repeated` in percent."""
 
@@ -46,12 +58,13 @@ class TrajectoryView:
     next_url: str
     sample_url: str
     calls_url: str
+    costs: CallCosts | None
 
 
 def trajectory_view(
     trajectory: Trajectory, *, slug: str, other_id: str = "", step: int | None = None
 ) -> TrajectoryView:
-    """Five queries. Needs `with_text()`; `step` is one that the page must show, wherever it stands."""
+    """Seven queries. Needs `with_text()`; `step` is one that the page must show, wherever it stands."""
     turns = trajectory.text.turns
     ids = Trajectory.objects.siblings_of(trajectory).values_list("pk", flat=True)
     before, after = ids.filter(pk__lt=trajectory.pk).last(), ids.filter(pk__gt=trajectory.pk).first()
@@ -66,11 +79,20 @@ def trajectory_view(
         next_url=_page(slug, after),
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
         calls_url=reverse("run-calls", args=[slug, trajectory.run_id]) if trajectory.run_id else "",
+        costs=_costs(trajectory),
     )
 
 
 def _page(slug: str, pk: int | None) -> str:
     return reverse("trajectory-page", args=[slug, pk]) if pk else ""
+
+
+def _costs(trajectory: Trajectory) -> CallCosts | None:
+    """None where the run is gone, or no call of it is on record."""
+    key = f"{trajectory.scenario_id}:{trajectory.sample_index}"
+    calls = Call.objects.filter(item__run=trajectory.run_id, item__stage="rollout", item__key=key)
+    found = calls.aggregate(calls=Count("id"), cost=Sum("cost"), unknown=Count("id", filter=Q(cost=None)))
+    return CallCosts(found["calls"], found["cost"] or Decimal(0), found["unknown"]) if found["calls"] else None
 
 
 def _replay(trajectory: Trajectory) -> ReplayView | None:
