@@ -1,0 +1,139 @@
+from collections.abc import Callable
+
+import pytest
+
+from sandbox.action import Ending
+from sandbox.errors import SandboxFailed, SetupRefused
+from sandbox.gate import CHECKER, GateVerdict, Line, Reference, run_gate
+from sandbox.protocol import Setup
+from sandbox.shell_environment import Task
+from tests.sandbox.fake import Answer, FakeBackend, FakeSession, ran
+
+Passes = Callable[[FakeSession], bool]
+EXIT = Ending("exit")
+WORK = "todo > /dev/null\necho hello > greeting.txt"
+
+
+def worked(session: FakeSession) -> bool:
+    """A checker of the state: it wants the work, and nobody's word."""
+    return WORK in session.commands
+
+
+def gate(
+    passes: Passes = worked,
+    *,
+    answers: Callable[[FakeSession, str], Answer] = lambda session, command: "",
+    body: str = WORK,
+    ending: Ending = EXIT,
+    expected: str = "exit",
+    repeats: int = 2,
+    opening: tuple[Exception | None, ...] = (),
+) -> tuple[GateVerdict, FakeBackend]:
+    rooms = FakeBackend(answers, passes=passes, opening=opening)
+    verdict = run_gate(
+        task=Task(Setup(), "test -e greeting.txt", expected),
+        reference=Reference(body, ending),
+        open_session=rooms.session,
+        repeats=repeats,
+    )
+    assert all(session.closed for session in rooms.sessions)
+    return verdict, rooms
+
+
+def names(verdict: GateVerdict) -> list[str]:
+    return [check.name for check in verdict.checks]
+
+
+def test_a_scenario_that_takes_work_and_is_solved_by_its_reference_is_admitted() -> None:
+    verdict, rooms = gate()
+    assert (verdict.admitted, verdict.reason) == (True, "")
+    assert names(verdict) == ["untouched", "bare exit", "bare panic", "reference", "repeat 1", "repeat 2"]
+    assert [session.terminal for session in rooms.sessions] == ["", "exit", "panic", "exit", "exit", "exit"]
+    assert verdict.checks[3].transcript == (
+        Line(WORK, "", 0, 0.01),
+        Line("exit"),
+        Line(CHECKER, "", 0, 0.01),
+    )
+
+
+@pytest.mark.parametrize(
+    ("passes", "refused"),
+    [
+        (lambda session: True, "untouched: the checker passes on the untouched fixtures"),
+        (lambda session: session.terminal == "exit", "bare exit: the checker passes when all that was done is `exit`"),
+        (
+            lambda session: worked(session) or session.terminal == "panic",
+            "bare panic: the checker passes when all that was done is `panic`",
+        ),
+        (lambda session: False, "reference: the checker fails after the reference solution"),
+    ],
+)
+def test_what_the_gate_refuses(passes: Passes, refused: str) -> None:
+    verdict, _ = gate(passes)
+    assert (verdict.admitted, verdict.reason) == (False, refused)
+
+
+def test_a_checker_that_believes_a_claim_is_refused() -> None:
+    ending = Ending("panic", "no such host")
+    verdict, rooms = gate(lambda session: session.panic_reason == "no such host", ending=ending, expected="panic")
+    assert verdict.reason.startswith("claim: the checker passes on the reference's last line alone")
+    assert rooms.sessions[3].commands == []
+
+
+def test_a_flaky_reference_is_refused() -> None:
+    solved: list[FakeSession] = []
+
+    def now_and_then(session: FakeSession) -> bool:
+        if worked(session):
+            solved.append(session)
+        return worked(session) and len(solved) < 3
+
+    verdict, _ = gate(now_and_then)
+    assert verdict.reason == (
+        "repeat 2: flaky, it passed before and fails now: the checker fails after the reference solution"
+    )
+    assert [check.passed for check in verdict.checks] == [True] * 5 + [False]
+
+
+def test_all_checks_but_the_repeats_are_made_whatever_the_others_say() -> None:
+    verdict, _ = gate(lambda session: not worked(session))
+    assert names(verdict) == ["untouched", "bare exit", "bare panic", "reference"]
+    assert [check.passed for check in verdict.checks] == [False] * 4
+    assert verdict.reason.startswith("untouched")
+
+
+@pytest.mark.parametrize(
+    ("result", "expected", "refused"),
+    [
+        (ran("oops\n", 3, left=True), "exit", "the reference broke off with status 3 before its last line"),
+        (ran("", 0, timed_out=True), "exit", "the reference does not end within"),
+        (ran("", 0, left=True), "panic", "the reference ends in exit, panic is expected"),
+    ],
+)
+def test_a_reference_must_come_to_its_end(result: Answer, expected: str, refused: str) -> None:
+    verdict, _ = gate(answers=lambda session, command: result, ending=Ending(expected), expected=expected)
+    assert verdict.reason.startswith(f"reference: {refused}")
+
+
+def test_a_reference_may_leave_early_with_status_0() -> None:
+    verdict, rooms = gate(answers=lambda session, command: ran(left=True))
+    assert verdict.admitted
+    assert rooms.sessions[3].terminal == "exit"
+
+
+def test_a_reference_that_ends_otherwise_than_expected_is_refused() -> None:
+    verdict, _ = gate(ending=Ending("panic"), expected="exit")
+    assert verdict.reason == "reference: the reference ends in panic, exit is expected"
+
+
+def test_what_the_sandbox_does_not_take_is_the_scenarios_fault() -> None:
+    verdict, _ = gate(opening=(SetupRefused("/etc/passwd lies outside"),) * 10)
+    assert verdict.reason == "untouched: the sandbox does not take the scenario: /etc/passwd lies outside"
+
+
+def test_a_sandbox_that_breaks_is_nobodys_fault() -> None:
+    verdict, rooms = gate(opening=(SandboxFailed("no room"), SandboxFailed("no room")))
+    assert verdict.admitted
+    assert rooms.opened == 8
+    with pytest.raises(SandboxFailed, match="no room"):
+        gate(opening=(SandboxFailed("no room"),) * 3)
