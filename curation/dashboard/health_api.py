@@ -58,7 +58,7 @@ def ready(request: HttpRequest) -> Status[ReadyOut]:
     parts = all_parts()
     is_ready = all(part.ok for part in parts if part.needed)
     shown = [PartOut(name=p.name, ok=p.ok, needed=p.needed, detail=p.detail) for p in parts]
-    found = [SandboxOut(backend=one.backend, findings=one.findings) for one in sandbox_reports()]
+    found = [SandboxOut.model_validate(one, from_attributes=True) for one in sandbox_reports()]
     return Status(200 if is_ready else 503, ReadyOut(ready=is_ready, parts=shown, sandboxes=found))
 
 

@@ -245,6 +245,7 @@ class WorkerSeen(models.Model):
     slots = models.PositiveSmallIntegerField(default=1)
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
+    sandbox = models.JSONField(default=dict, help_text="What works on its machine: a `SandboxReport`.")
 
     class Meta:
         ordering: ClassVar = ["name"]

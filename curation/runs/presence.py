@@ -16,6 +16,12 @@ EVERY_SECONDS = 5.0
 SILENT_AFTER = timedelta(seconds=20)
 FORGOTTEN_AFTER = timedelta(days=1)
 _over = threading.Event()
+_sandbox: dict[str, object] = {}
+
+
+def tell_of_sandbox(report: dict[str, object]) -> None:
+    """From now on this worker tells that of its machine's sandbox (`curation.runs.sandbox_report`)."""
+    _sandbox.update(report)
 
 
 def workers_alive() -> list[WorkerSeen]:
@@ -47,7 +53,9 @@ def _tell(name: str, queues: str, slots: int) -> None:
     try:
         while True:
             try:
-                WorkerSeen.objects.update_or_create(name=name, defaults={**values, "seen_at": timezone.now()})
+                WorkerSeen.objects.update_or_create(
+                    name=name, defaults={**values, "sandbox": _sandbox, "seen_at": timezone.now()}
+                )
                 WorkerSeen.objects.filter(seen_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
             except Error as error:
                 logger.warning("presence: %s", error)

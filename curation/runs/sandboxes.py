@@ -1,5 +1,7 @@
 """The sandbox that this machine's runs use, and whose sandboxes are still somebody's."""
 
+from pathlib import Path
+
 from django.conf import settings
 
 from curation.runs.models import Item, ItemState
@@ -20,9 +22,15 @@ class NoSandbox(Problem):
 def backend() -> Backend:
     """The backend that `SANDBOX` names, or the one that is there; raises `NoSandbox`."""
     try:
-        return choose_backend(settings.SANDBOX, folder=settings.WINNOW_DATA / "sandbox")
+        return choose_backend(settings.SANDBOX, folder=sandbox_folder())
     except SandboxUnavailable as missing:
         raise NoSandbox(str(missing)) from None
+
+
+def sandbox_folder() -> Path:
+    """Where bubblewrap's root lies once it was built, and the name that this Winnow has on an engine."""
+    folder: Path = settings.WINNOW_DATA / "sandbox"
+    return folder
 
 
 def labels_of(item: Item) -> dict[str, str]:

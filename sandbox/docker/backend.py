@@ -3,20 +3,21 @@
 import functools
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict, cast
 
 from sandbox.docker.channel import AttachedChannel
 from sandbox.docker.container import remove_container, start_container
-from sandbox.docker.engine import QUICK, DockerSettings, Engine, address, told_as
-from sandbox.docker.image import image_recipe, is_current
+from sandbox.docker.engine import DockerSettings, Engine, docker_host, told_as
+from sandbox.docker.findings import needs
+from sandbox.docker.image import BASE, Say, build_image
 from sandbox.errors import SandboxError, SandboxFailed, SandboxUnavailable
+from sandbox.findings import SESSION
 from sandbox.protocol import Finding, Labels, Session, Setup
 from sandbox.session import open_session, supervisor_command
 from sandbox.setup import check_setup
 
-BUILD = "manage.py sandbox build"
 PREFIX = "winnow."
 HOST = f"{PREFIX}host"
 # A sandbox that says of no item whose it is was opened by hand; nobody can be asked for it, so it has an hour.
@@ -29,16 +30,6 @@ class _Listed(TypedDict):
     Id: str
     Created: int
     Labels: dict[str, str] | None
-
-
-class _Info(TypedDict, total=False):
-    """What is read of what the engine says of itself."""
-
-    ServerVersion: str
-    Runtimes: dict[str, object]
-    MemoryLimit: bool
-    PidsLimit: bool
-    CpuCfsQuota: bool
 
 
 class DockerBackend:
@@ -65,7 +56,8 @@ class DockerBackend:
             raise
 
     def findings(self) -> Sequence[Finding]:
-        return list(self._findings())
+        found = self.needs()
+        return [*found, self._trial()] if all(one.works for one in found) else found
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
         with told_as(SandboxFailed), self._engine.client() as client:
@@ -75,54 +67,15 @@ class DockerBackend:
             remove_container(self._engine, container)
         return len(dead)
 
-    def usable(self) -> None:
-        """Raises `SandboxUnavailable` where the engine does not answer or has no image to begin with."""
-        with told_as(SandboxUnavailable), self._engine.client(QUICK) as client:
-            if image_recipe(client, self._settings.image) is None:
-                raise SandboxUnavailable(f"Docker has no image {self._settings.image}: run `{BUILD}`.")
-
-    def _findings(self) -> Iterator[Finding]:
-        try:
-            with told_as(SandboxUnavailable), self._engine.client(QUICK) as client:
-                info = cast(_Info, client.info())
-                recipe = image_recipe(client, self._settings.image)
-        except SandboxUnavailable as missing:
-            remedy = "Start Docker, or name its socket in DOCKER_HOST; whoever runs the worker needs access to it."
-            yield Finding("engine", False, str(missing), remedy)
-            return
-        yield Finding("engine", True, f"Docker {info.get('ServerVersion', '')} at {address()}")
-        yield from self._limits(info)
-        if self._settings.runtime:
-            yield self._runtime(info)
-        yield self._image(recipe)
-        if recipe is not None:
-            yield self._trial()
-
-    def _limits(self, info: _Info) -> Iterator[Finding]:
-        kept = {
-            "memory": info.get("MemoryLimit", False),
-            "processes": info.get("PidsLimit", False),
-            "processor": info.get("CpuCfsQuota", False),
-        }
-        lost = [name for name, works in kept.items() if not works]
-        detail = f"not bounded: {', '.join(lost)}" if lost else ", ".join(kept)
-        yield Finding(
-            "limits", not lost, detail, "The kernel's cgroup controllers are off; see `docker info`." if lost else ""
-        )
-
-    def _runtime(self, info: _Info) -> Finding:
-        runtime = self._settings.runtime
-        known = runtime in info.get("Runtimes", {})
-        remedy = "" if known else "Install it and enter it in Docker's daemon.json, or leave SANDBOX_RUNTIME empty."
-        return Finding("runtime", known, runtime, remedy)
-
-    def _image(self, recipe: str | None) -> Finding:
+    def build(self, say: Say, *, base: str = "", rootfs: Path | None = None, network: str = "") -> str:
+        """Builds the image that sessions stand on and returns its name; raises `BuildFailed`."""
         image = self._settings.image
-        if recipe is None:
-            return Finding("image", False, f"{image} is not there", f"Run `{BUILD}`.")
-        if not is_current(recipe):
-            return Finding("image", False, f"{image} was built by another version of Winnow", f"Run `{BUILD}` again.")
-        return Finding("image", True, image)
+        build_image(self._engine, image=image, say=say, base=base or BASE, rootfs=rootfs, network=network)
+        return image
+
+    def needs(self) -> list[Finding]:
+        """The findings without the trial: what `find` wants to be there."""
+        return list(needs(self._engine, self._settings))
 
     def _trial(self) -> Finding:
         began = time.monotonic()
@@ -131,21 +84,23 @@ class DockerBackend:
                 said = session.exec("echo $((6 * 7))").output.strip()
                 passed = session.check("exit 0", terminal="").passed
         except SandboxError as error:
-            return Finding("session", False, str(error), "See `docker info` and the engine's own log.")
+            return Finding(SESSION, False, str(error), "See `docker info` and the engine's own log.")
         took = (time.monotonic() - began) * 1000
-        return Finding("session", said == "42" and passed, f"opened, used and removed in {took:.0f} ms")
+        return Finding(SESSION, said == "42" and passed, f"opened, used and removed in {took:.0f} ms")
 
 
 def find(folder: Path) -> DockerBackend:
-    """The backend, if the engine answers and has the image; else raises `SandboxUnavailable` with what to do."""
+    """The backend, if all that it needs is there; else raises `SandboxUnavailable` with what to do."""
     found = docker_backend(folder)
-    found.usable()
+    for finding in found.needs():
+        if not finding.works:
+            raise SandboxUnavailable(f"Docker's {finding.name}: {finding.detail}. {finding.remedy}")
     return found
 
 
 def docker_backend(folder: Path) -> DockerBackend:
     """The backend whether it can work or not: its findings say. Raises `SandboxUnavailable` for a senseless setting."""
-    return DockerBackend(folder, DockerSettings.from_environment(), _engine(address()))
+    return DockerBackend(folder, DockerSettings.from_environment(), _engine(docker_host()))
 
 
 @functools.cache

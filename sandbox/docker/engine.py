@@ -93,13 +93,19 @@ class Engine:
         try:
             client = BoundedClient(**kwargs_from_env(), version=self._version or None, timeout=seconds)
         except ENGINE_ERRORS as error:
-            raise NoEngine(f"no engine answers at {address()}") from error
+            raise NoEngine(f"no engine answers at {place()}") from error
         self._version = client.api_version
         return client
 
 
-def address() -> str:
+def docker_host() -> str:
     return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+
+def place() -> str:
+    """The engine's place as it may be shown to anybody: a socket's path, but no address in somebody's network."""
+    host = docker_host()
+    return host if host.startswith("unix://") else "the address in DOCKER_HOST"
 
 
 @contextmanager

@@ -3,10 +3,15 @@
 from django.core.management.base import BaseCommand
 
 from curation.runs.reap import reap_all
+from curation.runs.sandboxes import reap_sandboxes
 
 
 class Command(BaseCommand):
-    help = "Gives back what silent workers held, moves stuck runs on, and rings for runs with waiting items."
+    help = (
+        "Gives back what silent workers held, moves stuck runs on, rings for runs with waiting items, and removes "
+        "sandboxes that nobody works in."
+    )
 
     def handle(self, **options: object) -> None:
         reap_all()
+        reap_sandboxes()
