@@ -68,7 +68,7 @@ class ImportStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         params = self._params
-        kind = import_kind(params.kind)
+        kind = import_kind(params.kind).of(context.run.project)
         progress = Progress.model_validate(item.data)
         try:
             with self._opened(context, item, progress) as (source, name):

@@ -4,11 +4,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from curation.imports.rows import BadRow, Place, Reader, Row, RowRefused
+from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.web.problems import FieldError, Invalid
@@ -67,6 +68,10 @@ class ImportKind(ABC, Generic[O, E]):
     unit: ClassVar[str]
     columns: ClassVar[str]
     options: type[O]
+
+    def of(self, project: Project) -> Self:
+        """The kind as this project knows it: rows may be checked by its settings."""
+        return self
 
     @abstractmethod
     def parse(self, row: Row, options: O) -> E:

@@ -60,13 +60,13 @@ def preview(*, project: Project, params: ImportParams) -> Preview:
     check(project, params)
     try:
         with _opened(params) as (source, whole):
-            return _look(params, source, whole)
+            return _look(project, params, source, whole)
     except SourceError as error:
         raise Invalid(str(error), code="unreadable_source") from None
 
 
-def _look(params: ImportParams, source: Opened, whole: bool) -> Preview:
-    kind = import_kind(params.kind)
+def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -> Preview:
+    kind = import_kind(params.kind).of(project)
     options = kind.read_options(params.options)
     columns: dict[str, None] = {}
     layouts: dict[str, None] = {}

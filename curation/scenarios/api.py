@@ -50,7 +50,7 @@ class GateIn(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    repeats: int | None = Field(None, ge=0, le=10, examples=[2], description="Further containers for the reference.")
+    repeats: int | None = Field(None, ge=0, le=20, examples=[2], description="Further containers for the reference.")
     dry_run: bool = Field(False, description="Structure alone, where there is no sandbox.")
 
 

@@ -1,0 +1,87 @@
+"""`manage.py bundles import DIR|FILE` and `bundles export DIR`: bundles as files that people keep beside their code."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+from django.http import QueryDict
+
+from curation.imports.rows import SourceError
+from curation.projects.models import Project
+from curation.scenarios.bundle import Bundle, parse_bundle
+from curation.scenarios.bundle_files import BundleFile, files_of, read_bundles, write_folder
+from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.models import Scenario
+from curation.scenarios.take_in import take_in
+from curation.scenarios.taxonomy import Taxonomy, taxonomy_of
+from curation.web.problems import Problem
+
+
+class Command(BaseCommand):
+    help = "Import scenarios from a folder, an archive or a file of bundles, or export them as a folder."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        importing = verbs.add_parser("import", help="a folder of .json files, a .zip of one, a .jsonl or a .json file")
+        importing.add_argument("source", type=Path)
+        importing.add_argument("--strict", action="store_true", help="all of them or none")
+        importing.add_argument("--user", help="whose name the audit log keeps")
+        exporting = verbs.add_parser("export", help="one .json file per scenario into a folder")
+        exporting.add_argument("folder", type=Path)
+        exporting.add_argument(
+            "--filter", default="", help="as in the list's address: status=admitted&axes=task=cleanup"
+        )
+        for verb in (importing, exporting):
+            verb.add_argument("--project", required=True, help="the project's slug")
+
+    def handle(self, *args: object, **options: object) -> None:
+        project = Project.objects.filter(slug=options["project"]).first()
+        if project is None:
+            raise CommandError(f"There is no project {options['project']!r}.")
+        try:
+            if options["verb"] == "export":
+                self._export(project, Path(str(options["folder"])), str(options["filter"]))
+            else:
+                self._import(project, Path(str(options["source"])), bool(options["strict"]), options["user"])
+        except (Problem, SourceError) as refused:
+            raise CommandError(getattr(refused, "detail", str(refused))) from None
+
+    def _export(self, project: Project, folder: Path, query: str) -> None:
+        rows = ScenarioFilter.from_query(QueryDict(query)).apply(Scenario.objects.of(project))
+        self.stdout.write(f"{write_folder(files_of(rows), folder)} bundles in {folder}")
+
+    def _import(self, project: Project, source: Path, strict: bool, user_name: object) -> None:
+        user = User.objects.filter(username=user_name).first() if user_name else None
+        if user_name and user is None:
+            raise CommandError(f"There is no user {user_name!r}.")
+        taxonomy = taxonomy_of(project.settings)
+        bundles, bad = [], 0
+        for file in read_bundles(source):
+            read = self._read(file, taxonomy)
+            bad += read is None
+            bundles += [read] if read else []
+        if bad and strict:
+            raise CommandError(f"Nothing was imported, because {bad} of {bad + len(bundles)} are wrong.")
+        found = take_in(project=project, bundles=bundles, user=user)
+        for name in found.updated:
+            self.stdout.write(f"{name}: differs from the one that was there; a draft again")
+        figures = {"created": found.created, "updated": found.updated, "unchanged": found.unchanged}
+        counts = [f"{len(names)} {what}" for what, names in figures.items()]
+        self.stdout.write(", ".join([*counts, f"{bad} refused"]))
+        if bad:
+            raise CommandError(f"{bad} of {bad + len(bundles)} bundles were refused.")
+        if not bundles:
+            raise CommandError(f"There is no bundle in {source}.")
+
+    def _read(self, file: BundleFile, taxonomy: Taxonomy) -> Bundle | None:
+        """The bundle, or None and a line for each thing that is wrong."""
+        if file.refusal:
+            self.stderr.write(f"{file.place}: {file.refusal}")
+            return None
+        try:
+            return parse_bundle(file.document, taxonomy=taxonomy)
+        except Problem as refused:
+            for error in refused.errors:
+                self.stderr.write(f"{file.place}: {error.path}: {error.message}")
+            return None
