@@ -16,14 +16,20 @@ from curation.runs.kinds import Json, Kind
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter")
 ONE_MODEL = ("model", "king_model", "challenger_model")
 HELP = {
-    "samples": "Answers per prompt.",
+    "samples": "Answers per prompt, or rollouts per scenario.",
     "attempts": "Tries per answer or verdict that is refused or does not parse.",
     "swap": "Every judge reads both orders.",
     "mode": "2: against the king; 1: against the source's own turn.",
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
     "fresh": "Ask again what is on record.",
-    "filter": 'Which prompts, as JSON: {"repo": "acme/billing"}. Empty means all.',
+    "filter": 'What the run is about, as JSON: {"repo": "acme/billing"}. Empty means all.',
+    "max_turns": "Replies of the model in one episode.",
+    "command_timeout": "Seconds after which one command is killed.",
+    "episode_timeout": "Seconds that all commands of an episode may take together.",
+    "repeats": "How often the reference solution is proven again.",
+    "dry_run": "Look at the structure alone and execute nothing; such scenarios are never rolled out.",
+    "strategy": "One action against the other where two rollouts part, or all that follows the orientation.",
     "weights": 'Weight per dimension, as JSON: {"correctness": 2}.',
     "run": "Id of the run whose duels are scored anew; empty means by filter.",
 }

@@ -1,10 +1,8 @@
 """Parameters of the run kinds around trajectories."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from curation.trajectories.models import Strategy
 
 
 class Strict(BaseModel):
@@ -34,5 +32,5 @@ class ReplayParams(Strict):
 class PairParams(Strict):
     """`pairs`: kept trajectories against rejected ones of the same scenario; `filter` is of both."""
 
-    strategy: Strategy = Strategy.FIRST_DIVERGENCE
+    strategy: Literal["first_divergence", "whole_trajectory"] = "first_divergence"
     filter: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """What a reviewer is shown first."""
 
 from curation.projects.settings import Thresholds
-from curation.samples.priority import priority_of
+from curation.samples.priority import priority_of, trajectory_priority
 
 EDGES = Thresholds(final=80.0, refined=66.0)
 
@@ -31,3 +31,20 @@ def test_unparsed_comes_after_everything_else() -> None:
         score=0.0, thresholds=Thresholds(final=100.0, refined=100.0), flipped=False, spread=0.0, leak=False
     )
     assert priority(None, flipped=True, spread=100.0, leak=True) > worst
+
+
+def trajectory(**facts: bool) -> float:
+    given = {"keep": False, "machine": False, "looping": False, "passed": False, "differs": False}
+    return trajectory_priority(**{**given, **facts})
+
+
+def test_doubtful_trajectories_come_first_and_failures_of_the_machine_last() -> None:
+    kept, rejected = trajectory(keep=True, passed=True), trajectory()
+    kept_but_looping = trajectory(keep=True, passed=True, looping=True)
+    passed_with_the_wrong_terminal = trajectory(passed=True)
+    replayed_otherwise = trajectory(keep=True, passed=True, differs=True)
+    doubtful_twice = trajectory(keep=True, passed=True, looping=True, differs=True)
+    lost = trajectory(machine=True, passed=True)
+    for doubtful in (kept_but_looping, passed_with_the_wrong_terminal, replayed_otherwise):
+        assert doubtful_twice < doubtful < kept < rejected < lost
+    assert trajectory(looping=True) == rejected  # a rejected one may go round in circles
