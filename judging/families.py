@@ -14,7 +14,7 @@ class CommandFamily:
     block   a command is the script of the first fenced shell block; `prefix` is empty
 
     `service` and `operation` are the places, from 0, of the words that name them. `fallback` is what an episode runs
-    when an answer holds no command.
+    when an answer holds no command; a command that holds `hint` asks the environment for one.
     """
 
     name: str
@@ -23,6 +23,7 @@ class CommandFamily:
     service: int = 1
     operation: int = 2
     fallback: str = ""
+    hint: str = ""
 
     def __post_init__(self) -> None:
         if (self.rule == "prefix") != bool(self.prefix.strip()):
@@ -34,7 +35,7 @@ class CommandFamily:
         return f"{self.prefix.strip()} " if self.prefix else ""
 
 
-AWS = CommandFamily("aws", "prefix", "aws", fallback="aws help")
+AWS = CommandFamily("aws", "prefix", "aws", fallback="aws help", hint="--task-hint")
 BASH_BLOCK = CommandFamily("bash block", "block", service=0, operation=1, fallback="true")
 FAMILIES: Mapping[str, CommandFamily] = MappingProxyType({family.name: family for family in (AWS, BASH_BLOCK)})
 

@@ -39,7 +39,9 @@ class OpenEnvEnvironment:
     """
 
     def __init__(self, url: str, *, reset: Mapping[str, object], action_field: str, seconds: float = 60.0) -> None:
-        self._url, self._reset, self._action_field, self._seconds = url, dict(reset), action_field, seconds
+        # The client appends the path of the socket itself.
+        self._url = url.rstrip("/").removesuffix("/ws")
+        self._reset, self._action_field, self._seconds = dict(reset), action_field, seconds
         self._client: GenericEnvClient | None = None
 
     async def reset(self) -> Observation:

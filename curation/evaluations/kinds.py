@@ -7,6 +7,8 @@ from curation.evaluations.baseline import hold_against_baseline
 from curation.evaluations.families import family_as_json, family_named
 from curation.evaluations.figures import keep_figures
 from curation.evaluations.import_rows import EvalRowKind
+from curation.evaluations.live.launch import check_live, finish_live, live_estimate
+from curation.evaluations.live.stage import EpisodeStage
 from curation.evaluations.models import EvaluatedModel, Evaluation, Split, SplitRowText
 from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen import ScreenStage, chosen_rows
@@ -28,6 +30,8 @@ MEASURED_ROWS = 50
 
 
 def _stages(params: EvaluateParams) -> Sequence[Stage]:
+    if params.kind == "live":
+        return [EpisodeStage(params)]
     screen = ScreenStage(params)
     return [ImportStage(_file(params)), screen] if params.file else [screen]
 
@@ -39,10 +43,10 @@ def _file(params: EvaluateParams) -> ImportParams:
 
 
 def _check(project: Project, params: EvaluateParams) -> None:
-    if params.kind == "live":
-        reason = "Live episodes cannot be launched yet; `static` screens one-shot answers."
-        raise Invalid(reason, code="no_live_episodes", errors=[FieldError("params.kind", reason)])
     targets_named(project, params.models, "models")
+    if params.kind == "live":
+        check_live(project, params, _split(project, params))
+        return
     family_named(project, params.family)
     if bool(params.split) == bool(params.file):
         reason = "Give a `split` or a `file`, one of the two."
@@ -63,6 +67,10 @@ def _check_file(project: Project, params: EvaluateParams) -> None:
         raise Invalid(problem.detail, errors=[FieldError("params.file", problem.detail)]) from None
 
 
+def _split(project: Project, params: EvaluateParams) -> Split | None:
+    return split_named(project, params.split) if params.split else None
+
+
 def split_named(project: Project, given: str) -> Split:
     try:
         return find(Split.objects.of(project), given, "split")
@@ -73,12 +81,12 @@ def split_named(project: Project, given: str) -> Split:
 def _begin(run: Run) -> Json:
     """The evaluation and its models, with what each is asked with from now on."""
     params = EvaluateParams.model_validate(run.params)
-    made = EvalRowKind().begin(run) if params.file else {"split": params.split}
+    made = EvalRowKind().begin(run) if params.file else {"split": params.split} if params.split else {}
     evaluation = Evaluation.objects.create(
         project=run.project,
         run=run,
         kind=params.kind,
-        split=find(Split.objects.of(run.project), str(made["split"]), "split"),
+        split=find(Split.objects.of(run.project), str(made["split"]), "split") if made else None,
         family=family_as_json(family_named(run.project, params.family)),
         params=run.params,
     )
@@ -97,6 +105,8 @@ def _begin(run: Run) -> Json:
 
 
 def _finish(run: Run) -> Json:
+    if run.params.get("kind") == "live":
+        return finish_live(run)
     evaluation = Evaluation.objects.select_related("split").get(run=run)
     rows = keep_figures(evaluation)
     hold_against_baseline(evaluation)
@@ -106,6 +116,8 @@ def _finish(run: Run) -> Json:
 
 def _estimate(project: Project, params: EvaluateParams) -> Estimate:
     targets = targets_named(project, params.models, "models")
+    if params.kind == "live":
+        return live_estimate(targets, project, params, _split(project, params))
     if params.file:
         return Estimate(cost=None, notes=("The file is read first; its number of rows is not known yet.",))
     chosen = chosen_rows(split_named(project, params.split), params)
@@ -134,11 +146,12 @@ def _unpriced(name: str, unknown: bool) -> Iterable[str]:
 
 EVALUATE = Kind(
     name="evaluate",
-    title="Evaluate: models over a held-out split",
+    title="Evaluate: models over a held-out split, or in live episodes",
     params=EvaluateParams,
     stages=_stages,
     check=_check,
     estimate=_estimate,
     begin=_begin,
     finish=_finish,
+    most_at_once=lambda params: params.max_concurrency if params.kind == "live" else None,
 )

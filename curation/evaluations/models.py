@@ -275,3 +275,49 @@ class ContaminatedRow(models.Model):
 
     def __str__(self) -> str:
         return f"{self.row_id}: {self.level}"
+
+
+class EpisodeQuerySet(models.QuerySet["Episode"]):
+    def with_model(self) -> "EpisodeQuerySet":
+        """What a list shows of each, in one query; the trace stays in the database."""
+        return self.select_related("by")
+
+
+class Episode(models.Model):
+    """One model at one task of a live evaluation. Episodes that broke for want of an environment have no row.
+
+    `key` names the task; rewards and `max_progress` (0–1) are the environment's.
+    """
+
+    evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="episodes")
+    by = models.ForeignKey(EvaluatedModel, models.CASCADE, related_name="episodes")
+    key = models.CharField(max_length=200)
+    tier = models.CharField(max_length=100, blank=True, default="")
+    completed = models.BooleanField(default=False)
+    steps = models.PositiveIntegerField(default=0)
+    max_progress = models.FloatField(default=0.0)
+    total_reward = models.FloatField(default=0.0)
+    terminal_reward = models.FloatField(default=0.0)
+    hinted = models.BooleanField(default=False)
+    format_failures = models.PositiveIntegerField(default=0)
+
+    objects = EpisodeQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["by", "key"], name="episode_once")]
+        # The list of an evaluation's episodes; its figures read them all.
+        indexes: ClassVar = [models.Index(fields=["evaluation", "id"], name="episode_list")]
+
+    def __str__(self) -> str:
+        return f"{self.by_id} at {self.key}"
+
+
+class EpisodeText(models.Model):
+    """`trace`: `[{prompt, reply, thinking, action, format_failure, hint, observation, reward, progress, done}]`."""
+
+    episode = models.OneToOneField(Episode, models.CASCADE, primary_key=True, related_name="text")
+    task = models.TextField(blank=True, default="")
+    trace = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return self.task[:60]

@@ -1,6 +1,6 @@
 """Parameters of the run kind `evaluate`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -30,6 +30,14 @@ class EvaluateParams(BaseModel):
     fresh: bool = Field(False, description="Ask again what is on record.")
     environment: str = Field("sandbox", max_length=300, description="Live: `sandbox` or a ws:// address.")
     max_steps: Annotated[int, Field(ge=1, le=1000)] = Field(15, description="Live: steps of an episode.")
+    episodes: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        10, description="Live, on a server and without a split: episodes a model, one seed each."
+    )
+    seed: Annotated[int, Field(ge=0, lt=2**53)] = Field(0, description="Live: what servers are reset with.")
+    max_concurrency: Annotated[int, Field(ge=1, le=256)] = Field(8, description="Live: episodes at once.")
+    action_field: str = Field("", max_length=60, description="Live: the server's field for a command; found if empty.")
+    environment_timeout: Annotated[float, Field(gt=0, le=3600)] = Field(60, description="Live: seconds a step.")
+    filter: dict[str, Any] = Field({}, description="Live, in the sandbox: which scenarios.")
 
     @field_validator("models")
     @classmethod

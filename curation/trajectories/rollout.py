@@ -126,7 +126,9 @@ class RolloutStage:
     def _environment(self, job: RolloutJob, item: Item) -> ShellEnvironment:
         setup = setup_of(job.bundle, limits=limits_of(self._params), labels=labels_of(item))
         task = Task(setup, job.bundle.checker, job.bundle.expected_terminal)
-        return ShellEnvironment(task, job.plan.rooms.session, _threads(), command_seconds=self._params.command_timeout)
+        return ShellEnvironment(
+            task, job.plan.rooms.session, session_threads(), command_seconds=self._params.command_timeout
+        )
 
 
 def limits_of(params: RolloutParams) -> Limits:
@@ -135,6 +137,6 @@ def limits_of(params: RolloutParams) -> Limits:
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
+def session_threads() -> ThreadPoolExecutor:
     """One thread for every session that is open, so that none waits for another's command; they live as the process."""
     return ThreadPoolExecutor(settings.SANDBOX_SESSIONS, thread_name_prefix="session")

@@ -1,0 +1,1 @@
+"""Live episodes: models that act in an environment until its task is done, and what that comes to."""

@@ -1,0 +1,70 @@
+"""What is checked before live episodes start, what they may cost, and what their run says at the end."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from curation.evaluations.families import family_named
+from curation.evaluations.live.address import check_address
+from curation.evaluations.live.figures import keep_live_figures
+from curation.evaluations.live.stage import SANDBOX
+from curation.evaluations.live.tasks import tasks_of
+from curation.evaluations.models import Evaluation, Split
+from curation.evaluations.params import EvaluateParams
+from curation.llm.completion import Target
+from curation.llm.pricing import cost_of
+from curation.projects.models import Project
+from curation.runs.kinds import Estimate, Json
+from curation.runs.models import Run
+from curation.runs.sandboxes import backend
+from curation.web.problems import FieldError, Invalid
+
+# Tokens of one turn, measured on short tasks: the prompt with its history, and a one-line command.
+TURN_TOKENS_IN, TURN_TOKENS_OUT = 600, 30
+
+
+def check_live(project: Project, params: EvaluateParams, split: Split | None) -> None:
+    """Raises `Invalid` or `NoSandbox` with what is missing."""
+    family_named(project, params.family)
+    if params.file:
+        raise _wrong("file", "Live episodes take a `split`, scenarios or seeds; import the file's rows as a split.")
+    if params.environment == SANDBOX:
+        if split is not None:
+            raise _wrong("split", "In the sandbox the tasks are the project's scenarios; leave `split` out.")
+        if not tasks_of(project, params, None):
+            raise Invalid("No admitted scenario matches.", code="no_scenarios")
+        backend()
+        return
+    check_address(params.environment)
+    if split is not None and not tasks_of(project, params, split):
+        raise _wrong("split", "The split has no rows yet.")
+
+
+def live_estimate(targets: Sequence[Target], project: Project, params: EvaluateParams, split: Split | None) -> Estimate:
+    """An upper bound: every episode takes all of its steps."""
+    calls = len(tasks_of(project, params, split)) * params.max_steps
+    total = Estimate(notes=(f"At most: as if every episode took its {params.max_steps} steps.",))
+    for target in targets:
+        cost = cost_of(target, calls * TURN_TOKENS_IN, calls * TURN_TOKENS_OUT)
+        total = replace(
+            total,
+            items=total.items + calls // params.max_steps,
+            calls=total.calls + calls,
+            tokens_in=total.tokens_in + calls * TURN_TOKENS_IN,
+            tokens_out=total.tokens_out + calls * TURN_TOKENS_OUT,
+            cost=None if cost is None or total.cost is None else total.cost + cost,
+            unpriced=total.unpriced if cost is not None else (*total.unpriced, target.name),
+        )
+    return total
+
+
+def finish_live(run: Run) -> Json:
+    return {
+        "models": [
+            {name: value for name, value in row.items() if name != "intervals"}
+            for row in keep_live_figures(Evaluation.objects.get(run=run))
+        ]
+    }
+
+
+def _wrong(place: str, reason: str) -> Invalid:
+    return Invalid(reason, errors=[FieldError(f"params.{place}", reason)])

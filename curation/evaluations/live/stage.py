@@ -1,0 +1,220 @@
+"""Stage `episodes`: every task to every model, each a whole episode in an environment of its own."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from curation.evaluations.families import family_of
+from curation.evaluations.live.address import check_address
+from curation.evaluations.live.record import Played, from_live, from_shell, record_played
+from curation.evaluations.live.tasks import tasks_of
+from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
+from curation.evaluations.params import EvaluateParams
+from curation.evaluations.rows import message_text
+from curation.llm.completion import Request, Target
+from curation.runs.drive_llm import LlmContext
+from curation.runs.instructions import run_instructions
+from curation.runs.kinds import ItemFailed, PlannedItem, Write
+from curation.runs.models import Item, Run
+from curation.runs.sandboxes import backend, labels_of
+from curation.runs.targets import targets_named
+from curation.scenarios.bundle import Bundle, setup_of, stored_bundle
+from curation.scenarios.models import Scenario
+from curation.trajectories.rollout import session_threads
+from judging.commands import extract
+from judging.families import CommandFamily
+from sandbox.episode import Complete, EpisodeLimits, Message, Reply, run_episode
+from sandbox.errors import EnvironmentFull, SandboxError, SandboxFailed
+from sandbox.live import LivePrompt, Rules, run_live_episode
+from sandbox.openenv import OpenEnvEnvironment, action_field_of
+from sandbox.protocol import Limits
+from sandbox.shell_environment import ShellEnvironment, Task
+
+SANDBOX = "sandbox"
+MOST_ENVIRONMENTS = 3
+# How long an episode waits for a place on a full server, which counts as no try.
+PATIENCE_SECONDS = 15 * 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeJob:
+    """One task for one model. `bundle` of a scenario; else `system` and `turn` are the texts of its prompts."""
+
+    by: EvaluatedModel
+    target: Target
+    family: CommandFamily
+    system: str
+    turn: str
+    bundle: Bundle | None
+
+
+class EpisodeStage:
+    name = "episodes"
+
+    def __init__(self, params: EvaluateParams) -> None:
+        self._params = params
+        self.queue = SANDBOX if params.environment == SANDBOX else "llm"
+        self.most_open = params.max_concurrency
+        self._action_field: asyncio.Task[str] | None = None
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        """Asked before every shard: an address that may not be called any more ends the run with the reason."""
+        if self._params.environment != SANDBOX:
+            check_address(self._params.environment)
+        return targets_named(run.project, self._params.models, "models")
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        """Task by task, each to all models, so that every endpoint has work from the first moment on."""
+        evaluation = Evaluation.objects.select_related("split").get(run=run)
+        for number, task in enumerate(tasks_of(run.project, self._params, evaluation.split)):
+            for place in range(len(self._params.models)):
+                data = {"place": place, "number": number, "task": task.key, "tier": task.tier, "reset": task.reset}
+                yield PlannedItem(f"{number}:{place}", task.target_id, data)
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, EpisodeJob]:
+        evaluation = Evaluation.objects.get(run=run)
+        asked = {model.place: model for model in evaluation.models.all()}
+        targets = {target.name: target for target in self.targets(run)}
+        ids = [item.target_id for item in items if item.target_id is not None]
+        in_sandbox = self._params.environment == SANDBOX
+        system = run_instructions(run, "operator" if in_sandbox else "live").text
+        turn = run_instructions(run, "live_turn").text
+        bundles = _bundles(run, ids) if in_sandbox else {}
+        systems = {} if in_sandbox else _systems(ids)
+        jobs = {}
+        for item in items:
+            if in_sandbox and item.target_id not in bundles:
+                continue
+            by = asked[item.data["place"]]
+            own = systems.get(item.target_id or 0) or system
+            bundle = bundles.get(item.target_id or 0)
+            jobs[item.pk] = EpisodeJob(by, targets[by.name], family_of(evaluation), own, turn, bundle)
+        return jobs
+
+    async def work(self, context: LlmContext, item: Item, job: EpisodeJob | None) -> Write:
+        """What breaks is infra: begun anew, and in the end an item that failed, never a score."""
+        if job is None:
+            raise ItemFailed("its scenario was deleted, or is no longer admitted")
+        complete = self._complete(context, item, job)
+        try:
+            played = await (
+                self._in_sandbox(item, job, complete) if job.bundle else self._on_server(item, job, complete)
+            )
+        except SandboxError as failed:
+            raise ItemFailed(f"infrastructure: {failed}") from failed
+        return record_played(by=job.by, item=item, played=played)
+
+    def _complete(self, context: LlmContext, item: Item, job: EpisodeJob) -> Complete:
+        async def complete(messages: Sequence[Message]) -> Reply:
+            request = Request(messages, job.by.call_params, sample_index=int(item.data["number"]))
+            said = (await context.ask(item, job.target, request, fresh=self._params.fresh)).completion
+            tokens = (said.tokens_in or 0) + (said.tokens_out or 0)
+            return Reply(said.text, said.thinking, said.finish_reason, tokens)
+
+        return complete
+
+    async def _in_sandbox(self, item: Item, job: EpisodeJob, complete: Complete) -> Played:
+        bundle = job.bundle
+        if bundle is None:
+            raise SandboxFailed("no scenario to play")
+        rooms = await asyncio.to_thread(backend)
+        task = Task(setup_of(bundle, limits=Limits(), labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
+        seconds = Limits().command_seconds
+
+        def environment() -> ShellEnvironment:
+            return ShellEnvironment(task, rooms.session, session_threads(), command_seconds=seconds)
+
+        episode = await run_episode(
+            open_environment=environment,
+            complete=complete,
+            instructions=job.system,
+            expected_terminal=bundle.expected_terminal,
+            limits=EpisodeLimits(max_turns=self._params.max_steps),
+        )
+        if episode.error:
+            raise SandboxFailed(episode.error)
+        return from_shell(episode, task=bundle.title)
+
+    async def _on_server(self, item: Item, job: EpisodeJob, complete: Complete) -> Played:
+        rules = Rules(
+            read=lambda reply: command_in(reply, job.family),
+            fallback=job.family.fallback,
+            asks_hint=lambda command: bool(job.family.hint) and job.family.hint in command,
+        )
+        field = await self._field()
+
+        async def play() -> Played:
+            environment = OpenEnvEnvironment(
+                self._params.environment,
+                reset=item.data["reset"],
+                action_field=field,
+                seconds=self._params.environment_timeout,
+            )
+            try:
+                episode = await run_live_episode(
+                    environment=environment,
+                    complete=complete,
+                    prompt=LivePrompt(job.system, job.turn),
+                    rules=rules,
+                    max_steps=self._params.max_steps,
+                )
+            finally:
+                await environment.close()
+            return from_live(episode)
+
+        return await _anew_where_it_breaks(play)
+
+    async def _field(self) -> str:
+        """Asked of the server once a shard."""
+        if self._params.action_field:
+            return self._params.action_field
+        if self._action_field is None or self._failed(self._action_field):
+            self._action_field = asyncio.create_task(action_field_of(self._params.environment))
+        return await asyncio.shield(self._action_field)
+
+    @staticmethod
+    def _failed(asked: asyncio.Task[str]) -> bool:
+        return asked.done() and (asked.cancelled() or asked.exception() is not None)
+
+
+def command_in(reply: str, family: CommandFamily) -> str | None:
+    """The command of a reply by the family's rule; None where it holds none."""
+    found = extract(reply, family)
+    if family.rule == "block":
+        return found if found != reply.strip() else None
+    return found if found.startswith(family.lead) else None
+
+
+async def _anew_where_it_breaks(play: Callable[[], Awaitable[Played]]) -> Played:
+    """Waits for a place on a full server; a broken episode is begun anew, the third break passes."""
+    deadline, pause, broken = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, 0
+    while True:
+        try:
+            return await play()
+        except EnvironmentFull:
+            if time.monotonic() > deadline:
+                raise
+        except SandboxFailed:
+            broken += 1
+            if broken == MOST_ENVIRONMENTS:
+                raise
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries, guards nothing
+        pause = min(LONGEST_PAUSE, 2 * pause)
+
+
+def _bundles(run: Run, ids: Sequence[int]) -> Mapping[int, Bundle]:
+    found = Scenario.objects.of(run.project).rollable().with_bundle().in_bulk(ids)
+    return {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
+
+
+def _systems(row_ids: Sequence[int]) -> Mapping[int, str]:
+    """The system message of each row's prompt: what a model was trained with is what it is measured with."""
+    texts = SplitRowText.objects.filter(row_id__in=row_ids).values_list("row_id", "messages")
+    return {
+        row_id: message_text(messages[0])
+        for row_id, messages in texts
+        if messages and messages[0].get("role") in ("system", "developer")
+    }
