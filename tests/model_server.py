@@ -5,7 +5,8 @@
     server.behave("judge-a", rate_limit=0.1, retry_after=1)     # shares of the calls; "*" is every model
     server.counts("judge-a").answered
 
-Models named king… and challenger… answer a turn, all others give a verdict; `text` fixes what is said.
+Models named king… and challenger… answer a turn, all others give a verdict; `text` fixes what is said,
+`replies` what is said to a last message.
 """
 
 import asyncio
@@ -43,6 +44,7 @@ class Behaviour:
     drop: float = 0.0
     cut: float = 0.0
     text: str | None = None
+    replies: dict[str, str] = field(default_factory=dict)
     thinking: str = ""
     usage: bool = True
     detail: str = ""
@@ -136,6 +138,7 @@ class _Server:
 
     def _said(self, asked: dict[str, Any], how: Behaviour, counts: Counts, digest: str) -> bytes:
         text = how.text if how.text is not None else _text(asked["model"], digest)
+        text = how.replies.get(str(asked["messages"][-1].get("content")), text)
         finish = "stop"
         if self.random.random() < how.cut:
             counts.cut += 1

@@ -1,16 +1,18 @@
 """What an evaluation comes to: a row per model, also by tier, by source, and for clean and contaminated rows apart."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Avg, BooleanField, Count, Exists, F, OuterRef, Q, QuerySet, Value
-from django.db.models.functions import Concat
+from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.expressions import Combinable
 
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, Screened
 from judging.commands import FLAGS
 from judging.rates import wilson
 
 Row = dict[str, object]
+Part = Combinable
 # The columns in their order, as tables and files have them.
 COLUMNS = ("n", "errors", *FLAGS, "lat", "len", "cut")
 
@@ -62,7 +64,6 @@ class Figures:
     sources: list[Group]
     clean: list[Row] | None = None
     contaminated: list[Row] | None = None
-    combos: list[Group] = field(default_factory=list)
 
 
 def overall(evaluation: Evaluation) -> list[Row]:
@@ -76,17 +77,13 @@ def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) 
     names = dict(evaluation.models.values_list("pk", "name"))
     screened = Screened.objects.filter(evaluation=evaluation)
     rows = _table(screened, names)
-    tiers = _groups(screened.annotate(part=F("row__tier")), names)
-    sources = _groups(screened.annotate(part=F("row__source")), names)
-    combos = _groups(screened.annotate(part=Concat("row__tier", Value(" · "), "row__source")), names)
+    tiers = _groups(screened, F("row__tier"), names)
+    sources = _groups(screened, F("row__source"), names)
     if check is None:
-        return Figures(rows, tiers, sources, combos=combos)
+        return Figures(rows, tiers, sources)
     stained = ContaminatedRow.objects.filter(check_of=check, row=OuterRef("row"))
-    sides = {
-        group.name: group.rows
-        for group in _groups(screened.annotate(part=Exists(stained, output_field=BooleanField())), names)
-    }
-    return Figures(rows, tiers, sources, sides.get("False", []), sides.get("True", []), combos)
+    sides = {group.name: group.rows for group in _groups(screened, Exists(stained), names)}
+    return Figures(rows, tiers, sources, sides.get("False", []), sides.get("True", []))
 
 
 def ranked(rows: Iterable[Row]) -> list[Row]:
@@ -106,22 +103,23 @@ def keep_figures(evaluation: Evaluation) -> list[Row]:
 
 
 def _table(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Row]:
-    tallies = _tallies(screened.annotate(part=Value("")))
+    tallies = _tallies(screened, Value(""))
     return ranked(tally.row(names[by]) for (by, _), tally in tallies.items())
 
 
-def _groups(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Group]:
+def _groups(screened: QuerySet[Screened], part: Part, names: Mapping[int, str]) -> list[Group]:
     by_part: dict[str, list[Row]] = {}
-    for (by, part), tally in _tallies(screened).items():
-        by_part.setdefault(part, []).append(tally.row(names[by]))
+    for (by, name), tally in _tallies(screened, part).items():
+        by_part.setdefault(name, []).append(tally.row(names[by]))
     return [Group(part, ranked(rows)) for part, rows in sorted(by_part.items())]
 
 
-def _tallies(screened: QuerySet[Screened]) -> dict[tuple[int, str], Tally]:
-    """By model and by the annotation `part`, in that order."""
+def _tallies(screened: QuerySet[Screened], part: Part) -> dict[tuple[int, str], Tally]:
+    """By model and by `part` of the rows, in that order."""
     counted = {name: Count("pk", filter=Q(**{name: True})) for name in FLAGS}
     rows = (
-        screened.order_by()
+        screened.annotate(part=part)
+        .order_by()
         .values("by_id", "part")
         .annotate(
             total=Count("pk"),
@@ -133,17 +131,18 @@ def _tallies(screened: QuerySet[Screened]) -> dict[tuple[int, str], Tally]:
         )
         .order_by("by_id", "part")
     )
-    return {
-        (row["by_id"], str(row["part"])): Tally(
-            n=row["total"],
-            errors=row["errors"],
-            cut=row["cuts"],
-            hits={name: row[f"count_{name}"] for name in FLAGS},
-            latency=float(row["mean_latency"] or 0) / 1000,
-            length=float(row["mean_length"] or 0),
+    tallies = {}
+    for row in rows:
+        found: Mapping[str, Any] = {**row}
+        tallies[found["by_id"], str(found["part"])] = Tally(
+            n=found["total"],
+            errors=found["errors"],
+            cut=found["cuts"],
+            hits={name: found[f"count_{name}"] for name in FLAGS},
+            latency=float(found["mean_latency"] or 0) / 1000,
+            length=float(found["mean_length"] or 0),
         )
-        for row in rows
-    }
+    return tallies
 
 
 def _number(row: Row, name: str) -> float:

@@ -1,5 +1,6 @@
 """What the pages of evaluations show, computed here since templates compute nothing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -15,6 +16,8 @@ from curation.web.markup import code_html, visible
 from curation.web.transcript import Turn, render_text, turns_of
 from judging.command_words import difference
 from judging.contamination import Level
+
+SHOWN_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,16 @@ class DiffPart:
 
 
 @dataclass(frozen=True, slots=True)
+class CallLine:
+    """One line of the log: `said` is the command that was found, else the answer, else the error."""
+
+    call: Screened
+    said: SafeString
+    expected: SafeString
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallPage:
     """One answer opened; `others` are what other models said on the same row."""
 
@@ -89,7 +102,7 @@ class CallPage:
     expected: SafeString
     parts: tuple[DiffPart, ...]
     columns: tuple[tuple[str, bool], ...]
-    others: list[Screened]
+    others: list[CallLine]
     thinking: SafeString
 
 
@@ -122,7 +135,26 @@ def contamination_of(slug: str, check: ContaminationCheck | None) -> Contaminati
     return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, url)
 
 
-def call_page(call: Screened) -> CallPage:
+def call_lines(slug: str, calls: Iterable[Screened]) -> list[CallLine]:
+    """Needs `with_texts()`."""
+    return [
+        CallLine(
+            call,
+            visible(_line(call.text.extracted or call.text.completion or call.text.error) or "(empty)"),
+            visible(_line(call.row.text.expected)),
+            reverse("evaluation-call", args=[slug, call.evaluation_id, call.pk]),
+        )
+        for call in calls
+    ]
+
+
+def _line(text: str) -> str:
+    """The text as one short line."""
+    short = " ".join(text[: 2 * SHOWN_CHARACTERS].split())
+    return short if len(short) <= SHOWN_CHARACTERS else f"{short[: SHOWN_CHARACTERS - 1]}…"
+
+
+def call_page(slug: str, call: Screened) -> CallPage:
     """Needs the texts of row and answer."""
     text, expected = call.text, call.row.text.expected
     found = text.extracted or text.completion
@@ -140,7 +172,7 @@ def call_page(call: Screened) -> CallPage:
         expected=code_html(expected),
         parts=parts,
         columns=tuple((label, getattr(call, name)) for name, label in COLUMN_WORDS),
-        others=list(others.with_texts().order_by("by__place")),
+        others=call_lines(slug, others.with_texts().order_by("by__place")),
         thinking=visible(text.thinking),
     )
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.imports.rows import RowRefused
+from curation.samples.record import preview_of
 from curation.web.text import storable
 from judging.contamination import EvalRow
 
 Message = dict[str, object]
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-LONGEST_NAME, LONGEST_LABEL, PREVIEW = 200, 100, 200
+LONGEST_NAME, LONGEST_LABEL = 200, 100
 # Where a row names its task: our own exports write `instance_id`, with metadata `id`.
 TASK_COLUMNS = ("task_id", "instance_id", "id")
 
@@ -31,7 +32,7 @@ class ReadRow:
 
     @property
     def preview(self) -> str:
-        return " ".join(self.opening.split())[:PREVIEW]
+        return preview_of(self.opening)
 
     def compared(self) -> EvalRow:
         return EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id)

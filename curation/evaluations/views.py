@@ -11,7 +11,7 @@ from curation.evaluations.forms import EvaluationForm
 from curation.evaluations.line_up import add_served
 from curation.evaluations.log import CallListParams
 from curation.evaluations.models import Evaluation, Mark, Screened
-from curation.evaluations.pages import call_page
+from curation.evaluations.pages import call_lines, call_page
 from curation.evaluations.pages import evaluation_page as page_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
@@ -105,7 +105,7 @@ def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpRespo
     page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
     context = {
         "evaluation": evaluation,
-        "calls": page.rows,
+        "lines": call_lines(access.project.slug, page.rows),
         "params": params,
         "marks": Mark,
         "mark": ",".join(params.mark),
@@ -126,7 +126,7 @@ def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) ->
     found = find(rows, call, "answer")
     context = {
         "evaluation": evaluation,
-        "page": call_page(found),
+        "page": call_page(access.project.slug, found),
         "api_path": f"/api/v1/evaluations/{evaluation.pk}/calls?row={found.row_id}",
     }
     template = "evaluations/_call.html" if request.headers.get("HX-Request") else "evaluations/call.html"
