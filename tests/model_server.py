@@ -5,7 +5,8 @@
     server.behave("judge-a", rate_limit=0.1, retry_after=1)     # shares of the calls; "*" is every model
     server.counts("judge-a").answered
 
-Models named king… and challenger… answer a turn, all others give a verdict; `text` fixes what is said,
+Models named king… and challenger… answer a turn, operator… plays the steps of a `SCRIPT[one;;two]` that stands in the
+conversation (then `exit`), all others give a verdict; `text` fixes what is said,
 `replies` what is said to a last message.
 """
 
@@ -14,6 +15,7 @@ import hashlib
 import http.client
 import json
 import random
+import re
 import subprocess
 import sys
 import time
@@ -26,6 +28,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
+SCRIPT = re.compile(r"SCRIPT\[(.*?)\]", re.DOTALL)
 SEED = 7
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 408: "Request Timeout"}
 
@@ -137,7 +140,7 @@ class _Server:
         return 200, self._said(asked, how, counts, digest), ""
 
     def _said(self, asked: dict[str, Any], how: Behaviour, counts: Counts, digest: str) -> bytes:
-        text = how.text if how.text is not None else _text(asked["model"], digest)
+        text = how.text if how.text is not None else _text(asked, digest)
         text = how.replies.get(str(asked["messages"][-1].get("content")), text)
         finish = "stop"
         if self.random.random() < how.cut:
@@ -161,13 +164,23 @@ class _Server:
         return json.dumps(answer).encode()
 
 
-def _text(model: str, digest: str) -> str:
+def _text(asked: dict[str, Any], digest: str) -> str:
+    model = asked["model"]
+    if model.startswith("operator"):
+        return _operator(asked["messages"])
     if model.startswith("king"):
         return f"THOUGHT: I look around first ({digest[:6]}).\n\n```bash\nls -la\n```"
     if model.startswith("challenger"):
         return f"THOUGHT: I read on ({digest[:6]}).\n\n```bash\nsed -n '1,80p' setup.py\n```"
     marks = {name: int(digest[place], 16) % 3 for place, name in enumerate(DIMENSIONS)}
     return json.dumps({**marks, "reason": f"as drawn ({digest[:6]})"})
+
+
+def _operator(messages: list[dict[str, Any]]) -> str:
+    found = SCRIPT.search("\n".join(str(message.get("content") or "") for message in messages))
+    steps = found[1].split(";;") if found else []
+    said = sum(message["role"] == "assistant" for message in messages)
+    return f"Step {said + 1}.\n\n```sh\n{steps[said].strip()}\n```" if said < len(steps) else "exit"
 
 
 def _error(detail: str) -> bytes:
