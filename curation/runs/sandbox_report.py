@@ -59,18 +59,20 @@ def try_sandbox() -> SandboxReport:
 
 def sandbox_reports() -> list[SandboxReport]:
     """What each live sandbox worker tells; where none does, what this process finds, at most a minute old."""
-    told = [_of(worker) for worker in workers_alive() if QUEUE in worker.queues.split(",") and worker.sandbox]
-    return told or [_own.report(PAGE_SECONDS)]
+    return _told() or [_own.report(PAGE_SECONDS)]
 
 
 def require_sandbox() -> None:
     """Raises `NoSandbox` where no worker, or without workers not this machine, can run commands in isolation."""
-    told = sandbox_reports()
-    if any(report.works for report in told):
-        return
-    if any(report.place for report in told):
+    told = _told()
+    if not told:
+        backend()
+    elif not any(report.works for report in told):
         raise NoSandbox(" ".join(f"{report.place}: {report.detail}" for report in told))
-    backend()
+
+
+def _told() -> list[SandboxReport]:
+    return [_of(worker) for worker in workers_alive() if QUEUE in worker.queues.split(",") and worker.sandbox]
 
 
 def _of(worker: WorkerSeen) -> SandboxReport:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Item, ItemState, Run
-from curation.runs.sandboxes import backend
+from curation.runs.sandbox_report import require_sandbox
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate import GateStage
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
@@ -52,7 +52,7 @@ def _check(project: Project, params: GateParams) -> None:
     if not scenarios_in(project, params.filter).exists():
         raise Invalid("No scenario matches, so there is nothing to gate.", code="no_scenarios")
     if not params.dry_run:
-        backend()
+        require_sandbox()
 
 
 def _estimate(project: Project, params: GateParams) -> Estimate:

@@ -2,7 +2,7 @@
 
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Kind, register
-from curation.runs.sandboxes import backend
+from curation.runs.sandbox_report import require_sandbox
 from curation.runs.targets import targets_named
 from curation.trajectories.estimate import free_estimate, rollout_estimate
 from curation.trajectories.figures import replay_figures, rollout_figures
@@ -23,13 +23,13 @@ def _check_rollout(project: Project, params: RolloutParams) -> None:
     targets_named(project, [params.model], "model")
     if not rollable_in(project, params.filter).exists():
         raise Invalid("No admitted scenario matches: only what the gate has proven is rolled out.", code="no_scenarios")
-    backend()
+    require_sandbox()
 
 
 def _check_replay(project: Project, params: ReplayParams) -> None:
     if not trajectories_in(project, params.filter).exists():
         raise Invalid("No trajectory matches, so there is nothing to replay.", code="no_trajectories")
-    backend()
+    require_sandbox()
 
 
 def _check_pairs(project: Project, params: PairParams) -> None:
