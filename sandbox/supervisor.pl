@@ -278,8 +278,7 @@ sub become {
         close $adjust;
     }
     unless (chdir $cwd) {    # removed, or closed to us
-        ($cwd) = grep { chdir $_ } $home, '/';
-        $own_env->{PWD} = $cwd;
+        $own_env->{PWD} = chdir $home ? $home : chdir '/' ? '/' : '';
     }
     %ENV = %$own_env;
     exec { '/bin/sh' } @argv;

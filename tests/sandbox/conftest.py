@@ -1,0 +1,57 @@
+"""Every conformance test runs on each backend; one that is not on this machine is skipped and says so."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from sandbox.choose import choose_backend
+from sandbox.errors import SandboxUnavailable
+from sandbox.protocol import Backend, Fixture, Limits, Session, Setup
+from tests.parts import missing
+
+DEFAULT_LIMITS = Limits()
+Opener = Callable[..., Session]
+BACKENDS = [
+    pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+    pytest.param("docker", marks=pytest.mark.docker),
+]
+
+
+@pytest.fixture(params=BACKENDS, scope="module")
+def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+    return found(request.param, tmp_path_factory.mktemp("sandbox"))
+
+
+def found(name: str, folder: Path) -> Backend:
+    try:
+        return choose_backend(name, folder=folder)
+    except SandboxUnavailable as reason:
+        missing(str(reason))
+
+
+@pytest.fixture
+def opened(backend: Backend) -> Iterator[Opener]:
+    """Opens sessions that are closed with the test."""
+    sessions: list[Session] = []
+
+    def opening(
+        fixtures: Sequence[Fixture] = (),
+        env: Mapping[str, str] | None = None,
+        *,
+        motd: str = "",
+        banner: str = "",
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Session:
+        setup = Setup(fixtures=fixtures, env=env or {}, motd=motd, banner=banner, limits=limits)
+        sessions.append(backend.session(setup))
+        return sessions[-1]
+
+    yield opening
+    for session in sessions:
+        session.close()
+
+
+@pytest.fixture
+def session(opened: Opener) -> Session:
+    return opened()

@@ -1,0 +1,261 @@
+"""What a command gives back and what it leaves to the next one, as a terminal would: on every backend."""
+
+import pytest
+
+from sandbox.errors import SetupRefused
+from sandbox.protocol import Fixture, Limits, Session
+from tests.sandbox.conftest import Opener
+
+
+def said(session: Session, command: str) -> str:
+    return session.exec(command).output
+
+
+class TestState:
+    def test_the_first_command_begins_in_the_home_with_the_agents_environment(self, opened: Opener) -> None:
+        session = opened(env={"NOTICE": "read /srv/notice"})
+        assert session.cwd() == "/home/agent"
+        told = dict(line.split("=", 1) for line in said(session, "env").splitlines())
+        assert told == {
+            "HOME": "/home/agent",
+            "LANG": "C.UTF-8",
+            "LOGNAME": "agent",
+            "NOTICE": "read /srv/notice",
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+            "PWD": "/home/agent",
+            "SHELL": "/bin/sh",
+            "USER": "agent",
+        }
+        assert said(session, "id -un; id -u; hostname; echo ~") == "agent\n1000\nhost\n/home/agent\n"
+
+    def test_the_folder_and_the_way_back_carry_over(self, session: Session) -> None:
+        assert said(session, "cd /tmp && cd /srv") == ""
+        assert session.cwd() == "/srv"
+        assert said(session, "pwd; cd -; pwd") == "/srv\n/tmp\n/tmp\n"
+        assert session.cwd() == "/tmp"  # noqa: S108
+
+    def test_a_folder_behind_a_link_keeps_its_name(self, session: Session) -> None:
+        session.exec("mkdir -p /srv/real; ln -s /srv/real ~/link; cd ~/link")
+        assert session.cwd() == "/home/agent/link"
+        assert said(session, "pwd; pwd -P") == "/home/agent/link\n/srv/real\n"
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "plain",
+            "it's",
+            'a "b" c',
+            "a\nb\n",
+            "$HOME `id` \\n \\",
+            "ünï→✓",
+            "'; exit 9; '",
+            "\x01\x7f\t",
+            "",
+            "é'\n\"'",
+        ],
+    )
+    def test_exported_variables_carry_over_as_they_are(self, session: Session, value: str) -> None:
+        quoted = "'" + value.replace("'", "'\\''") + "'"
+        assert session.exec(f"export KEPT={quoted}; LOST=1; export -p >/dev/null").exit_code == 0
+        assert said(session, 'printf "%s|%s" "$KEPT" "$LOST"') == f"{value}|"
+
+    def test_an_unset_variable_stays_unset(self, opened: Opener) -> None:
+        session = opened(env={"NOTICE": "x"})
+        session.exec("unset NOTICE LANG")
+        assert said(session, 'echo "${NOTICE-none} ${LANG-none}"') == "none none\n"
+
+    def test_path_is_the_agents_to_change(self, session: Session) -> None:
+        session.exec("mkdir bin; printf '#!/bin/sh\\necho mine\\n' > bin/tool; chmod +x bin/tool; PATH=$HOME/bin:$PATH")
+        assert said(session, "tool") == "mine\n"
+
+    def test_a_removed_folder_is_left_for_the_home(self, session: Session) -> None:
+        session.exec("mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone")
+        assert said(session, "pwd; ls -a | head -1") == "/home/agent\n.\n"
+        assert session.cwd() == "/home/agent"
+        session.exec("mkdir /tmp/x; cd /tmp/x; chmod 0 /tmp/x")
+        assert session.exec("pwd").output == "/home/agent\n"
+
+    def test_without_a_home_the_root_is_what_is_left(self, session: Session) -> None:
+        session.exec("mkdir d; cd d; rmdir ~/d; chmod 0 ~")
+        assert said(session, "pwd") == "/\n"
+
+    def test_options_functions_and_plain_variables_end_with_their_command(self, session: Session) -> None:
+        session.exec("set -eu; f() { echo f; }; x=1")
+        assert session.exec('false; echo "${x-}"; f').output == "\nsh: 1: f: not found\n"
+
+    def test_too_large_a_state_keeps_the_earlier_one(self, session: Session) -> None:
+        session.exec("cd /srv; export SMALL=1")
+        session.exec("cd /tmp; export LARGE=$(head -c 1000000 /dev/zero | tr '\\0' x)")
+        assert said(session, 'pwd; echo "$SMALL ${LARGE-none}"') == "/srv\n1 none\n"
+
+
+class TestEnding:
+    @pytest.mark.parametrize(
+        ("command", "code"),
+        [("true", 0), ("false", 1), ("(exit 42)", 42), ("nothing-of-that-name", 127), ("/etc/passwd", 126)],
+    )
+    def test_the_exit_code_is_the_shells(self, session: Session, command: str, code: int) -> None:
+        result = session.exec(command)
+        assert (result.exit_code, result.left, result.timed_out) == (code, False, False)
+
+    def test_messages_are_those_of_a_plain_shell(self, session: Session) -> None:
+        assert said(session, "echo a\nfoo --bar\ncd /nowhere") == (
+            "a\nsh: 2: foo: not found\nsh: 3: cd: can't cd to /nowhere\n"
+        )
+
+    def test_several_lines_here_documents_and_functions(self, session: Session) -> None:
+        greet = "greet() {\n  local who=$1\n  cat <<EOF\nhello $who $((1<<2))\nEOF\n}\n"
+        assert said(session, f"{greet}for name in a b; do greet $name; done") == "hello a 4\nhello b 4\n"
+        assert said(session, "cat <<'END' | tr a-z A-Z\nit's $HOME\nEND") == "IT'S $HOME\n"
+        assert said(session, "cat <<-X\n\ttabbed\n\tX\necho after") == "tabbed\nafter\n"
+
+    @pytest.mark.parametrize(
+        ("command", "word"),
+        [
+            ("echo 'abc", "Unterminated"),
+            ('echo "abc', "Unterminated"),
+            ("echo a &&", "end of file"),
+            ("fi", "unexpected"),
+        ],
+    )
+    def test_a_broken_command_is_a_turn(self, session: Session, command: str, word: str) -> None:
+        result = session.exec(command)
+        assert (result.exit_code, result.left) == (2, True)
+        assert "Syntax error" in result.output and word in result.output
+        assert said(session, "echo still here") == "still here\n"
+
+    @pytest.mark.parametrize(
+        "command", ["cat <<EOF\nno end", "echo no end \\", "cat <<A <<B\na\nA\nno end", "echo no end #"]
+    )
+    def test_an_open_end_swallows_nothing_of_ours(self, session: Session, command: str) -> None:
+        output = said(session, command)
+        assert "no end" in output and "export" not in output
+        assert said(session, "echo fine") == "fine\n"
+
+    def test_leaving_in_the_middle(self, session: Session) -> None:
+        result = session.exec("cd /srv; export A=1; exit 3; echo never")
+        assert (result.output, result.exit_code, result.left) == ("", 3, True)
+        assert (session.cwd(), said(session, "echo $A")) == ("/srv", "1\n")
+
+    def test_set_e_leaves_at_the_first_failure(self, session: Session) -> None:
+        result = session.exec("set -e\ncd /srv\nfalse\necho never")
+        assert (result.output, result.exit_code, result.left) == ("", 1, True)
+        kept = session.exec("set -e; cd /opt; true")
+        assert (kept.exit_code, kept.left, session.cwd()) == (0, False, "/opt")
+
+    @pytest.mark.parametrize(("command", "code"), [("cd /srv; exec false", 1), ("cd /srv; kill -9 $$", 137)])
+    def test_who_cannot_say_its_state_keeps_the_earlier_one(self, session: Session, command: str, code: int) -> None:
+        session.exec("cd /opt")
+        result = session.exec(command)
+        assert (result.exit_code, result.left, session.cwd()) == (code, True, "/opt")
+
+    def test_an_agents_own_traps(self, session: Session) -> None:
+        result = session.exec("trap 'echo bye $?' EXIT; cd /opt; (exit 4)")
+        assert (result.output, result.exit_code, result.left, session.cwd()) == ("bye 4\n", 4, False, "/opt")
+        assert session.exec("trap 'exit 7' EXIT; true").exit_code == 7
+        assert session.exec("trap 'echo caught' TERM; kill $$; echo on").output == "caught\non\n"
+        assert session.exec("trap '' INT; sh -c 'kill -INT $$; echo deaf'").output == "deaf\n"
+
+    def test_tracing_shows_the_agents_lines_alone(self, session: Session) -> None:
+        assert said(session, "set -x; cd /srv; echo a") == "+ cd /srv\n+ echo a\na\n"
+        assert session.exec("set -a; x=5; set -fC").exit_code == 0
+        assert said(session, "echo $x; : > f; : > f; echo f*") == "5\nf\n"
+
+    def test_stdin_is_empty(self, session: Session) -> None:
+        assert said(session, "cat; read line; echo $?; wc -c") == "1\n0\n"
+
+
+class TestOutput:
+    def test_both_streams_as_they_come(self, session: Session) -> None:
+        assert said(session, "echo 1; echo 2 >&2; echo 3") == "1\n2\n3\n"
+
+    def test_unicode_and_what_is_none(self, session: Session) -> None:
+        assert said(session, "echo 'grüße 世界 🙂'") == "grüße 世界 🙂\n"
+        assert said(session, r"printf '\377\376ab\000c\303'") == "��abc�"
+        assert said(session, r"printf '\033[31mred\007'") == "\x1b[31mred\x07"
+
+    def test_long_output_keeps_its_two_ends(self, opened: Opener) -> None:
+        session = opened(limits=Limits(output=1000))
+        assert not session.exec("head -c 1000 /dev/zero | tr '\\0' x").truncated
+        result = session.exec("echo first; seq 100000; echo last")
+        assert result.truncated and result.output.startswith("first\n1\n2\n") and result.output.endswith("\nlast\n")
+        assert "bytes left out" in result.output and len(result.output) < 1100
+
+    def test_a_cut_goes_through_no_character(self, opened: Opener) -> None:
+        session = opened(limits=Limits(output=1001))
+        result = session.exec("yes é | head -20000 | tr -d '\\n'")
+        assert result.truncated and "�" not in result.output
+
+    def test_fifty_megabytes_are_read_and_cut(self, session: Session) -> None:
+        result = session.exec("head -c 50000000 /dev/zero | tr '\\0' x; echo; echo end")
+        assert result.truncated and result.exit_code == 0 and result.output.endswith("x\nend\n")
+        assert len(result.output) < 66_000
+        assert result.duration < 15
+
+    def test_background_processes_hold_nothing_up(self, session: Session) -> None:
+        result = session.exec("sleep 30 & echo started")
+        assert result.output == "started\n" and result.duration < 5
+        assert said(session, "pgrep -x sleep | wc -l") == "1\n"
+        session.exec("(sleep 0.2; echo late) & cd /srv")
+        assert said(session, "sleep 1; echo now") == "late\nnow\n"
+
+    def test_a_flood_from_behind_drowns_but_blocks_nothing(self, session: Session) -> None:
+        session.exec("yes >/dev/null & yes & sleep 0.1")
+        result = session.exec("cd /srv; echo done")
+        assert result.exit_code == 0 and session.cwd() == "/srv"
+        session.exec("kill -9 -1")
+        session.exec("true")
+        assert said(session, "echo quiet") == "quiet\n"
+
+
+class TestSetup:
+    def test_fixtures_lie_where_they_were_put(self, opened: Opener) -> None:
+        files = [
+            Fixture("/home/agent/NOTICE", "grüße\n".encode()),
+            Fixture("/usr/local/bin/tool", b"#!/bin/sh\necho tool $1\n", 0o755),
+            Fixture("/var/spool/deep/down/x", bytes(range(256)), 0o400),
+            Fixture("/srv/empty", b"", 0o600),
+        ]
+        session = opened(files, motd="Welcome\n", banner="Keep out\n")
+        assert said(session, "cat NOTICE; tool 1; cat /etc/motd /etc/issue") == "grüße\ntool 1\nWelcome\nKeep out\n"
+        assert said(session, "stat -c '%a %s %U' /var/spool/deep/down/x /srv/empty") == "400 256 agent\n600 0 agent\n"
+        assert (
+            said(session, "od -An -v -tu1 /var/spool/deep/down/x | tr -s ' \\n' ' '")
+            == " " + " ".join(str(byte) for byte in range(256)) + " "
+        )
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/etc/passwd", "/srv/../etc/x", "relative", "/srv", "/srv/", "//srv/x", "/srv//x", "/srv/./x",
+            "/tmp/x",  # noqa: S108
+            "/home/agent/../x", "/srv/a\0b", "/proc/1/x", "", "/home/agentx/y",
+        ],
+    )  # fmt: skip
+    def test_fixtures_elsewhere_are_refused(self, opened: Opener, path: str) -> None:
+        with pytest.raises(SetupRefused):
+            opened([Fixture(path, b"x")])
+
+    @pytest.mark.parametrize(
+        "fixtures",
+        [
+            [Fixture("/srv/a", b"x"), Fixture("/srv/a", b"y")],
+            [Fixture("/srv/a", b"x"), Fixture("/srv/a/b", b"y")],
+            [Fixture("/srv/a", b"x", 0o4755)],
+            [Fixture("/var/big", bytes(5 * 1024 * 1024))],
+        ],
+    )
+    def test_fixtures_that_cannot_be_are_refused(self, opened: Opener, fixtures: list[Fixture]) -> None:
+        with pytest.raises(SetupRefused):
+            opened(fixtures)
+
+    @pytest.mark.parametrize("env", [{"A B": "x"}, {"1A": "x"}, {"A": "x\0y"}, {"A": "x" * 100_000}, {"": "x"}])
+    def test_variables_that_cannot_be_are_refused(self, opened: Opener, env: dict[str, str]) -> None:
+        with pytest.raises(SetupRefused):
+            opened(env=env)
+
+    @pytest.mark.parametrize("command", ["echo \0", "x" * 200_000, "echo \ud800"])
+    def test_a_command_that_no_process_can_be_given_is_refused(self, session: Session, command: str) -> None:
+        with pytest.raises(SetupRefused):
+            session.exec(command)
+        assert said(session, "echo on") == "on\n"
