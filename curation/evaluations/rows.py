@@ -66,7 +66,7 @@ def message_text(message: Mapping[str, object]) -> str:
 
 def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:
     """All messages as one text, each after its role: what contamination compares and the page shows."""
-    return "\n\n".join(f"{message.get('role')}: {message_text(message)}" for message in messages)
+    return "\n\n".join(f"{message.get('role')}:\n{message_text(message)}" for message in messages)
 
 
 def _message(number: int, message: object) -> Message:
