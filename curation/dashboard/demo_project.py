@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core.files import File
 from django.db import transaction
 
+from curation.dashboard.demo_scenarios import make_demo_scenarios
 from curation.duels.models import Duel, Prompt, PullRequest
 from curation.imports.stored import keep
 from curation.llm.models import Endpoint
@@ -26,7 +27,7 @@ from curation.runs.drive import drive
 from curation.runs.launch import launch
 from curation.runs.models import Run, RunState
 from curation.runs.reap import reap_all
-from curation.samples.models import Bucket, Sample, Status
+from curation.samples.models import Bucket, Kind, Sample, Status
 
 FOLDER = Path(__file__).parent / "demo"
 # Printed at every start: the demo is served on loopback only.
@@ -64,6 +65,7 @@ def make_demo_project(say: Say) -> Project:
         run = launch(project=project, kind="duel", params={"min_judges": len(JUDGES)}, user=user)
         _drive(run, say)
     _decide_some(project, user)
+    make_demo_scenarios(project=project, user=user, drive=lambda run: _drive(run, say), say=say)
     _export(project, user, say)
     return project
 
@@ -137,7 +139,7 @@ def _drive(run: Run, say: Say) -> None:
 
 def _decide_some(project: Project, user: User) -> None:
     """A few decisions, so that the queue, the log and the pace have something to show; most is left to the visitor."""
-    if Decision.objects.filter(sample__project=project).exists():
+    if Decision.objects.filter(sample__project=project, sample__kind=Kind.TURN).exists():
         return
     access = Access(user, project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
     pending = Sample.objects.of(project).filter(status=Status.PENDING).order_by("-score_key", "id")

@@ -15,14 +15,21 @@ from curation.runs.drive import drive
 from curation.runs.models import Call, Item, Run
 from curation.runs.tasks import work
 from curation.samples.models import Bucket, Flag, Sample
+from curation.scenarios.models import GateReport, Scenario
+from curation.trajectories.balance import terminal_balance
+from curation.trajectories.models import Pair, Replay, Trajectory
 
 pytestmark = pytest.mark.django_db(transaction=True)
-COUNTED = (Project, Run, Item, Call, Prompt, PullRequest, Answer, Duel, Verdict, Sample, Decision)
+COUNTED = (
+    *(Project, Run, Item, Call, Prompt, PullRequest, Answer, Duel, Verdict, Sample, Decision),
+    *(Scenario, GateReport, Trajectory, Pair, Replay),
+)
 
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MEDIA_ROOT = tmp_path / "files"
+    settings.SANDBOX = "none"
     monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
 
 
@@ -32,6 +39,19 @@ def counts() -> dict[str, int]:
 
 def quiet(line: str) -> None:
     """What the demo says while it is made is for a person."""
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
+    """After so many shards of work the demo is stopped."""
+    done: list[int] = []
+
+    def stopped(run_id: int) -> None:
+        if len(done) == drives:
+            raise KeyboardInterrupt  # as Ctrl+C does
+        done.append(run_id)
+        drive(run_id)
+
+    monkeypatch.setattr("curation.dashboard.demo_project.drive", stopped)
 
 
 def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() -> None:
@@ -45,6 +65,7 @@ def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() ->
     assert Verdict.objects.filter(parsed=False).exists()
     assert Answer.objects.exclude(refusal="").exists()
     assert set(project.runs.values_list("state", flat=True)) == {"succeeded"}
+    assert set(Scenario.objects.of(project).values_list("status", flat=True)) == {"draft"}
     assert project.exports.count() == 1 and Decision.objects.count() >= 5
     run = Run.objects.get(kind="duel")
     assert run.result["skipped"]["challenger"] == {"no pull-request record: it cannot be challenged": 2}
@@ -54,18 +75,46 @@ def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() ->
     assert time.monotonic() - started < 5
 
 
+def test_without_a_sandbox_it_says_so_in_one_line_and_goes_on() -> None:
+    said: list[str] = []
+    make_demo_project(said.append)
+    told = [line for line in said if "scenarios" in line]
+    assert len(told) == 1 and "switched off" in told[0]
+    assert not Trajectory.objects.exists()
+
+
+@pytest.mark.bubblewrap
+def test_a_later_start_with_a_sandbox_proves_rolls_out_and_pairs_scenarios(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_demo_project(quiet)
+    settings.SANDBOX, settings.WINNOW_DATA = "bubblewrap", tmp_path
+    with monkeypatch.context() as patched:
+        stop_after(patched, 2)
+        with pytest.raises(KeyboardInterrupt):
+            make_demo_project(quiet)
+    project = make_demo_project(quiet)
+    statuses = Counter(Scenario.objects.of(project).values_list("status", flat=True))
+    assert statuses["admitted"] >= 20 and statuses["rejected"] == 2 and statuses["draft"] == 1
+    rejected = GateReport.objects.filter(verdict="rejected").values_list("reason", flat=True)
+    assert {reason.split(":")[0] for reason in rejected} == {"untouched", "reference"}
+    outcomes = Counter(Trajectory.objects.of(project).values_list("outcome", flat=True))
+    assert outcomes["solved"] >= 15 and outcomes["correct_panic"] >= 2
+    assert all(outcomes[name] for name in ("checker_failed", "no_terminal", "wrong_terminal")), outcomes
+    assert Pair.objects.exists() and not Replay.objects.filter(agrees=False).exists()
+    approved = Sample.objects.of(project).filter(kind="trajectory", status="approved")
+    assert approved.count() == approved.filter(trajectory__keep=True).count() >= 5
+    balance = terminal_balance(Trajectory.objects.of(project))
+    assert balance.warnings(project.settings.balance) == []
+    before = counts()
+    make_demo_project(quiet)
+    assert counts() == before
+
+
 @pytest.mark.parametrize("drives", [1, 3, 4, 5, 7])
 def test_a_start_that_was_stopped_half_way_goes_on(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
-    done: list[int] = []
-
-    def stopped(run_id: int) -> None:
-        if len(done) == drives:
-            raise KeyboardInterrupt  # as Ctrl+C does
-        done.append(run_id)
-        drive(run_id)
-
     with monkeypatch.context() as patched:
-        patched.setattr("curation.dashboard.demo_project.drive", stopped)
+        stop_after(patched, drives)
         with pytest.raises(KeyboardInterrupt):
             make_demo_project(quiet)
     project = make_demo_project(quiet)

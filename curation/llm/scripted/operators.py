@@ -44,7 +44,7 @@ def mixed(messages: Messages, sample_index: int) -> str:
     if habit == 1 and len(so_far) > max(1, _length(messages) // 2):
         command = "exit"
     elif habit == 2:
-        command = so_far[min(len(so_far), 3) - 1]
+        command = so_far[min(len(so_far), 2) - 1]
     thought = THOUGHTS[min(len(so_far), len(THOUGHTS)) - 1]
     return f"<think>{thought}</think>\nTHOUGHT: {thought}\n\n{_block(command)}\n\nLet us see what it says."
 
