@@ -11,6 +11,7 @@ from curation.scenarios.bundle import Bundle, FixtureFile, announced_env, stored
 from curation.scenarios.models import GateReport, Scenario, Status
 from curation.web.markup import code_html, visible
 from curation.web.transcript import render_output
+from sandbox.gate import CHECKER
 
 FOLDED_OVER = 2000
 ANNOUNCED = {
@@ -48,9 +49,10 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A command and what it printed. `seconds` and `exit_code` may be unknown."""
+    """A command and what it printed; the checker is no command of anybody. `seconds`, `exit_code` may be unknown."""
 
     command: SafeString
+    is_checker: bool
     output: SafeString | None
     exit_code: int | None
     failed: bool
@@ -141,8 +143,10 @@ def _check(check: Mapping[str, Any]) -> CheckView:
 
 def _step(step: Mapping[str, Any]) -> StepView:
     output, code = str(step.get("output") or ""), step.get("exit_code")
+    command = str(step.get("command") or "")
     return StepView(
-        command=code_html(str(step.get("command") or "")),
+        command=code_html(command),
+        is_checker=command == CHECKER,
         output=render_output(output) if output else None,
         exit_code=code,
         failed=bool(code),
