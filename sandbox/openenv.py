@@ -67,14 +67,26 @@ class OpenEnvEnvironment:
             with suppress(TimeoutError):
                 await asyncio.wait_for(client.disconnect(), CLOSE_SECONDS)
 
+    async def _last_words(self) -> str:
+        """What a server said before it hung up: the client, whose own message no longer left, has not read it."""
+        socket = self._client._ws if self._client is not None else None
+        if socket is None:
+            return ""
+        try:
+            return str(await asyncio.wait_for(socket.recv(), CLOSE_SECONDS))
+        except (TimeoutError, OSError, _closed_socket()):
+            return ""
+
     async def _ask(self, what: str, answer: Any) -> Step:
         try:
             said = await answer
         except TimeoutError:
             raise SandboxFailed(f"{self._url} did not answer a {what} within {self._seconds:g} s") from None
         except (ConnectionError, OSError, RuntimeError, ValueError, TypeError, _closed_socket()) as error:
-            kind = EnvironmentFull if FULL in str(error) else SandboxFailed
-            raise kind(f"{self._url}, {what}: {error or type(error).__name__}") from None
+            hung_up = isinstance(error, _closed_socket())
+            reason = f"{error} {await self._last_words() if hung_up else ''}".strip() or type(error).__name__
+            kind = EnvironmentFull if FULL in reason else SandboxFailed
+            raise kind(f"{self._url}, {what}: {reason}") from None
         fields = said.observation
         if not isinstance(fields, dict):
             raise SandboxFailed(f"{self._url}, {what}: the observation is {type(fields).__name__}, not an object")

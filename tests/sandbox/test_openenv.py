@@ -1,12 +1,7 @@
 """Live episodes against a server that is written with openenv-core's own classes, over real sockets."""
 
 import asyncio
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,8 +9,10 @@ from sandbox.episode import Message, Reply
 from sandbox.errors import EnvironmentFull, SandboxFailed
 from sandbox.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.openenv import OpenEnvEnvironment, action_field_of, visible_text
+from tests.sandbox.shop import free_port, shop_server, start_shop
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["shop_server"]
+
 PROMPT = LivePrompt("You keep a shop.", "TASK: {task}\nStep: {step}\n{output}\n{error}\n{reward}\n{history}")
 
 
@@ -24,30 +21,6 @@ def read(reply: str) -> str | None:
 
 
 RULES = Rules(read=read, fallback="shop help", asks_hint=lambda command: "--task-hint" in command)
-
-
-def start(port: int, most: int = 8) -> subprocess.Popen[bytes]:
-    server = subprocess.Popen([sys.executable, "-m", "tests.sandbox.openenv_server", str(port), str(most)], cwd=ROOT)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return server
-        except OSError:
-            assert server.poll() is None, "the server ended at once"
-            time.sleep(0.1)
-    raise AssertionError("the server did not come up")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = start(port, most=2)
-    yield f"ws://127.0.0.1:{port}"
-    process.kill()
-    process.wait()
 
 
 def play(
@@ -76,8 +49,8 @@ def play(
 asked: list[str] = []
 
 
-def test_a_whole_episode(server: str) -> None:
-    episode = play(server, ["shop add"], seed=3)
+def test_a_whole_episode(shop_server: str) -> None:
+    episode = play(shop_server, ["shop add"], seed=3)
     assert (episode.completed, len(episode.steps), episode.tier) == (True, 3, "expert")
     assert [step.reward for step in episode.steps] == [0.2, 0.2, 1.0]
     assert (episode.terminal_reward, round(episode.total_reward, 6)) == (1.0, 1.4)
@@ -85,30 +58,30 @@ def test_a_whole_episode(server: str) -> None:
     assert "1. shop add\n2. shop add" in asked[-1].replace("\\n", "\n")
 
 
-def test_no_field_of_an_observation_is_lost_and_none_that_scores_is_shown(server: str) -> None:
-    episode = play(server, ["shop add"])
+def test_no_field_of_an_observation_is_lost_and_none_that_scores_is_shown(shop_server: str) -> None:
+    episode = play(shop_server, ["shop add"])
     assert episode.steps[0].fields["shelf"] == {"things": 1, "expected_things": "SECRET-CRITERION"}
     assert "SECRET-CRITERION" not in "".join(asked)
     assert visible_text(episode.steps[0].fields).count("shelf.things: 1") == 1
     assert "SECRET-CRITERION" not in visible_text(episode.steps[0].fields)
 
 
-def test_hints_and_replies_without_a_command_are_counted(server: str) -> None:
-    episode = play(server, ["shop help --task-hint", "I would look around.", "shop add", "shop add"])
+def test_hints_and_replies_without_a_command_are_counted(shop_server: str) -> None:
+    episode = play(shop_server, ["shop help --task-hint", "I would look around.", "shop add", "shop add"])
     assert episode.hinted
     assert episode.format_failures == 1
     assert [step.action for step in episode.steps][1] == "shop help"
     assert [step.hint for step in episode.steps] == [True, False, False, False]
 
 
-def test_progress_that_was_lost_again_is_kept(server: str) -> None:
-    episode = play(server, ["shop add", "shop add", "shop add", "shop lose", "shop lose"], seed=4, max_steps=5)
+def test_progress_that_was_lost_again_is_kept(shop_server: str) -> None:
+    episode = play(shop_server, ["shop add", "shop add", "shop add", "shop lose", "shop lose"], seed=4, max_steps=5)
     assert (episode.completed, episode.max_progress, episode.steps[-1].progress) == (False, 0.75, 0.25)
 
 
-def test_a_full_server_is_told_from_a_broken_one(server: str) -> None:
+def test_a_full_server_is_told_from_a_broken_one(shop_server: str) -> None:
     async def three() -> list[object]:
-        open_ones = [OpenEnvEnvironment(server, reset={}, action_field="command") for _ in range(3)]
+        open_ones = [OpenEnvEnvironment(shop_server, reset={}, action_field="command") for _ in range(3)]
         try:
             return [await _outcome(environment) for environment in open_ones]
         finally:
@@ -129,21 +102,19 @@ def test_a_full_server_is_told_from_a_broken_one(server: str) -> None:
 @pytest.mark.parametrize(
     ("task_id", "words"), [("breaks", "the shelf fell down"), ("hangs", "did not answer a step within 1 s")]
 )
-def test_what_goes_wrong_on_the_server_is_infra(server: str, task_id: str, words: str) -> None:
+def test_what_goes_wrong_on_the_server_is_infra(shop_server: str, task_id: str, words: str) -> None:
     with pytest.raises(SandboxFailed, match=words):
-        play(server, ["shop add"], task_id=task_id, seconds=1.0)
+        play(shop_server, ["shop add"], task_id=task_id, seconds=1.0)
 
 
-def test_a_step_before_the_reset_is_infra(server: str) -> None:
+def test_a_step_before_the_reset_is_infra(shop_server: str) -> None:
     with pytest.raises(SandboxFailed, match="before the reset"):
-        asyncio.run(OpenEnvEnvironment(server, reset={}, action_field="command").step("shop add"))
+        asyncio.run(OpenEnvEnvironment(shop_server, reset={}, action_field="command").step("shop add"))
 
 
 def test_a_dropped_socket_and_a_server_that_is_not_there_are_infra() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = start(port)
+    port = free_port()
+    process = start_shop(port)
     with pytest.raises(SandboxFailed, match="step"):
         play(f"ws://127.0.0.1:{port}", ["shop add"], task_id="drops")
     assert process.wait(10) == 1
@@ -151,5 +122,5 @@ def test_a_dropped_socket_and_a_server_that_is_not_there_are_infra() -> None:
         play(f"ws://127.0.0.1:{port}", ["shop add"])
 
 
-def test_the_field_of_the_command_is_read_from_the_servers_schema(server: str) -> None:
-    assert asyncio.run(action_field_of(server)) == "command"
+def test_the_field_of_the_command_is_read_from_the_servers_schema(shop_server: str) -> None:
+    assert asyncio.run(action_field_of(shop_server)) == "command"

@@ -1,0 +1,136 @@
+"""Live episodes as runs: on a server of openenv-core's own classes, and in the sandbox."""
+
+from typing import Any
+
+import pytest
+
+from curation.evaluations.models import Episode, Evaluation
+from curation.projects.models import Project
+from curation.runs.launch import launch
+from curation.runs.models import Item, Run
+from curation.web.problems import Invalid
+from sandbox.protocol import Backend
+from tests.evaluations.evaluating import at_server, end, make_split
+from tests.factories import make_project, make_scenario
+from tests.model_server import ModelServer
+from tests.sandbox.fake import FakeBackend
+from tests.sandbox.shop import MOST, free_port, shop_server
+from tests.trajectories.rolling import has_greeting, todo_machine
+
+__all__ = ["shop_server"]
+pytestmark = pytest.mark.django_db(transaction=True)
+FAMILIES = {"evaluation": {"families": {"shop": "shop"}}}
+
+
+@pytest.fixture
+def shop() -> Project:
+    return make_project(settings_json=FAMILIES)
+
+
+def live(project: Project, *models: str, **params: Any) -> Run:
+    given = {"kind": "live", "models": list(models), "family": "shop", **params}
+    return end(launch(project=project, kind="evaluate", params=given, user=None))
+
+
+def figures(run: Run) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in run.result["models"]}
+
+
+def test_models_play_every_task_and_are_measured(shop: Project, server: ModelServer, shop_server: str) -> None:
+    """Seeds 1, 2 and 3 want as many things on the shelf."""
+    for name, text in (("good", "shop add"), ("asks", "shop help --task-hint"), ("talks", "I would add one.")):
+        at_server(shop, server, name)
+        server.behave(name, text=text)
+    run = live(shop, "talks", "good", "asks", environment=shop_server, episodes=3, seed=1, max_steps=5)
+    rows = figures(run)
+    assert [row["model"] for row in run.result["models"]] == ["good", "talks", "asks"]
+    good = rows["good"]
+    assert (good["n"], good["errors"], good["completion_rate"], good["avg_max_progress"]) == (3, 0, 1.0, 1.0)
+    assert good["avg_steps_to_complete"] == 2.0
+    assert good["terminal_reward"] == 1.0
+    assert good["avg_episode_reward"] == 1.2  # 1.0, 1.2 and 1.4
+    assert good["reward_std"] == 0.1633
+    assert good["avg_reward_per_step"] == 0.6  # 3.6 in 6 steps
+    assert (rows["asks"]["hint_usage_rate"], rows["asks"]["format_failure_rate"]) == (1.0, 0.0)
+    assert (rows["talks"]["format_failure_rate"], rows["talks"]["completion_rate"]) == (1.0, 0.0)
+    assert rows["talks"]["avg_steps_to_complete"] is None
+    assert Episode.objects.get(by__name="talks", key="seed 1").text.trace[0]["action"] == "shop --help"
+
+
+def test_a_full_server_is_waited_for(shop: Project, server: ModelServer, shop_server: str) -> None:
+    at_server(shop, server, "good", max_concurrency=16)
+    server.behave("good", text="shop add", latency=0.1)
+    run = live(shop, "good", environment=shop_server, episodes=3 * MOST, seed=1, max_concurrency=3 * MOST)
+    assert (run.items_done, run.items_failed) == (3 * MOST, 0)
+    assert figures(run)["good"]["completion_rate"] == 1.0
+
+
+def test_a_task_that_breaks_is_no_score(shop: Project, server: ModelServer, shop_server: str) -> None:
+    at_server(shop, server, "good")
+    server.behave("good", text="shop add")
+    messages = [{"role": "system", "content": "Keep the shop."}, {"role": "user", "content": "Fill the shelf."}]
+    rows = [
+        {"task_id": task, "tier": "easy", "messages": [*messages, {"role": "assistant", "content": "shop add"}]}
+        for task in ("fine", "breaks", "fine")
+    ]
+    run = live(shop, "good", environment=shop_server, split=str(make_split(shop, rows).pk))
+    assert (run.items_done, run.items_failed) == (1, 1), "one episode a task"
+    assert (figures(run)["good"]["n"], figures(run)["good"]["errors"]) == (1, 1)
+    assert "the shelf fell down" in Item.objects.get(run=run, state="failed").reason
+    episode = Episode.objects.get()
+    assert (episode.key, episode.tier, episode.completed) == ("fine", "easy", True)
+    assert "SECRET-CRITERION" not in str(server.counts("good")) + str([s["prompt"] for s in episode.text.trace])
+
+
+def test_a_server_that_is_not_there_fails_the_run_with_its_address(shop: Project, server: ModelServer) -> None:
+    at_server(shop, server, "good")
+    address = f"ws://127.0.0.1:{free_port()}"
+    run = live(shop, "good", environment=address, episodes=2)
+    assert run.state == "failed"
+    assert address in run.error
+    assert not Episode.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("params", "path"),
+    [
+        ({"environment": "localhost:8000"}, "params.environment"),
+        ({"environment": "ws://169.254.169.254:80"}, "params.environment"),
+        ({"environment": "ws://127.0.0.1:9", "file": "rows.jsonl"}, "params.file"),
+        ({"environment": "ws://127.0.0.1:9", "family": "unheard of"}, "params.family"),
+        ({"environment": "ws://127.0.0.1:9", "split": "4711"}, "params.split"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_at_launch(
+    shop: Project, server: ModelServer, params: dict[str, Any], path: str
+) -> None:
+    at_server(shop, server, "good")
+    with pytest.raises(Invalid) as refused:
+        live(shop, "good", **params)
+    assert refused.value.errors[0].path == path
+    assert not Run.objects.exists()
+
+
+def test_scenarios_are_played_in_the_sandbox(
+    shop: Project, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms = FakeBackend(todo_machine, passes=has_greeting)
+
+    def choose(*_: object, **__: object) -> Backend:
+        return rooms
+
+    monkeypatch.setattr("curation.runs.sandboxes.choose_backend", choose)
+    make_scenario(shop, name="greets", status="admitted")
+    make_scenario(shop, name="not proven", status="draft")
+    for name, text in (("leaves", "exit"), ("works", "echo 'hello world' > greeting.txt")):
+        at_server(shop, server, name)
+        server.behave(name, text=text)
+    run = live(shop, "leaves", "works", environment="sandbox", max_steps=3)
+    assert {(row.by.name, row.key, row.completed) for row in Episode.objects.select_related("by")} == {
+        ("leaves", "greets", False),
+        ("works", "greets", False),
+    }
+    left = Episode.objects.get(by__name="leaves").text.trace
+    assert left[-1]["observation"]["outcome"] == "checker_failed"
+    assert Evaluation.objects.get(run=run).split is None
+    assert all(session.closed for session in rooms.sessions)

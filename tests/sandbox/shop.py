@@ -1,0 +1,43 @@
+"""The shop of `openenv_server` as a program of its own, on a free port of the loopback."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MOST = 2
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def start_shop(port: int, most: int = MOST) -> subprocess.Popen[bytes]:
+    """The server's process, once it answers."""
+    server = subprocess.Popen([sys.executable, "-m", "tests.sandbox.openenv_server", str(port), str(most)], cwd=ROOT)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return server
+        except OSError:
+            assert server.poll() is None, "the server ended at once"
+            time.sleep(0.1)
+    raise AssertionError("the server did not come up")
+
+
+@pytest.fixture(scope="module")
+def shop_server() -> Iterator[str]:
+    """The address of a shop that takes `MOST` episodes at once."""
+    port = free_port()
+    process = start_shop(port)
+    yield f"ws://127.0.0.1:{port}"
+    process.kill()
+    process.wait()
