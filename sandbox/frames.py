@@ -22,6 +22,8 @@ class Ask(Enum):
     FOLDER = b"D"  # path, octal mode
     FILE = b"F"  # path, octal mode, content
     VARIABLE = b"V"  # name, value
+    INODES = b"I"  # tmpfs, most files in it; for a supervisor that was given CAP_SYS_ADMIN over its mounts
+    FILTER = b"S"  # ELF machine, seccomp filter; one of another machine is passed over
     GO = b"G"  # the home
     COMMAND = b"X"  # text, milliseconds
     CHECK = b"C"  # text, terminal, reason, milliseconds

@@ -2,18 +2,21 @@
 
 import codecs
 import time
+from collections.abc import Mapping
 from importlib.resources import files
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.frames import Ask, Frame, FrameReader, Reply, packed
 from sandbox.protocol import HOME, CheckResult, ExecResult, Setup
+from sandbox.seccomp import filters
 from sandbox.setup import BANNER, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
 
 # What the supervisor gets on top of a command's own limit to kill, drain and answer on a machine that is busy.
 GRACE_SECONDS = 15.0
 OPENING_SECONDS = 60.0
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class Channel(Protocol):
@@ -92,8 +95,10 @@ class SupervisedSession:
     ) -> None:
         self.close()
 
-    def _begin(self, setup: Setup, *, nproc: int, address_space: int) -> None:
+    def _begin(self, setup: Setup, *, nproc: int, address_space: int, inodes: Mapping[str, int]) -> None:
         asked = [packed(Ask.LIMITS, *map(_number, (setup.limits.output, setup.limits.pids, nproc, address_space)))]
+        asked += [packed(Ask.INODES, path.encode(), _number(most)) for path, most in inodes.items()]
+        asked += [packed(Ask.FILTER, _number(machine), program) for machine, program in filters().items()]
         asked += [packed(Ask.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
         asked += [packed(Ask.FILE, MOTD.encode(), b"644", setup.motd.encode())]
         asked += [packed(Ask.FILE, BANNER.encode(), b"644", setup.banner.encode())]
@@ -126,16 +131,24 @@ class SupervisedSession:
         return reply
 
 
-def open_session(channel: Channel, setup: Setup, *, nproc: int = 0, address_space: int = 0) -> SupervisedSession:
+def open_session(
+    channel: Channel,
+    setup: Setup,
+    *,
+    nproc: int = 0,
+    address_space: int = 0,
+    inodes: Mapping[str, int] = NOTHING,
+) -> SupervisedSession:
     """A session at `channel`, where a supervisor was just started, ready for its first command.
 
     `nproc` and `address_space` (bytes) become rlimits of what the agent runs, for backends that have no cgroup; 0 is
-    none. Raises `SandboxFailed` or `SetupRefused`; the channel is closed then.
+    none. `inodes` is how many files each tmpfs may hold, for backends that could not say so when they made it.
+    Raises `SandboxFailed` or `SetupRefused`; the channel is closed then.
     """
     session = SupervisedSession(channel, setup)
     try:
         check_setup(setup)
-        session._begin(setup, nproc=nproc, address_space=address_space)
+        session._begin(setup, nproc=nproc, address_space=address_space, inodes=inodes)
     except (SandboxFailed, SetupRefused):
         channel.kill()
         channel.close()

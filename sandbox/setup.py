@@ -44,6 +44,11 @@ def tmpfs_sizes(limits: Limits) -> dict[str, int]:
     return {path: limits.disk * share // 64 for path, share in SHARES.items()}
 
 
+def tmpfs_inodes(limits: Limits) -> dict[str, int]:
+    """How many files each writable folder may hold: an empty one costs kernel memory that no size counts."""
+    return {path: max(256, size // 4096) for path, size in tmpfs_sizes(limits).items()}
+
+
 def memory_bound(limits: Limits) -> int:
     """Bytes that the whole sandbox may hold: files on a tmpfs count as its memory, so a full disk must still fit."""
     return limits.memory + limits.disk

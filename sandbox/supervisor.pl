@@ -20,9 +20,9 @@ sysread($self, my $elf, 20);
 close $self;
 my $machine = unpack('v', substr($elf, 18, 2));
 my %call;       # numbers of the system calls
-@call{qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 O_NOFOLLOW)} =
-    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 0400000)     # x86_64
-  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 0100000)     # aarch64
+@call{qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset O_NOFOLLOW)} =
+    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 0400000)     # x86_64
+  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  0100000)     # aarch64
   :                    die "unknown machine $machine\n";
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 04000, 0301);
@@ -61,6 +61,8 @@ while (1) {
     elsif ($kind eq 'D') { folder($field[0], oct $field[1]) or refuse("$field[0]: $!") }
     elsif ($kind eq 'F') { fixture(@field) }
     elsif ($kind eq 'V') { $env{ $field[0] } = $field[1] }
+    elsif ($kind eq 'I') { inodes(@field) }
+    elsif ($kind eq 'S') { restrict($field[1]) if $field[0] == $machine }
     elsif ($kind eq 'G') { $home = $cwd = $field[0]; answer('R') }
     elsif ($kind eq 'X') { command(@field) }
     elsif ($kind eq 'C') { check(@field) }
@@ -72,12 +74,15 @@ while (1) {
 sub answer {
     my ($kind, @field) = @_;
     my $body = $kind . pack('(N/a*)*', @field);
-    my $bytes = pack('N/a*', $body);
-    while (length $bytes) {
-        my $done = syswrite($out, $bytes);
-        defined $done or exit 1;
-        substr($bytes, 0, $done, '');
+    write_all($out, pack('N/a*', $body)) or exit 1;
+}
+
+sub write_all {
+    my ($file, $bytes) = @_;
+    for (my $at = 0; $at < length $bytes;) {
+        $at += syswrite($file, $bytes, length($bytes) - $at, $at) || return 0;
     }
+    return 1;
 }
 
 sub refuse { answer('N', $_[0]); exit 0 }
@@ -96,6 +101,28 @@ sub request {
         }
         pump(undef);
     }
+}
+
+# ---- bounds, before anything of the agent's is here
+
+# A tmpfs made by bubblewrap bounds its bytes but not its files. Whoever lets us do this gave us CAP_SYS_ADMIN (and
+# CAP_SETPCAP) in the sandbox's own user namespace; `restrict` gives both back.
+sub inodes {
+    my ($path, $most) = @_;
+    my ($kind, $options) = ('tmpfs', "nr_inodes=$most");
+    syscall($call{mount}, $kind, $path, $kind, 32 | 2 | 4, $options) == 0    # MS_REMOUNT, MS_NOSUID, MS_NODEV
+        or broken("$path: $!");
+}
+
+# From here on no capability, and the system calls of seccomp.py are refused, to us and to all that we start.
+sub restrict {
+    my $program = shift;
+    for (my $capability = 0; syscall($call{prctl}, 24, $capability, 0, 0, 0) == 0; $capability++) { }    # bounding
+    syscall($call{prctl}, 47, 4, 0, 0, 0);                                                               # ambient
+    my ($header, $none) = (pack('LL', 0x20080522, 0), pack('L6', (0) x 6));
+    syscall($call{capset}, $header, $none) == 0 or broken("capset: $!");
+    my $filter = pack('S x6 P', length($program) / 8, $program);
+    syscall($call{prctl}, 22, 2, $filter, 0, 0) == 0 or broken("seccomp: $!");
 }
 
 # ---- files that are there before the agent comes
@@ -117,13 +144,7 @@ sub fixture {
     my ($parent) = $path =~ m{^(.+)/[^/]+$} or refuse("$path: no folder");
     folder($parent) or refuse("$path: $!");
     sysopen(my $file, $path, $O_NEW | $call{O_NOFOLLOW}, 0600) or refuse("$path: $!");
-    for (my $at = 0; $at < length $content;) {
-        my $done = syswrite($file, $content, length($content) - $at, $at);
-        defined $done or refuse("$path: $!");
-        $at += $done;
-    }
-    chmod(oct $mode, $file) or refuse("$path: $!");
-    close $file or refuse("$path: $!");
+    write_all($file, $content) && chmod(oct $mode, $file) && close $file or refuse("$path: $!");
 }
 
 # ---- a command of the agent
@@ -175,9 +196,9 @@ sub carry_over {
         next unless $is_set;
         my $value = '';
         while ($word =~ /\G(?:'([^']*+)'|"((?:[^"\\]|\\.)*+)"|\\(.)|([^\s'"\\]))/gs) {
-            if (defined $1) { $value .= $1 }
-            elsif (defined $2) { my $inner = $2; $inner =~ s/\\([\$`"\\])/$1/g; $value .= $inner }
-            else { $value .= defined $3 ? $3 : $4 }
+            my ($single, $double, $escaped, $bare) = ($1, $2, $3, $4);
+            $double =~ s/\\([\$`"\\])/$1/g if defined $double;
+            $value .= (grep { defined } $single, $double, $escaped, $bare)[0];
         }
         $new{$name} = $value;
     }
@@ -204,8 +225,7 @@ sub make_room {
 sub check {
     my ($text, $terminal, $reason, $milliseconds) = @_;
     sweep();
-    close $_ for values %pipes;    # what is still in them is of no one's interest
-    %pipes = ();
+    %pipes = ();    # what is still in them is of no one's interest
     forget_output();
     $cwd = $home;
     my %own = (HOME => $home, PATH => '/usr/bin:/bin:/usr/sbin:/sbin', LANG => 'C.UTF-8', PWD => $home,
@@ -232,12 +252,10 @@ sub run {
     my $timed_out = 0;
     until (defined $status) {
         my $left = $milliseconds * 1000 - (now() - $began);
-        if ($left <= 0) {
-            $timed_out = 1;
-            sweep();
-            $status = 9 unless defined $status;
-        }
-        else { pump($left) }
+        if ($left > 0) { pump($left); next }
+        $timed_out = 1;
+        sweep();
+        $status = 9 unless defined $status;
     }
     my $took = now() - $began;
     drain();
@@ -273,13 +291,9 @@ sub become {
     bound($RLIMIT_NPROC, $limit{nproc}) if $limit{nproc};
     bound($RLIMIT_AS, $limit{memory}) if $limit{memory};
     syscall($call{prctl}, $PR_SET_DUMPABLE, 1, 0, 0, 0);
-    if (open(my $adjust, '>', '/proc/self/oom_score_adj')) {    # where memory runs out, the agent's go first
-        syswrite($adjust, '1000');
-        close $adjust;
-    }
-    unless (chdir $cwd) {    # removed, or closed to us
-        $own_env->{PWD} = chdir $home ? $home : chdir '/' ? '/' : '';
-    }
+    my $first_to_go;    # where memory runs out
+    write_all($first_to_go, '1000') if open($first_to_go, '>', '/proc/self/oom_score_adj');
+    chdir $cwd or $own_env->{PWD} = chdir $home ? $home : chdir '/' ? '/' : '';    # removed, or closed to us
     %ENV = %$own_env;
     exec { '/bin/sh' } @argv;
     syswrite(STDERR, "sh: $!\n");
@@ -306,13 +320,10 @@ sub fork_or_make_room {
 # Kills whoever is left of the agent's and waits until nobody is. Signal 9 to -1 reaches all of this PID namespace
 # but ourselves, and a fork that races with it fails; orphans become our children, so "no child left" is the proof.
 sub sweep {
-    do {
-        kill 9, -1;
-        my $pid = waitpid(-1, 0);
-        return if $pid <= 0;
-        $status = $? if defined $child && $pid == $child;
-    } while 1;
+    while (kill(9, -1), (my $pid = waitpid(-1, 0)) > 0) { ended($pid) }
 }
+
+sub ended { $status = $? if defined $child && $_[0] == $child }
 
 # ---- waiting
 
@@ -325,15 +336,11 @@ sub pump {
     my $seconds;
     { no integer; $seconds = $microseconds / 1e6 if defined $microseconds; }
     return if select(my $ready = $bits, undef, undef, $seconds) <= 0;
-    for my $number (keys %pipes) {
-        take_output($number) if vec($ready, $number, 1);
-    }
+    vec($ready, $_, 1) && take_output($_) for keys %pipes;
     take_state() if $state_end && vec($ready, fileno $state_end, 1);
     if (vec($ready, fileno $signals, 1)) {
         sysread($signals, my $told, 1024);
-        while ((my $pid = waitpid(-1, $WNOHANG)) > 0) {
-            $status = $? if defined $child && $pid == $child;
-        }
+        while ((my $pid = waitpid(-1, $WNOHANG)) > 0) { ended($pid) }
     }
     if (vec($ready, fileno $in, 1)) {
         sysread($in, $inbox, $READ, length $inbox) or exit 0;    # the other end is gone: so are we, and all with us
@@ -342,26 +349,19 @@ sub pump {
 
 # Everything that is already in the pipes, but no more: a background process may write for ever.
 sub drain {
-    my $most = $DRAIN_MOST;
+    my $most = $total + $DRAIN_MOST;
     for my $number (keys %pipes) {
-        while ($most > 0) {
-            my $count = take_output($number) or last;
-            $most -= $count;
-        }
+        1 while $total < $most && take_output($number);
     }
     1 while $state_end && take_state();
-    close $state_end if $state_end;
     $state_end = undef;
 }
 
 sub take_output {
     my $number = shift;
     my $count = sysread($pipes{$number}, my $chunk, $READ);
-    return 0 unless defined $count;    # nothing now
-    if ($count == 0) {
-        close delete $pipes{$number};
-        return 0;
-    }
+    delete $pipes{$number} if defined $count && $count == 0;    # the last one that held it is gone
+    return 0 unless $count;
     $total += $count;
     my $half = $limit{output} / 2;
     my $room = $half - length $head;

@@ -13,7 +13,7 @@ from sandbox.bubblewrap.records import Records, maker_of, new_name
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import Finding, Labels, Limits, Session, Setup
 from sandbox.session import open_session, supervisor_command
-from sandbox.setup import check_setup
+from sandbox.setup import check_setup, tmpfs_inodes
 
 
 class BubblewrapBackend:
@@ -36,6 +36,7 @@ class BubblewrapBackend:
             setup,
             nproc=0 if "pids" in bounded else limits.pids,
             address_space=0 if "memory" in bounded else limits.memory,
+            inodes=tmpfs_inodes(limits),
         )
 
     def findings(self) -> Sequence[Finding]:
@@ -60,19 +61,17 @@ class BubblewrapBackend:
         groups = ground.cgroups.make(name, limits) if ground.cgroups else ()
         entrances = ground.cgroups.entrances(groups) if ground.cgroups else []
         opened = {number: os.open(f"/proc/self/fd/{number}", os.O_RDONLY) for number in ground.files.values()}
-        seccomp = None if ground.seccomp is None else os.open(f"/proc/self/fd/{ground.seccomp}", os.O_RDONLY)
         files = {path: opened[number] for path, number in ground.files.items()}
-        fds = [*opened.values(), *([] if seccomp is None else [seccomp])]
         command = [
             *joining(ground.programs, entrances),
             *as_agent(ground.programs, drop=ground.drop),
-            *sandboxing(ground.programs, root=ground.root, limits=limits, files=files, seccomp=seccomp),
+            *sandboxing(ground.programs, root=ground.root, limits=limits, files=files),
             *supervisor_command(),
         ]
         try:
-            process = BubblewrapProcess(command, pass_fds=fds, when_gone=lambda: self._remove(name))
+            process = BubblewrapProcess(command, pass_fds=opened.values(), when_gone=lambda: self._remove(name))
         finally:
-            for number in fds:
+            for number in opened.values():
                 os.close(number)
         self._records.write(name, process.pid, labels)
         return process

@@ -11,6 +11,7 @@ from sandbox.setup import BANNER, HOSTNAME, MODES, MOTD, UID, tmpfs_sizes
 
 # The host's user for agents of a server that is root: of no package and no login, so that it owns nothing here.
 HOST_UID = 60999
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 ETC = Path(__file__).parents[1] / "docker" / "etc"
 # Joins the groups and becomes the rest. In the sandboxed process itself, before it is one: nothing can run ahead of
 # it, and Python need not fork.
@@ -45,24 +46,20 @@ def joining(programs: Programs, entrances: Sequence[str]) -> list[str]:
     return [programs.sh, "-c", _JOIN, "sh", *entrances, "--"] if entrances else []
 
 
-def sandboxing(
-    programs: Programs, *, root: Path | None, limits: Limits, files: Mapping[str, int], seccomp: int | None
-) -> list[str]:
+def sandboxing(programs: Programs, *, root: Path | None, limits: Limits, files: Mapping[str, int]) -> list[str]:
     """bubblewrap's own part: what is in view, and what is not.
 
     `root` is a root folder that was built, or None for the host's own /usr with an /etc of `files` (path in the
-    sandbox to open file). `seccomp` is the open file of the filter.
+    sandbox to open file). The supervisor is left two capabilities over the sandbox's own mounts, for its first step.
     """
     line = [programs.bwrap, "--unshare-all", "--unshare-user", "--uid", str(UID), "--gid", str(UID)]
     line += ["--hostname", HOSTNAME, "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     line += ["--ro-bind", str(root), "/"] if root else _hosts_root(files)
-    line += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    line += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", "--proc", "/proc", *_devices()]
     for path, size in tmpfs_sizes(limits).items():
         line += ["--perms", f"{MODES.get(path, 0o755):o}", "--size", str(size), "--tmpfs", path]
     if root is None:
         line += ["--remount-ro", "/"]
-    if seccomp is not None:
-        line += ["--seccomp", str(seccomp)]
     return [*line, "--chdir", "/", "--"]
 
 
@@ -76,6 +73,16 @@ def etc_files() -> dict[str, bytes]:
         "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
         "/etc/shells": b"/bin/sh\n",
     }
+
+
+def _devices() -> list[str]:
+    """bubblewrap's own --dev would need a second user namespace, for terminals that nobody has here."""
+    line = ["--tmpfs", "/dev"]
+    for name in DEVICES:
+        line += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}.items():
+        line += ["--symlink", f"/proc/self/fd{target}", f"/dev/{name}"]
+    return [*line, "--remount-ro", "/dev"]
 
 
 def _hosts_root(files: Mapping[str, int]) -> list[str]:

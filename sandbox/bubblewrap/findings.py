@@ -23,7 +23,7 @@ class Opens(Protocol):
 
 
 def findings_of(backend: Opens, ground: Ground) -> list[Finding]:
-    return [_program(ground), _session(backend), _user(ground), *_bounds(ground), _filter(ground), _root(ground)]
+    return [_program(ground), _session(backend), _user(ground), *_bounds(ground), _root(ground)]
 
 
 def _program(ground: Ground) -> Finding:
@@ -65,12 +65,6 @@ def _bounds(ground: Ground) -> list[Finding]:
         else Finding(f"limit of {name}", name == "pids", weaker[name], DELEGATE)
         for name in CONTROLLERS
     ]
-
-
-def _filter(ground: Ground) -> Finding:
-    works = ground.seccomp is not None
-    detail = "system calls are filtered" if works else "no filter for this processor: namespaces alone keep agents in"
-    return Finding("seccomp", works, detail, "Use an x86_64 or aarch64 machine, or Docker.")
 
 
 def _root(ground: Ground) -> Finding:

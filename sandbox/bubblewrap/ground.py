@@ -7,7 +7,6 @@ from pathlib import Path
 
 from sandbox.bubblewrap.cgroups import Cgroups, find_cgroups
 from sandbox.bubblewrap.command import Programs, as_agent, etc_files, find_programs
-from sandbox.bubblewrap.seccomp import filter_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,28 +14,25 @@ class Ground:
     """What this machine lets a session stand on, found out once per process.
 
     `root`: the root folder that was built, None for the host's /usr. `drop`: the server is root and agents get a user
-    id of their own. `seccomp` and `files` are open files that each session reads anew.
+    id of their own. `files` are open files that each session reads anew.
     """
 
     programs: Programs
     cgroups: Cgroups | None
     root: Path | None
     drop: bool
-    seccomp: int | None
     files: dict[str, int]
 
 
 def find_ground(folder: Path) -> Ground:
     programs = find_programs()
     root = folder / "rootfs"
-    program = filter_program()
     files = etc_files() if not root.is_dir() else {}
     return Ground(
         programs=programs,
         cgroups=find_cgroups(),
         root=root.resolve() if root.is_dir() else None,
         drop=os.geteuid() == 0 and _may_drop(programs),
-        seccomp=None if program is None else _kept("seccomp", program),
         files={path: _kept(path, content) for path, content in files.items()},
     )
 

@@ -32,9 +32,9 @@ class TestTheMachine:
     @pytest.mark.parametrize(
         "command",
         [
-            "mount -t tmpfs none /tmp", "mount --bind /srv /opt", "mount -o remount,rw /",
-             "umount /tmp",
-            "umount -l /proc", "unshare -m true", "unshare -Ur true", "unshare -n true", "unshare -p true", "chroot / true",
+            "mount -t tmpfs none /tmp", "mount --bind /srv /opt", "mount -o remount,rw /", "umount /tmp",
+            "umount -l /proc", "unshare -m true", "unshare -Ur true", "unshare -n true", "unshare -p true",
+            "chroot / true",
             "nsenter -t 1 -m true", "mount -t proc proc /srv", "losetup -f", "swapon /srv/x", "pivot_root / /srv",
         ],
     )  # fmt: skip

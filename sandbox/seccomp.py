@@ -1,11 +1,13 @@
-"""The seccomp filter of a bubblewrap sandbox: what Docker's own profile keeps from a container as well.
+"""The seccomp filter that the supervisor puts itself and all that it starts behind, on every backend.
 
-Namespaces already bound what these calls could reach; without them there is far less of the kernel to try. It is a
-list of refusals, written out as BPF here because no binding of libseccomp can be had from a package index.
+Namespaces already bound what these calls could reach; without them there is far less of the kernel to try, and with
+one user id for all in a sandbox it is what keeps an agent from starving the supervisor. It is a list of refusals,
+written out as BPF here because no binding of libseccomp can be had from a package index.
 """
 
-import platform
+import functools
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -21,8 +23,12 @@ _SUPERVISOR = 1
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The numbers of one architecture. `never`: refused. `not_at_pid_1`: refused where the first argument is 1."""
+    """The numbers of one architecture. `elf`: what programs for it have in their header. `never`: refused.
 
+    `not_at_pid_1`: refused where the first argument is 1.
+    """
+
+    elf: int
     arch: int
     never: tuple[int, ...]
     unshare: int
@@ -35,8 +41,9 @@ class _Machine:
 
 # Since 5.0 new calls have one number everywhere: io_uring, the new mount calls, clone3.
 _NEW = (425, 426, 427, 428, 429, 430, 431, 432, 433, 442)
-_MACHINES = {
-    "x86_64": _Machine(
+_MACHINES = (
+    _Machine(  # x86_64
+        elf=62,
         arch=0xC000003E,
         # mount umount2 pivot_root chroot setns swapon swapoff reboot init_module finit_module delete_module kexec_load
         # kexec_file_load bpf perf_event_open userfaultfd add_key request_key keyctl acct quotactl open_by_handle_at
@@ -52,7 +59,8 @@ _MACHINES = {
         not_at_pid_1=(142, 144, 203, 314),  # sched_setparam sched_setscheduler sched_setaffinity sched_setattr
         prlimit=302,
     ),
-    "aarch64": _Machine(
+    _Machine(  # aarch64
+        elf=183,
         arch=0xC00000B7,
         never=(
             *(40, 39, 41, 51, 268, 224, 225, 142, 105, 273, 106, 104),
@@ -66,13 +74,13 @@ _MACHINES = {
         not_at_pid_1=(118, 119, 122, 274),
         prlimit=261,
     ),
-}
+)
 
 
-def filter_program() -> bytes | None:
-    """The filter as `bwrap --seccomp` reads it; None on a machine whose numbers are not known here."""
-    machine = _MACHINES.get(platform.machine())
-    return None if machine is None else b"".join(_filter(machine))
+@functools.cache
+def filters() -> Mapping[int, bytes]:
+    """For each machine, by its number in ELF, the filter as an array of `struct sock_filter`."""
+    return {machine.elf: b"".join(_filter(machine)) for machine in _MACHINES}
 
 
 def _filter(machine: _Machine) -> list[bytes]:
