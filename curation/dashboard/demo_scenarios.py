@@ -50,19 +50,23 @@ def make_demo_scenarios(*, project: Project, user: User, drive: Drive, say: Say)
     if not Scenario.objects.of(project).exists():
         made.scenarios([*SHIPPED.glob("*.json"), *FLAWED.glob("*.json")])
     try:
-        rooms = backend()
+        say(f"  scenarios in sandboxes of {backend().name}")
+        _in_sandboxes(made, project)
     except NoSandbox as missing:
         say(f"  scenarios are not gated or rolled out: {missing.detail}")
         return
-    say(f"  scenarios in sandboxes of {rooms.name}")
+    _approve_some(project, user)
+    say(_what_there_is(project))
+
+
+def _in_sandboxes(made: "_Made", project: Project) -> None:
     names = list(Scenario.objects.of(project).exclude(name=DRAFT).values_list("name", flat=True))
     made.once("gate", {"repeats": 1, "filter": {"name": names}})
+    made.once("author", {"model": TEACHER, "n": 3, "repeats": 1, "seed": 7})
     made.rollouts(OPERATOR, {"samples": 3, "filter": {"authored_by": "by hand"}})
     made.rollouts(PANICKER, {"samples": 1, "filter": {"axes": {"difficulty": ["1"]}}})
     made.once("pairs", {})
     made.once("replay", {"filter": {"outcome": Outcome.CORRECT_PANIC}})
-    _approve_some(project, user)
-    say(_what_there_is(project))
 
 
 def _what_there_is(project: Project) -> str:

@@ -98,6 +98,8 @@ def test_a_later_start_with_a_sandbox_proves_rolls_out_and_pairs_scenarios(
     assert statuses["admitted"] >= 20 and statuses["rejected"] == 2 and statuses["draft"] == 1
     rejected = GateReport.objects.filter(verdict="rejected").values_list("reason", flat=True)
     assert {reason.split(":")[0] for reason in rejected} == {"untouched", "reference"}
+    written = Item.objects.filter(run__kind="author", stage="author", state="done").values_list("result", flat=True)
+    assert len(written) == 3 and max(result["attempts"] for result in written) > 1, "one is mended after a refusal"
     outcomes = Counter(Trajectory.objects.of(project).values_list("outcome", flat=True))
     assert outcomes["solved"] >= 15 and outcomes["correct_panic"] >= 2
     assert all(outcomes[name] for name in ("checker_failed", "no_terminal", "wrong_terminal")), outcomes
