@@ -16,9 +16,11 @@ from curation.review.lease import heartbeat, holder_of, release
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue import take_next
 from curation.review.revise import original_text, revise
+from curation.review.rollout import turns_of
 from curation.review.undo import undo
 from curation.samples.api import sample_out
-from curation.samples.models import Sample
+from curation.samples.models import Kind, Sample
+from curation.trajectories.shapes import turn_out
 from curation.web.etag import set_etag
 from curation.web.ids import find, find_by
 from curation.web.keyset import paginate
@@ -64,7 +66,7 @@ def delete_lease(request: HttpRequest, lease_id: str) -> Status[None]:
     return Status(204, None)
 
 
-@calls.get("/samples/{sample_id}", response=s.SampleDetail, summary="One sample with both answers")
+@calls.get("/samples/{sample_id}", response=s.SampleDetail, summary="One sample with its answers or turns")
 def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> dict[str, object]:
     _, sample = _sample(request, sample_id, Scope.READ)
     set_etag(response, sample.version)
@@ -160,7 +162,8 @@ def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:
 
 
 def _detail(sample: Sample, in_review_by: str | None) -> dict[str, object]:
-    found = detail_of(sample)
+    rolled_out = sample.kind == Kind.TRAJECTORY
+    found = None if rolled_out else detail_of(sample)
     answers = found and {
         "opponent": found.duel.opponent,
         "king": _answer(found.opponent),
@@ -168,6 +171,7 @@ def _detail(sample: Sample, in_review_by: str | None) -> dict[str, object]:
     }
     return sample_out(sample) | {
         "answers": answers,
+        "turns": [turn_out(turn) for turn in turns_of(sample)] if rolled_out else None,
         "decided_by": sample.decided_by.get_username() if sample.decided_by else None,
         "decided_at": sample.decided_at.isoformat().replace("+00:00", "Z") if sample.decided_at else None,
         "in_review_by": in_review_by,

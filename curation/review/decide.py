@@ -71,7 +71,7 @@ def decide(
             reason=reason,
             comment=comment,
             seconds=seconds,
-            seat=seat_word(lease.swapped) if lease else "",
+            seat=seat_word(lease.swapped) if lease and sample.kind == Kind.TURN else "",
             version=sample.version,
             revision=_kept_revision(sample, pick) if action == Action.APPROVE else None,
             before=before_of(sample),

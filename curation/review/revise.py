@@ -13,7 +13,7 @@ from curation.review.models import Draft, Pick, Revision
 from curation.review.outcome import reference_texts
 from curation.review.state import change, lock_sample, refuse_stale_version
 from curation.review.words import wrong_text
-from curation.samples.models import Sample
+from curation.samples.models import Kind, Sample
 from curation.web.problems import FieldError, Invalid
 
 
@@ -76,6 +76,8 @@ def revise(
 def original_text(sample: Sample, of: str) -> str:
     """The model's own answer on this side of the sample's duel; the source's turn where that is the opponent."""
     duel = Duel.objects.filter(sample=sample).select_related("challenger__text", "king__text").first()
+    if duel is None and sample.kind == Kind.TRAJECTORY:
+        raise Invalid("A trajectory is not edited: it is refined by rolling its scenario out again.")
     if duel is None:
         raise Invalid(f"Sample {sample.pk} has no answer that could be revised.")
     if of == Pick.CANDIDATE:

@@ -28,7 +28,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What was shown and typed, the facts computed of it, a sibling beside it. `pk` is the trajectory's."""
+    """What was shown and typed, the facts computed of it, a sibling beside it. `pk` is the trajectory's.
+
+    `parts` end where the sibling goes another way; from there on the comparison has both.
+    """
 
     pk: int
     scenario_id: int
@@ -72,7 +75,7 @@ def rollout_of(sample: Sample, *, blind: bool, other_id: str = "") -> Rollout | 
         longest_repeat=row.longest_repeat,
         steps=len(places_of(turns)),
         size=sum(len(str(turn.get("text") or "")) for turn in turns),
-        parts=[] if found.comparison else opening(turns),
+        parts=opening(turns, until=found.comparison.shared if found.comparison else None),
         beside=found,
         checked=None if blind else _checked(row),
     )

@@ -10,6 +10,7 @@ from curation.review.lease import Held
 from curation.review.models import Decision, Revision
 from curation.samples.api import SampleOut
 from curation.samples.filters import SampleFilter
+from curation.trajectories.shapes import TurnOut
 
 
 class Body(Schema):
@@ -28,7 +29,7 @@ class QueueNextIn(Body):
 
 
 class LeaseOut(Schema):
-    """`seats` says who sits where on the review page; `left` and `right` of a decision mean these seats."""
+    """`seats` says who sits where on the review page; `left` and `right` of a decision mean these seats of a duel."""
 
     id: str = Field(examples=["93"])
     sample: str = Field(examples=["4711"])
@@ -78,9 +79,14 @@ class AnswersOut(Schema):
 
 
 class SampleDetail(SampleOut):
-    """The row, both answers, and where review stands. The whole duel with its verdicts is at `/duels/{duel}`."""
+    """The row, what was answered or typed, and where review stands.
+
+    Of a duel the `answers`, of a trajectory its `turns`; the other is null. What the machine made of them is at
+    `/duels/{duel}` and `/trajectories/{trajectory}`.
+    """
 
     answers: AnswersOut | None
+    turns: list[TurnOut] | None
     decided_by: str | None = Field(examples=["demo"])
     decided_at: str | None = Field(examples=["2026-03-04T05:06:07Z"])
     in_review_by: str | None = Field(examples=[None])

@@ -13,6 +13,7 @@ from curation.trajectories.models import Pair, PairQuerySet, Strategy, Trajector
 from curation.web.ids import find
 from curation.web.keyset import Page, paginate
 from curation.web.params import ListParams, one_of, words
+from curation.web.problems import FieldError, Problem
 
 Words = Annotated[list[str], Field(description="A comma list is an OR, repeated parameters are an AND.")]
 # What a URL says, and the column that an index keeps in that order. The first is the default.
@@ -80,8 +81,11 @@ def pair_page(project: Project, params: PairListParams) -> Page[Pair]:
 def _pairs(project: Project, params: PairListParams) -> PairQuerySet:
     rows = Pair.objects.of(project)
     for group in words(params.scenario):
-        ids = [word for word in group if word.isascii() and word.isdigit() and len(word) < 19]
-        rows = rows.filter(scenario_id__in=[int(word) for word in ids])
+        wrong = [word for word in group if not (word.isascii() and word.isdigit() and len(word) < 19)]
+        if wrong:
+            reason = f"{wrong[0]!r} is not the id of a scenario"
+            raise Problem(f"scenario: {reason}", code="bad_filter", errors=[FieldError("scenario", reason)])
+        rows = rows.filter(scenario_id__in=[int(word) for word in group])
     for group in words(params.strategy):
         rows = rows.filter(strategy__in=one_of("strategy", group, Strategy.values))
     if params.run is not None:

@@ -23,7 +23,7 @@ class Difference:
     """What the replay saw otherwise. `step` None is not of one step: the terminal or the checker."""
 
     step: int | None
-    what: str
+    what: SafeString
     recorded: SafeString
     replayed: SafeString
 
@@ -54,6 +54,7 @@ class TrajectoryView:
     beside: Beside
     replay: ReplayView | None
     checker: SafeString
+    panic_reason: SafeString
     previous_url: str
     next_url: str
     sample_url: str
@@ -75,6 +76,7 @@ def trajectory_view(
         beside=beside(trajectory, other_id=other_id),
         replay=_replay(trajectory),
         checker=visible(without_colours(trajectory.text.checker_output)),
+        panic_reason=visible(trajectory.panic_reason),
         previous_url=_page(slug, before),
         next_url=_page(slug, after),
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
@@ -91,8 +93,8 @@ def _costs(trajectory: Trajectory) -> CallCosts | None:
     """None where the run is gone, or no call of it is on record."""
     key = f"{trajectory.scenario_id}:{trajectory.sample_index}"
     calls = Call.objects.filter(item__run=trajectory.run_id, item__stage="rollout", item__key=key)
-    found = calls.aggregate(calls=Count("id"), cost=Sum("cost"), unknown=Count("id", filter=Q(cost=None)))
-    return CallCosts(found["calls"], found["cost"] or Decimal(0), found["unknown"]) if found["calls"] else None
+    found = calls.aggregate(calls=Count("id"), known=Sum("cost"), unknown=Count("id", filter=Q(cost=None)))
+    return CallCosts(found["calls"], found["known"] or Decimal(0), found["unknown"]) if found["calls"] else None
 
 
 def _replay(trajectory: Trajectory) -> ReplayView | None:
@@ -107,7 +109,7 @@ def _difference(trajectory: Trajectory, entry: Mapping[str, object]) -> Differen
     turn = entry.get("turn")
     return Difference(
         step=step_of_turn(trajectory.text.turns, turn) if isinstance(turn, int) else None,
-        what=str(entry.get("what") or ""),
+        what=visible(str(entry.get("what") or "")),
         recorded=visible(without_colours(str(entry.get("recorded"))[:SAID])),
         replayed=visible(without_colours(str(entry.get("replayed"))[:SAID])),
     )

@@ -35,22 +35,17 @@ class Comparison:
     other: Sibling
     shared: int
     said: str
-    prefix: list[Part]
     mine: list[Part]
     theirs: list[Part]
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The siblings, and the comparison with one of them; None where there is none."""
+    """The siblings, the comparison with one of them, and which one a key brings next; None where there is none."""
 
     siblings: list[Sibling]
     comparison: Comparison | None
     following: Sibling | None
-
-    @property
-    def choice(self) -> bool:
-        return len(self.siblings) > 1
 
 
 def beside(trajectory: Trajectory, *, other_id: str = "", blind: bool = False) -> Beside:
@@ -82,7 +77,6 @@ def compare(mine: Sequence[Turn], theirs: Sequence[Turn], other: Sibling) -> Com
         other=other,
         shared=shared,
         said=_said(mine, theirs, shared, *places),
-        prefix=opening(mine, until=shared),
         mine=opening(mine, first=shared),
         theirs=opening(theirs, first=shared),
     )

@@ -44,6 +44,7 @@ def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
         "trajectory": trajectory,
         "view": view,
         "may_run": access.may(Scope.RUN),
+        "search_url": "",  # `/` finds in the session here
         "api_path": f"/api/v1/trajectories/{trajectory.pk}",
     }
     return render(request, "trajectories/page.html", context)

@@ -1,0 +1,234 @@
+"""The pages of trajectories: what they show, refuse and never let through."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from curation.projects.models import Project, Role
+from curation.runs.models import Call, CallStatus, Item, Run
+from curation.trajectories.models import Pair, Replay, Trajectory
+from tests.factories import (
+    make_endpoint,
+    make_member,
+    make_project,
+    make_run,
+    make_scenario,
+    make_trajectory,
+    make_turns,
+    make_user,
+)
+from tests.sandbox.fake import FakeBackend
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+HOSTILE = "<script>alert(1)</script>\x1b]0;owned\x07\x1b[2J"
+
+
+@pytest.fixture
+def project(client: Client) -> Project:
+    user = make_user("ada")
+    client.force_login(user)
+    return make_project("acme", user=user)
+
+
+def html(client: Client, path: str, status: int = 200, **headers: str) -> str:
+    response = client.get(f"/p/acme/{path}", headers=headers or None)
+    assert response.status_code == status, response.content[:2000]
+    return " ".join(response.content.decode().split())
+
+
+def page_of(client: Client, row: Trajectory, query: str = "") -> str:
+    return html(client, f"trajectories/{row.pk}/{query}")
+
+
+def test_the_list_narrows_by_tab_and_keeps_the_rest(client: Client, project: Project) -> None:
+    run = make_run(project, "rollout")
+    make_trajectory(project, make_scenario(project, "the best"), run=run)
+    make_trajectory(project, make_scenario(project, "the lost"), run=run, outcome="checker_failed")
+    make_trajectory(project, make_scenario(project, "from elsewhere"))
+    shown = html(client, f"trajectories/?run={run.pk}&outcome=solved")
+    assert "the best" in shown and "the lost" not in shown and "from elsewhere" not in shown
+    assert f'href="/p/acme/trajectories/?outcome=checker_failed&amp;run={run.pk}"' in shown
+    assert f'href="/p/acme/trajectories/?outcome=solved&amp;run={run.pk}" aria-current="page"' in shown
+    assert f"/api/v1/projects/acme/trajectories?outcome=solved&amp;run={run.pk}" in shown
+
+
+def test_the_list_says_when_it_is_empty_when_nothing_matches_and_when_it_does_not_understand(
+    client: Client, project: Project
+) -> None:
+    assert "No trajectories yet" in html(client, "trajectories/")
+    make_trajectory(project)
+    assert "No trajectory matches" in html(client, "trajectories/?keep=false")
+    refused = html(client, "trajectories/?keep=perhaps", status=400)
+    assert "This filter is not understood" in refused
+    assert "no order" in html(client, "trajectories/?sort=colour", status=400)
+
+
+def test_the_list_is_paged_in_a_fixed_number_of_queries(client: Client, project: Project) -> None:
+    counts = []
+    html(client, "trajectories/")
+    for _ in range(2):
+        for _ in range(3):
+            make_trajectory(project)
+        with CaptureQueriesContext(connection) as queries:
+            html(client, "trajectories/")
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+def test_the_page_shows_the_session_and_what_the_machine_said_of_it(client: Client, project: Project) -> None:
+    row = make_trajectory(
+        project, outcome="checker_failed", checker_output="no greeting\n", repeated_share=0.5, longest_repeat=3
+    )
+    shown = page_of(client, row)
+    assert "greeting.txt in your home" in shown and 'id="step-4" data-row' in shown
+    assert "Checker failed" in shown and "no greeting" in shown and "not kept" in shown
+    assert "50<span" in shown and "longest run 3" in shown and "Left by <code>exit</code>" in shown
+    assert f"/p/acme/samples/{row.sample_id}/" in shown and f"/api/v1/trajectories/{row.pk}" in shown
+    assert f"/p/acme/scenarios/{row.scenario_id}/" in shown
+
+
+def test_the_raw_exchange_is_not_in_the_page_but_one_click_away(client: Client, project: Project) -> None:
+    exchange = [
+        {"role": "system", "content": "You operate a shell."},
+        {"role": "assistant", "content": f"I will look around. {HOSTILE}", "thinking": "hm"},
+        {"role": "user", "content": "x" * 9000},
+    ]
+    row = make_trajectory(project, exchange=exchange)
+    shown = page_of(client, row)
+    assert "You operate a shell" not in shown and "never exported" in shown
+    part = html(client, f"trajectories/{row.pk}/exchange/")
+    assert "You operate a shell" in part and "look around" in part and "hm" in part
+    assert "<script>alert" not in part and "\x1b" not in part and "x" * 5000 not in part
+    raw = client.get(f"/p/acme/trajectories/{row.pk}/exchange/raw/")
+    assert raw["Content-Type"].startswith("text/plain") and b"x" * 9000 in raw.content
+    assert "Nothing was kept of it" in html(
+        client, f"trajectories/{make_trajectory(project, exchange=[]).pk}/exchange/"
+    )
+
+
+def test_a_long_exchange_comes_in_windows(client: Client, project: Project) -> None:
+    row = make_trajectory(project, exchange=[{"role": "user", "content": f"message {n}."} for n in range(100)])
+    first = html(client, f"trajectories/{row.pk}/exchange/")
+    assert "message 39." in first and "message 40." not in first and "start=40" in first
+    assert "message 99." in html(client, f"trajectories/{row.pk}/exchange/?start=80")
+
+
+def test_hostile_output_is_harmless_wherever_it_is_shown(client: Client, project: Project) -> None:
+    scenario = make_scenario(project)
+    row = make_trajectory(
+        project,
+        scenario,
+        commands=(f"echo '{HOSTILE}'",),
+        outputs=(HOSTILE,),
+        terminal=f"panic {HOSTILE}",
+        checker_output=HOSTILE,
+    )
+    make_trajectory(project, scenario, commands=(f"printf '{HOSTILE}'",), outputs=(HOSTILE,), sample_index=1)
+    Replay.objects.create(
+        trajectory=row,
+        agrees=False,
+        differences=[{"turn": 2, "what": HOSTILE, "recorded": HOSTILE, "replayed": HOSTILE}],
+    )
+    for path in ("", "compare/", "steps/?start=0&end=9", "turns/2/", "find/?q=script"):
+        shown = html(client, f"trajectories/{row.pk}/{path}")
+        assert "<script>alert" not in shown and "\x1b" not in shown and "\x07" not in shown, path
+    raw = client.get(f"/p/acme/trajectories/{row.pk}/raw/")
+    assert raw["Content-Type"] == "text/plain; charset=utf-8" and raw["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_long_session_is_loaded_on_demand(client: Client, project: Project) -> None:
+    row = make_trajectory(project, turns=make_turns(*(f"echo number-{n}." for n in range(400))))
+    shown = page_of(client, row)
+    assert "number-5." in shown and "number-399." in shown and "number-200." not in shown
+    assert "number-200." in page_of(client, row, "?step=201")
+    gap = re.search(r'hx-get="([^"]*steps/\?[^"]*)"', shown)
+    assert gap
+    part = client.get(gap[1].replace("&amp;", "&"), headers=HTMX).content.decode()
+    assert "number-40." in part and "number-5." not in part and 'id="step-41"' in part
+    found = html(client, f"trajectories/{row.pk}/find/?q=NUMBER-200.")
+    assert "1 turn with" in found and "step 201" in found
+    more = html(client, f"trajectories/{row.pk}/turns/401/?start=5&q=number")
+    assert '<mark class="found">number</mark>' in more
+    assert client.get(f"/p/acme/trajectories/{row.pk}/turns/9999/").status_code == 404
+    assert client.get(f"/p/acme/trajectories/{row.pk}/raw/?turn=1").content == b"echo number-0."
+
+
+def test_a_sibling_stands_beside_it_from_where_they_part(client: Client, project: Project) -> None:
+    scenario = make_scenario(project)
+    row = make_trajectory(project, scenario)
+    other = make_trajectory(project, scenario, outcome="checker_failed", commands=("todo --help", "id"), sample_index=1)
+    third = make_trajectory(project, scenario, commands=("uname",), outputs=(), sample_index=2)
+    shown = page_of(client, row)
+    assert "2 steps the same in both" in shown and "Step 2: another command." in shown
+    assert f'href="/p/acme/trajectories/{other.pk}/"' in shown
+    assert f'href="/p/acme/trajectories/{other.pk}/" data-key="arrowright"' in shown
+    assert "Step 1: another command." in html(client, f"trajectories/{row.pk}/compare/?with={third.pk}")
+    assert client.get(f"/p/acme/trajectories/{row.pk}/compare/?with={make_trajectory(project).pk}").status_code == 404
+
+
+def test_a_replay_that_differs_lists_where(client: Client, project: Project) -> None:
+    row = make_trajectory(project, replay="differs")
+    differences = [
+        {"turn": 4, "what": "output", "recorded": "old words", "replayed": "new words"},
+        {"turn": None, "what": "checker", "recorded": "passed", "replayed": "failed"},
+    ]
+    Replay.objects.create(trajectory=row, agrees=False, differences=differences, backend="bubblewrap")
+    shown = page_of(client, row)
+    assert "old words" in shown and "new words" in shown and "?step=2#step-2" in shown and "the end" in shown
+    assert "Replay differs" in shown
+
+
+def test_the_button_replays_this_one_and_a_viewer_has_none(
+    client: Client, project: Project, rooms: FakeBackend
+) -> None:
+    row = make_trajectory(project)
+    assert "Replay <kbd>r</kbd>" in page_of(client, row)
+    response = client.post(f"/p/acme/trajectories/{row.pk}/replay/")
+    run = Run.objects.get()
+    assert response["Location"] == f"/p/acme/runs/{run.pk}/" and run.params == {"filter": {"id": str(row.pk)}}
+    client.force_login(make_member(project, role=Role.VIEWER))
+    assert "Replay <kbd>r</kbd>" not in page_of(client, row)
+    assert client.post(f"/p/acme/trajectories/{row.pk}/replay/").status_code == 403
+
+
+def test_what_the_model_cost_is_said(client: Client, project: Project) -> None:
+    run = make_run(project, "rollout")
+    row = make_trajectory(project, run=run)
+    item = Item.objects.create(run=run, stage="rollout", key=f"{row.scenario_id}:0")
+    other = Item.objects.create(run=run, stage="rollout", key=f"{row.scenario_id}:1")
+    endpoint = make_endpoint(project)
+    for of, cost in ((item, "0.5"), (item, None), (other, "9")):
+        Call.objects.create(
+            project=project, run=run, item=of, endpoint=endpoint, endpoint_name="m", status=CallStatus.OK, cost=cost
+        )
+    shown = page_of(client, row)
+    assert "2 calls, $0.500000 and 1 of unknown cost" in shown and f"/p/acme/runs/{run.pk}/calls/" in shown
+
+
+def test_pairs_lead_to_both_sides(client: Client, project: Project) -> None:
+    scenario = make_scenario(project)
+    chosen = make_trajectory(project, scenario)
+    rejected = make_trajectory(project, scenario, outcome="wrong_terminal", sample_index=1)
+    run = make_run(project, "pairs")
+    assert "No pairs here" in html(client, "pairs/")
+    Pair.objects.create(project=project, run=run, scenario=scenario, chosen=chosen, rejected=rejected, at=3)
+    shown = html(client, f"pairs/?run={run.pk}")
+    assert f"/p/acme/trajectories/{chosen.pk}/?with={rejected.pk}#siblings" in shown and "Wrong terminal" in shown
+    assert client.get("/p/acme/pairs/?run=999").status_code == 404
+
+
+def test_another_projects_trajectory_is_not_found(client: Client, project: Project) -> None:
+    foreign = make_trajectory(make_project())
+    parts = ("", "steps/", "turns/0/", "raw/", "find/", "compare/", "exchange/", "exchange/raw/")
+    assert all(client.get(f"/p/acme/trajectories/{foreign.pk}/{part}").status_code == 404 for part in parts)
+    client.logout()
+    assert client.get(f"/p/acme/trajectories/{foreign.pk}/").status_code == 302
+
+
+def test_the_new_rollout_form_takes_what_a_link_asked_for(client: Client, project: Project) -> None:
+    shown = html(client, "runs/new/?kind=rollout&filter=%7B%22id%22%3A%20%2231%22%7D&samples=5")
+    assert "{&quot;id&quot;: &quot;31&quot;}" in shown and 'value="5"' in shown

@@ -1,0 +1,78 @@
+"""What the pages of rollout, replay, pairs and gate runs say came of them."""
+
+import pytest
+from django.test import Client
+
+from curation.projects.models import Project
+from curation.runs.models import Item, ItemState, Run
+from curation.scenarios.models import GateReport
+from curation.trajectories.models import Pair, Replay
+from tests.factories import make_project, make_run, make_scenario, make_trajectory, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project(client: Client) -> Project:
+    user = make_user("ada")
+    client.force_login(user)
+    return make_project("acme", user=user)
+
+
+def page(client: Client, run: Run) -> str:
+    response = client.get(f"/p/acme/runs/{run.pk}/")
+    assert response.status_code == 200
+    return " ".join(response.content.decode().split())
+
+
+def test_a_rollouts_outcomes_and_terminal_balance(client: Client, project: Project) -> None:
+    run = make_run(project, "rollout", params={"model": "operator-a"})
+    scenario = make_scenario(project)
+    blocked = make_scenario(project, bundle={"axes": {"task": "blocked"}, "expected_terminal": "panic"})
+    make_trajectory(project, scenario, run=run)
+    make_trajectory(project, scenario, run=run, outcome="checker_failed", sample_index=1)
+    for index in range(2):
+        given = {"outcome": "correct_panic", "terminal": "panic no access", "sample_index": index}
+        make_trajectory(project, blocked, run=run, **given)
+    make_trajectory(project, scenario, outcome="timeout")
+    shown = page(client, run)
+    assert f"/p/acme/trajectories/?run={run.pk}&amp;outcome=checker_failed" in shown
+    assert "25<span" in shown and "Timeout" not in shown
+    assert "of 3 kept" in shown and "67<span" in shown and "Outside the band" in shown
+    assert f"/p/acme/samples/?run={run.pk}" in shown
+
+
+def test_a_rollout_without_a_result_says_so(client: Client, project: Project) -> None:
+    assert "No trajectory yet" in page(client, make_run(project, "rollout", params={"model": "operator-a"}))
+
+
+def test_replays_by_whether_they_agree(client: Client, project: Project) -> None:
+    run = make_run(project, "replay")
+    row = make_trajectory(project)
+    Replay.objects.create(trajectory=make_trajectory(project), run=run, agrees=True)
+    Replay.objects.create(trajectory=row, run=run, agrees=False, differences=[{"turn": 2}])
+    shown = page(client, run)
+    assert f"/p/acme/trajectories/{row.pk}/#replay" in shown and row.scenario.name in shown
+
+
+def test_pairs_that_were_made_and_why_others_were_not(client: Client, project: Project) -> None:
+    run = make_run(project, "pairs")
+    scenario = make_scenario(project)
+    chosen = make_trajectory(project, scenario)
+    rejected = make_trajectory(project, scenario, outcome="wrong_terminal", sample_index=1)
+    Pair.objects.create(project=project, run=run, scenario=scenario, chosen=chosen, rejected=rejected, at=1)
+    result = {"pairs": 1, "there_already": 4, "left_out": {"identical": 2}}
+    Item.objects.create(run=run, stage="pairs", key="1-1", state=ItemState.DONE, result=result)
+    shown = page(client, run)
+    assert f"/p/acme/pairs/?run={run.pk}" in shown and "identical" in shown and "from 1 scenario<" in shown
+
+
+def test_the_gates_verdicts_with_the_reason_of_each_refusal(client: Client, project: Project) -> None:
+    run = make_run(project, "gate")
+    good, bad = make_scenario(project), make_scenario(project, "flaky one")
+    GateReport.objects.create(scenario=good, run=run, bundle_sha256="0" * 64, verdict="admitted")
+    GateReport.objects.create(
+        scenario=bad, run=run, bundle_sha256="0" * 64, verdict="rejected", reason="repeat 2: another verdict"
+    )
+    shown = page(client, run)
+    assert "Admitted" in shown and "repeat 2: another verdict" in shown and f"/p/acme/scenarios/{bad.pk}/" in shown
