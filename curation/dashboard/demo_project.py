@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core.files import File
 from django.db import transaction
 
+from curation.dashboard.demo_evaluation import make_demo_evaluation
 from curation.dashboard.demo_scenarios import make_demo_scenarios
 from curation.duels.models import Duel, Prompt, PullRequest
 from curation.imports.stored import keep
@@ -67,6 +68,7 @@ def make_demo_project(say: Say) -> Project:
     _decide_some(project, user)
     make_demo_scenarios(project=project, user=user, drive=lambda run: _drive(run, say), say=say)
     _export(project, user, say)
+    make_demo_evaluation(project=project, user=user, drive=lambda run: _drive(run, say), say=say)
     return project
 
 

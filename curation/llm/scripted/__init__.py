@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.llm.scripted.answers import challenger_answer, king_answer, message_text
+from curation.llm.scripted.cli import cli_answer
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
 from curation.llm.scripted.teacher import teacher_reply
@@ -83,6 +84,13 @@ def _echo(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: 
     return Utterance(_last_user(messages))
 
 
+def _cli(who: str) -> Script:
+    def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
+        return Utterance(cli_answer(who, messages))
+
+    return script
+
+
 _MODELS: Mapping[str, tuple[Script, str]] = {
     "king": (_king, "Plays the answers written for the demo's turns, otherwise looks at a file the history names."),
     "challenger": (
@@ -119,6 +127,11 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
     "operator-looper": (_operator(looper), "Lists the home directory for ever and never leaves."),
     "operator-sleeper": (_operator(sleeper), "Sleeps for an hour whenever it has the turn."),
     "operator-mumbler": (_operator(mumbler), "Only thinks aloud and never gives a command."),
+    "base-cli": (
+        _cli("base"),
+        "Reads the weaker answers of a written table of AWS commands: prose, fences and guessed flags among them.",
+    ),
+    "tuned-cli": (_cli("tuned"), "Reads the better answers of the same table; a stranger's prompt gets aws help."),
     "broken": (_broken, "Always begins with a raw tool-call token, so every answer is refused by format."),
     "echo": (_echo, "Gives the last user message back, word for word."),
 }
