@@ -12,7 +12,7 @@ from requests import Response
 from sandbox.docker.engine import BoundedClient, DockerSettings, Engine, raw_socket, told_as
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import HOME, Limits
-from sandbox.setup import HOSTNAME, MODES, UID, memory_bound, tmpfs_sizes
+from sandbox.setup import HOSTNAME, MODES, UID, memory_bound, tmpfs_inodes, tmpfs_sizes
 
 CONFLICT = 409
 
@@ -93,7 +93,7 @@ def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[st
         cap_drop=["ALL"],
         security_opt=["no-new-privileges"],
         read_only=True,
-        tmpfs={place: _tmpfs(size, MODES.get(place, 0o755)) for place, size in tmpfs_sizes(limits).items()},
+        tmpfs=_tmpfs(limits),
         mem_limit=memory_bound(limits),
         memswap_limit=memory_bound(limits),
         nano_cpus=int(limits.cpus * 1_000_000_000),
@@ -106,10 +106,13 @@ def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[st
     return found
 
 
-def _tmpfs(size: int, mode: int) -> str:
-    # An empty file costs kernel memory that `size` does not count.
-    inodes = max(256, size // 4096)
-    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode={mode:o},uid={UID},gid={UID}"
+def _tmpfs(limits: Limits) -> dict[str, str]:
+    inodes = tmpfs_inodes(limits)
+    return {
+        place: f"rw,exec,nosuid,nodev,size={size},nr_inodes={inodes[place]},mode={MODES.get(place, 0o755):o},"
+        f"uid={UID},gid={UID}"
+        for place, size in tmpfs_sizes(limits).items()
+    }
 
 
 def _bound(name: str, most: int) -> Ulimit:

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Empty, LifoQueue
+from typing import TypedDict, Unpack
 
 from docker import APIClient
 from docker.errors import DockerException
+from docker.tls import TLSConfig
+from docker.transport.unixconn import UnixHTTPAdapter, UnixHTTPConnectionPool
 from docker.utils import kwargs_from_env
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
@@ -44,12 +47,33 @@ class DockerSettings:
         return cls(image, runtime)
 
 
+class _Where(TypedDict, total=False):
+    """What Docker's variables say of the engine's place."""
+
+    base_url: str
+    tls: TLSConfig
+
+
 class NoEngine(DockerException):
     """Nothing answers where Docker's engine should."""
 
 
+class OneEngine(UnixHTTPAdapter):
+    """The SDK keeps a pool of connections for each URL, so for each container: here they are used again."""
+
+    def get_connection(self, url: bytes | str, proxies: object = None) -> UnixHTTPConnectionPool:
+        return super().get_connection("engine", proxies)
+
+
 class BoundedClient(APIClient):
     """The SDK waits for ever when it attaches; here every request has an end."""
+
+    def __init__(self, *, version: str | None, timeout: int, **where: Unpack[_Where]) -> None:
+        super().__init__(**where, version=version, timeout=timeout)
+        adapter = self.get_adapter(self.base_url)
+        if isinstance(adapter, UnixHTTPAdapter):
+            self.mount(self.base_url, OneEngine(f"http+unix://{adapter.socket_path}", timeout))
+            adapter.close()
 
     def request(self, *args, **kwargs):  # type: ignore[no-untyped-def]  # requests' own signature of 16 arguments
         kwargs.setdefault("timeout", self.timeout)
