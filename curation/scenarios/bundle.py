@@ -143,18 +143,18 @@ def parse_bundle(document: object, *, taxonomy: Taxonomy | None = None) -> Bundl
     known = taxonomy or shipped_taxonomy()
     if errors := unstorable(document):
         raise _refused(errors)
-    try:
-        bundle = Bundle.model_validate(document)
-    except ValidationError as error:
-        raise _refused([_said(entry) for entry in error.errors()]) from None
+    bundle = _validated(document)
     if errors := [*known.errors(bundle.axes), *_errors(bundle)]:
         raise _refused(errors)
     return bundle.model_copy(update={"axes": known.read(bundle.axes)})
 
 
 def stored_bundle(document: Mapping[str, object]) -> Bundle:
-    """A bundle from our own table, which was checked when it was written; axes may have left the taxonomy since."""
-    return Bundle.model_validate(document)
+    """A bundle from our own table, which was checked when it was written; axes may have left the taxonomy since.
+
+    Raises `Invalid` where the rules have become stricter than it.
+    """
+    return _validated(document)
 
 
 def announced_env(announcement: Announcement) -> dict[str, str]:
@@ -181,6 +181,13 @@ def setup_of(bundle: Bundle, *, limits: Limits | None = None, labels: Labels | N
         limits=limits or Limits(),
         labels=labels or {},
     )
+
+
+def _validated(document: object) -> Bundle:
+    try:
+        return Bundle.model_validate(document)
+    except ValidationError as error:
+        raise _refused([_said(entry) for entry in error.errors()]) from None
 
 
 def _errors(bundle: Bundle) -> list[FieldError]:

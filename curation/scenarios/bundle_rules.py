@@ -9,7 +9,8 @@ from pydantic import AfterValidator
 from curation.web.problems import FieldError
 from sandbox.protocol import ROOTS
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Controls, line ends, and what reorders or hides text: in a name they would let it pose as another.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TERMINAL = re.compile(r"(exit)(?: +0)?|(panic)(?:[ \t]+(.*))?")
@@ -48,9 +49,9 @@ def terminal_of(reference: str) -> Ending | None:
 
 
 def one_line(text: str) -> str:
-    """A title or a name; control characters would let it pose as something else."""
+    """A title or a name."""
     if _CONTROL.search(text):
-        raise ValueError("holds control characters or line breaks")
+        raise ValueError("holds control characters, line breaks or invisible signs")
     return text
 
 

@@ -15,7 +15,7 @@ from curation.scenarios.lists import OWN_PARAMETERS, ScenarioListParams, scenari
 from curation.scenarios.models import Scenario, Status
 from curation.scenarios.taxonomy import taxonomy_of
 from curation.web.lists import page_urls, read_params
-from curation.web.markup import visible
+from curation.web.markup import visible, with_signs
 from curation.web.problems import Problem
 
 
@@ -51,6 +51,8 @@ class Row:
     name: SafeString
     title: SafeString
     axes: str
+    author: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,9 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
 
 
 def _row(row: Scenario) -> Row:
-    return Row(row, visible(row.name), visible(row.title), ", ".join(str(value) for value in row.axes.values()))
+    axes = ", ".join(str(value) for value in row.axes.values())
+    author, reason = with_signs(row.authored_by), with_signs(row.reason)
+    return Row(row, visible(row.name), visible(row.title), with_signs(axes), author, reason)
 
 
 def _tabs(url: str, given: QueryDict) -> tuple[Tab, ...]:

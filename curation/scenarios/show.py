@@ -7,9 +7,9 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from curation.scenarios.bundle import Bundle, FixtureFile, announced_env, stored_bundle
+from curation.scenarios.bundle import Announcement, Bundle, FixtureFile, Provider, announced_env
 from curation.scenarios.models import GateReport, Scenario, Status
-from curation.web.markup import code_html, visible
+from curation.web.markup import code_html, visible, with_signs
 from curation.web.transcript import render_output
 from sandbox.gate import CHECKER
 
@@ -34,8 +34,14 @@ class FixtureView:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioView:
+    """`plain_name` is for places that take no markup."""
+
+    plain_name: str
     name: SafeString
     title: SafeString
+    author: SafeString
+    reason: SafeString
+    axes: tuple[tuple[str, str], ...]
     announced: str
     announcement: SafeString
     env: tuple[tuple[str, SafeString], ...]
@@ -71,6 +77,7 @@ class CheckView:
 class ReportView:
     """`current` is False where the bundle was edited since."""
 
+    plain_name: str
     report: GateReport
     verdict: Status
     reason: SafeString
@@ -79,11 +86,15 @@ class ReportView:
 
 
 def scenario_view(row: Scenario) -> ScenarioView:
-    """Needs `with_bundle()`."""
-    bundle = stored_bundle(row.text.bundle)
+    """Needs `with_bundle()`. Nothing is checked: what was taken in by older rules must be seen to be mended."""
+    bundle = _unchecked(row.text.bundle)
     return ScenarioView(
+        plain_name=with_signs(bundle.name),
         name=visible(bundle.name),
         title=visible(bundle.title),
+        author=visible(bundle.authored_by),
+        reason=visible(row.reason),
+        axes=tuple((axis, with_signs(str(value))) for axis, value in row.axes.items()),
         announced=_announced(bundle),
         announcement=render_output(bundle.announcement.text),
         env=tuple((name, visible(value)) for name, value in bundle.env.items()),
@@ -98,11 +109,23 @@ def scenario_view(row: Scenario) -> ScenarioView:
 
 def report_view(row: Scenario, report: GateReport) -> ReportView:
     return ReportView(
+        plain_name=with_signs(row.name),
         report=report,
         verdict=Status(report.verdict),
         reason=visible(report.reason),
         current=report.bundle_sha256 == row.bundle_sha256,
         checks=tuple(_check(check) for check in report.checks),
+    )
+
+
+def _unchecked(document: Mapping[str, Any]) -> Bundle:
+    return Bundle.model_construct(
+        **{
+            **document,
+            "fixtures": [FixtureFile.model_construct(**file) for file in document.get("fixtures", [])],
+            "announcement": Announcement.model_construct(**document["announcement"]),
+            "provider": Provider.model_construct(**document.get("provider", {})),
+        }
     )
 
 
@@ -134,7 +157,7 @@ def _as_text(data: bytes) -> str | None:
 def _check(check: Mapping[str, Any]) -> CheckView:
     steps: Sequence[Mapping[str, Any]] = check.get("transcript") or ()
     return CheckView(
-        name=str(check["name"]),
+        name=with_signs(str(check["name"])),
         passed=bool(check["passed"]),
         reason=visible(str(check.get("reason") or "")),
         steps=tuple(_step(step) for step in steps),

@@ -50,6 +50,11 @@ def visible(text: str) -> SafeString:
     return joined(parts)
 
 
+def with_signs(text: str) -> str:
+    """As `visible`, for places that take no markup: titles, attributes. Not escaped; templates do that."""
+    return _CONTROL.sub(lambda found: "".join(map(_sign, found.group())), text)
+
+
 def without_colours(text: str) -> str:
     """What a terminal printed without its colours, which say nothing here; other sequences stay, to be shown."""
     return _COLOUR.sub("", text)

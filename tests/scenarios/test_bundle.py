@@ -71,6 +71,7 @@ def test_what_may_be_left_out() -> None:
         (bundle(checker=" \n"), "checker", "verified"),
         (bundle(name="a\nb"), "name", "control"),
         (bundle(name=" "), "name", "1 character"),
+        (bundle(name="exit\u202etxe"), "name", "invisible"),
         (bundle(title="\x1b[31mred"), "title", "control"),
         (bundle(title=7), "title", "string"),
         (bundle(announcement={"kind": "mail", "text": "x"}), "announcement.kind", "'motd', 'banner', 'env' or 'file'"),
