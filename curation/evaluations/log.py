@@ -12,7 +12,7 @@ from curation.web.params import ListParams, one_of, words
 class CallListParams(ListParams):
     """Comma list = OR, repeated parameters = AND."""
 
-    sorts: ClassVar[Sequence[str]] = ("id", "-id")
+    sorts: ClassVar[Sequence[str]] = ("row", "-row")
 
     model: list[str] = []
     mark: list[str] = []
@@ -22,6 +22,10 @@ class CallListParams(ListParams):
     errors: bool = Field(False, description="Only calls that failed.")
     cut: bool = Field(False, description="Only answers that the token limit ended.")
     disagreements: bool = Field(False, description="Only rows on which the models got different marks.")
+
+    def order(self) -> str:
+        """By the rows of the file, whatever the order in which their answers came."""
+        return super().order().replace("row", "row_id")
 
     def apply(self, evaluation: Evaluation) -> ScreenedQuerySet:
         rows = Screened.objects.filter(evaluation=evaluation)
