@@ -30,5 +30,9 @@ document.addEventListener("key:free", (event) => {
   button.click();
 });
 
-// A link to one step (#step-12) opens with it in hand.
-if (location.hash.startsWith("#step-")) goTo(document.getElementById(location.hash.slice(1)));
+// A link to one step (#step-12) opens with it in hand; the browser takes the focus away when it scrolls there itself.
+function openLinked() {
+  if (location.hash.startsWith("#step-")) goTo(document.getElementById(location.hash.slice(1)));
+}
+window.addEventListener("load", () => setTimeout(openLinked, 0));
+window.addEventListener("hashchange", openLinked);

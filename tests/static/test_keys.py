@@ -26,6 +26,8 @@ BODY = """
 <textarea id="text"></textarea>
 <dialog id="reasons"><button data-key="1" id="first" hx-get="/reason" hx-swap="none">1</button></dialog>
 <a data-goto="q" href="/queue">Queue</a>
+<button data-goto="g" id="top" hx-get="/first" hx-swap="none">First <kbd>g g</kbd></button>
+<button data-key="shift+g" id="bottom" hx-get="/last" hx-swap="none">Last <kbd>G</kbd></button>
 <a data-key="/" id="search" href="/search">Search</a>
 <div data-rows="sample">
   <p data-row><a id="row-1" href="/1" hx-get="/part" hx-target="#panel-body" data-panel-title="Sample 1">1</a></p>
@@ -120,6 +122,19 @@ def test_no_key_acts_while_typing_but_saving_does(tab: Page, asked: list[str]) -
     assert tab.input_value("#text") == "ax?gq"
     _press(tab, "Control+Enter")
     assert asked == ["/save"]
+
+
+def test_a_capital_is_a_key_of_its_own(tab: Page, asked: list[str]) -> None:
+    _press(tab, "Shift+G")
+    assert asked == ["/last"]
+    _press(tab, "g", "g")
+    assert asked == ["/last", "/first"]
+    _press(tab, "Shift+A", "Shift+X")
+    assert asked == ["/last", "/first"]
+    expect(tab.locator("#reasons")).not_to_be_visible()
+    expect(tab.locator("#bottom")).to_have_attribute("aria-keyshortcuts", "Shift+G")
+    _press(tab, "?")
+    expect(tab.locator("#keys")).to_contain_text("LastG")
 
 
 def test_no_key_of_the_page_acts_in_a_dialog(tab: Page, asked: list[str]) -> None:

@@ -1,0 +1,177 @@
+"""A person at a trajectory, in real Chromium and by keys alone: stepping through it, and deciding it from the queue."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from curation.projects.models import Project
+from curation.review.models import Decision
+from curation.scenarios.models import Scenario
+from curation.trajectories.models import Trajectory
+from tests.e2e.conftest import Watched
+from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_turns
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing", name="Billing")
+
+
+@pytest.fixture
+def scenario(project: Project) -> Scenario:
+    return make_scenario(project, "leave a greeting")
+
+
+@pytest.fixture
+def rows(project: Project, scenario: Scenario) -> list[Trajectory]:
+    """Three rollouts of one scenario in the order of the queue; the third ended otherwise."""
+    given = [
+        {"sample": {"priority": 1.0}},
+        {"commands": ("todo --help", "uname"), "sample": {"priority": 2.0}},
+        {"commands": ("ls",), "outcome": "checker_failed", "sample": {"priority": 3.0}},
+    ]
+    return [make_trajectory(project, scenario, sample_index=n, **values) for n, values in enumerate(given)]
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
+    client = Client()
+    client.force_login(make_member(project, role="curator"))
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800})
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    watched = Watched(context.new_page())
+    yield watched.page
+    context.close()
+    assert watched.wrong == []
+
+
+def current(tab: Page) -> str:
+    return tab.locator(".step.is-current .step__number").inner_text()
+
+
+def press(tab: Page, *keys: str) -> None:
+    for key in keys:
+        tab.keyboard.press(key)
+
+
+def in_hand(tab: Page, number: int) -> None:
+    """The step is marked, has the focus, and is in sight."""
+    expect(tab.locator(".step.is-current .step__number")).to_have_text(str(number))
+    expect(tab.locator(f"#step-{number} [data-row-focus]")).to_be_focused()
+    expect(tab.locator(f"#step-{number} .step__line")).to_be_in_viewport()
+
+
+def at(tab: Page, row: Trajectory) -> None:
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(row.sample_id))
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+
+
+def test_stepping_through_a_session(tab: Page, rows: list[Trajectory]) -> None:
+    tab.goto(f"/p/billing/trajectories/{rows[0].pk}/")
+    press(tab, "j", "j")
+    in_hand(tab, 1)
+    press(tab, "Shift+G")
+    in_hand(tab, 4)
+    press(tab, "j")
+    in_hand(tab, 4)
+    press(tab, "k")
+    in_hand(tab, 3)
+    press(tab, "g", "g")
+    in_hand(tab, 0)
+    press(tab, "/")
+    expect(tab.get_by_label("Find in the session")).to_be_focused()
+    tab.keyboard.type("usage")
+    expect(tab.locator(".session-found")).to_contain_text("1 turn with")
+    press(tab, "Escape")
+    press(tab, "n")
+    expect(tab.locator("#siblings .divergence")).to_have_text("Step 2: another command.")
+    press(tab, "ArrowRight")
+    tab.wait_for_url(f"**/trajectories/{rows[1].pk}/")
+    press(tab, "ArrowLeft")
+    tab.wait_for_url(f"**/trajectories/{rows[0].pk}/")
+    press(tab, "o")
+    tab.wait_for_url(f"**/samples/{rows[0].sample_id}/")
+
+
+def test_a_long_session_is_walked_without_a_hitch(tab: Page, project: Project) -> None:
+    row = make_trajectory(project, turns=make_turns(*(f"echo {n}" for n in range(200))))
+    tab.goto(f"/p/billing/trajectories/{row.pk}/")
+    expect(tab.locator("#step-100")).to_have_count(0)
+    press(tab, "Shift+G")
+    in_hand(tab, 201)
+    press(tab, *"k" * 9)
+    in_hand(tab, 192)
+    press(tab, "k")
+    in_hand(tab, 191)
+    press(tab, "k")
+    in_hand(tab, 190)
+    press(tab, "g", "g", *"j" * 29)
+    in_hand(tab, 29)
+    press(tab, "j")
+    in_hand(tab, 30)
+    tab.goto(f"/p/billing/trajectories/{row.pk}/?step=100#step-100")
+    in_hand(tab, 100)
+
+
+def test_the_queue_of_trajectories_is_decided_by_keys_alone(tab: Page, rows: list[Trajectory]) -> None:
+    tab.goto("/p/billing/")
+    press(tab, "g", "q")
+    at(tab, rows[0])
+    expect(tab.locator(".divergence")).to_have_text("Step 2: another command.")
+    expect(tab.get_by_text("Checker failed")).to_have_count(0)
+    press(tab, "j", "j", "j", "j")
+    in_hand(tab, 3)
+    press(tab, "n")
+    expect(tab.locator(".divergence")).to_have_text("Step 1: another command.")
+    for key, said in (("1", "no sides to pick"), ("0", "no draw"), ("d", "no two answers")):
+        press(tab, key)
+        expect(tab.locator(".toast", has_text=said).last).to_be_visible()
+    at(tab, rows[0])
+    press(tab, "c")
+    tab.keyboard.type("as it should be")
+    press(tab, "Escape", "a")
+    at(tab, rows[1])
+    press(tab, "e")
+    at(tab, rows[2])
+    press(tab, "x", "2")
+    expect(tab.get_by_text("Everything is decided")).to_be_visible()
+    lines = Decision.objects.order_by("id").values_list("sample", "action", "reason", "comment")
+    assert list(lines) == [
+        (rows[0].sample_id, "approve", "", "as it should be"),
+        (rows[1].sample_id, "refine", "", ""),
+        (rows[2].sample_id, "reject", "leaks", ""),
+    ]
+    press(tab, "ArrowLeft")
+    at(tab, rows[2])
+    expect(tab.get_by_text("Checker failed").first).to_be_visible()
+    press(tab, "z")
+    at(tab, rows[2])
+    expect(tab.locator("#say")).to_contain_text("Undid reject")
+    expect(tab.get_by_text("Checker failed")).to_have_count(0)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_overflows_on_a_telephone(
+    browser: Browser, live_server: LiveServer, project: Project, rows: list[Trajectory], dark: bool
+) -> None:
+    client = Client()
+    client.force_login(make_member(project))
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    scheme = "dark" if dark else "light"
+    context = browser.new_context(
+        base_url=live_server.url, viewport={"width": 400, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    watched = Watched(context.new_page())
+    for path in ("trajectories/", f"trajectories/{rows[0].pk}/", "pairs/", "queue/"):
+        watched.page.goto(f"/p/billing/{path}")
+        assert watched.page.evaluate("document.documentElement.scrollWidth") <= 400, path
+    context.close()
+    assert watched.wrong == []
