@@ -1,6 +1,7 @@
 """A session at the supervisor inside a sandbox, whatever holds the sandbox: a backend brings only a `Channel`."""
 
 import codecs
+import functools
 import time
 from collections.abc import Mapping
 from importlib.resources import files
@@ -43,6 +44,7 @@ def supervisor_command() -> list[str]:
     return ["perl", "-e", supervisor_text()]
 
 
+@functools.cache
 def supervisor_text() -> str:
     return files("sandbox").joinpath("supervisor.pl").read_text()
 
@@ -96,10 +98,10 @@ class SupervisedSession:
         self.close()
 
     def _begin(self, setup: Setup, *, nproc: int, address_space: int, inodes: Mapping[str, int]) -> None:
-        asked = [packed(Ask.LIMITS, *map(_number, (setup.limits.output, setup.limits.pids, nproc, address_space)))]
+        bounds = (setup.limits.output, setup.limits.pids, nproc, address_space)
+        asked = [packed(Ask.LIMITS, *map(_number, bounds))]
         asked += [packed(Ask.INODES, path.encode(), _number(most)) for path, most in inodes.items()]
-        asked += [packed(Ask.FILTER, _number(machine), program) for machine, program in filters().items()]
-        asked += [packed(Ask.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
+        asked += [_constant_frames()]
         asked += [packed(Ask.FILE, MOTD.encode(), b"644", setup.motd.encode())]
         asked += [packed(Ask.FILE, BANNER.encode(), b"644", setup.banner.encode())]
         asked += [packed(Ask.FILE, file.path.encode(), _octal(file.mode), file.content) for file in setup.fixtures]
@@ -154,6 +156,14 @@ def open_session(
         channel.close()
         raise
     return session
+
+
+@functools.cache
+def _constant_frames() -> bytes:
+    """What every session is told: the filters of system calls, and the folders that are there."""
+    asked = [packed(Ask.FILTER, _number(machine), program) for machine, program in filters().items()]
+    asked += [packed(Ask.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
+    return b"".join(asked)
 
 
 class _Done:

@@ -2,16 +2,15 @@
 # Talked to over stdin and stdout by the frames of frames.py; session.py is the other end. It is handed over as the
 # text of `perl -e`, so that it never skews from the code that talks to it and lies nowhere in the agent's view.
 #
-# Perl, because perl-base is in every Debian, starts in 2 ms and can make system calls. No module is loaded: Fcntl,
-# POSIX and Time::HiRes would cost more than the rest of the start, so the few numbers needed stand here.
+# Perl, because perl-base is in every Debian, starts in 2 ms and can make system calls. No module is loaded, not even
+# strict.pm: that would cost more than the rest of the start. So the few numbers needed stand here.
 #
 # The agent runs with the same user id. What keeps it out:
 # - PID 1 of a namespace gets no signal from inside that it has no handler for, SIGKILL and SIGSTOP included: so
 #   there is no handler here at all, and children that ended are told by a signalfd.
 # - it is not dumpable: neither ptrace nor /proc/1/{fd,mem,environ} is open to the agent.
 # - its two ends of the conversation are close-on-exec and closed in each child before anything of the agent's runs.
-use strict;
-use integer;
+BEGIN { $^H |= 0x603 }    # what `use strict; use integer;` set
 
 $0 = 'init';    # also wipes this text from /proc/1/cmdline
 
@@ -244,9 +243,12 @@ sub run {
     $read = quiet(high($read));
     $write = high($write);
     $pipes{ fileno $read } = $read;
+    # Done here and not in the child: there each write to memory would first copy a page.
+    chdir $cwd or $own_env->{PWD} = chdir $home ? $home : chdir '/' ? '/' : '';    # removed, or closed to us
+    %ENV = %$own_env;
     ($child, $status) = (undef, undef);
     $child = fork_or_make_room();
-    become($own_env, $write, $state_write, @argv) if $child == 0;
+    become($write, $state_write, @argv) if $child == 0;
     close $write;
     close $state_write if $state_write;
     my $timed_out = 0;
@@ -277,7 +279,7 @@ sub forget_output { ($head, $tail, $total) = ('', '', 0) }
 # In the child. The conversation's ends are closed before it becomes dumpable: from there on the agent's other
 # processes may look into it.
 sub become {
-    my ($own_env, $write, $state_write, @argv) = @_;
+    my ($write, $state_write, @argv) = @_;
     close $in;
     close $out;
     syscall($call{setsid});
@@ -293,8 +295,6 @@ sub become {
     syscall($call{prctl}, $PR_SET_DUMPABLE, 1, 0, 0, 0);
     my $first_to_go;    # where memory runs out
     write_all($first_to_go, '1000') if open($first_to_go, '>', '/proc/self/oom_score_adj');
-    chdir $cwd or $own_env->{PWD} = chdir $home ? $home : chdir '/' ? '/' : '';    # removed, or closed to us
-    %ENV = %$own_env;
     exec { '/bin/sh' } @argv;
     syswrite(STDERR, "sh: $!\n");
     syscall($call{prctl}, 1, 9, 0, 0, 0);
@@ -334,7 +334,7 @@ sub pump {
     my $heard = defined $microseconds || $total < $IDLE_MOST;    # who floods an idle session is not read: it blocks
     vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), $state_end ? $state_end : ();
     my $seconds;
-    { no integer; $seconds = $microseconds / 1e6 if defined $microseconds; }
+    { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
     return if select(my $ready = $bits, undef, undef, $seconds) <= 0;
     vec($ready, $_, 1) && take_output($_) for keys %pipes;
     take_state() if $state_end && vec($ready, fileno $state_end, 1);
@@ -374,6 +374,7 @@ sub take_output {
 sub take_state {
     my $count = sysread($state_end, my $chunk, $READ);
     $state .= $chunk if $count && length $state < $STATE_MOST;
+    $state_end = undef if defined $count && $count == 0;    # or select would come back at once till the shell is gone
     return $count;
 }
 

@@ -29,8 +29,7 @@ class Cgroups:
         """The folders of a new bounded group; raises `SandboxFailed`."""
         made: list[Path] = []
         try:
-            for parent in dict.fromkeys(self.parents.values()):
-                folder = parent / f"{PREFIX}{name}"
+            for folder in self.folders(name):
                 folder.mkdir()
                 made.append(folder)
             for controller, parent in self.parents.items():

@@ -1,5 +1,6 @@
 """The command line that a session is started by, made once per process: only sizes and entrances differ by session."""
 
+import functools
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,15 +53,23 @@ def sandboxing(programs: Programs, *, root: Path | None, limits: Limits, files: 
     `root` is a root folder that was built, or None for the host's own /usr with an /etc of `files` (path in the
     sandbox to open file). The supervisor is left two capabilities over the sandbox's own mounts, for its first step.
     """
+    etc: list[str] = []
+    for path, number in files.items():
+        etc += ["--perms", "0644", "--file", str(number), path]
+    closed = ["--remount-ro", "/"] if root is None else []
+    return [*_constant(programs, root, limits), *etc, *closed, "--chdir", "/", "--"]
+
+
+@functools.cache
+def _constant(programs: Programs, root: Path | None, limits: Limits) -> tuple[str, ...]:
     line = [programs.bwrap, "--unshare-all", "--unshare-user", "--uid", str(UID), "--gid", str(UID)]
     line += ["--hostname", HOSTNAME, "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    line += ["--ro-bind", str(root), "/"] if root else _hosts_root(files)
-    line += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", "--proc", "/proc", *_devices()]
+    line += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"]
+    line += ["--ro-bind", str(root), "/"] if root else _hosts_root()
+    line += ["--proc", "/proc", *_devices()]
     for path, size in tmpfs_sizes(limits).items():
         line += ["--perms", f"{MODES.get(path, 0o755):o}", "--size", str(size), "--tmpfs", path]
-    if root is None:
-        line += ["--remount-ro", "/"]
-    return [*line, "--chdir", "/", "--"]
+    return tuple(line)
 
 
 def etc_files() -> dict[str, bytes]:
@@ -85,7 +94,7 @@ def _devices() -> list[str]:
     return [*line, "--remount-ro", "/dev"]
 
 
-def _hosts_root(files: Mapping[str, int]) -> list[str]:
+def _hosts_root() -> list[str]:
     line = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
@@ -97,6 +106,4 @@ def _hosts_root(files: Mapping[str, int]) -> list[str]:
     line += ["--perms", "0755", "--dir", "/etc"]
     for shared in ("/etc/alternatives", "/etc/ld.so.cache"):
         line += ["--ro-bind-try", shared, shared]
-    for path_inside, number in files.items():
-        line += ["--perms", "0644", "--file", str(number), path_inside]
     return [*line, "--symlink", MOTD, "/etc/motd", "--symlink", BANNER, "/etc/issue"]

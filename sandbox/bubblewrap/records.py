@@ -1,5 +1,6 @@
 """Who has which sandbox, on disk: so that a dead worker's can be found and removed by anybody."""
 
+import functools
 import json
 import os
 import select
@@ -68,8 +69,8 @@ class Records:
 
     def write(self, name: str, process: int, labels: Labels) -> None:
         record = Record(name, this_process(), Process(process, _began(process)), _space(), dict(labels))
-        (self._folder / f".{name}").write_text(json.dumps(asdict(record)))
-        (self._folder / f".{name}").rename(self._folder / f"{name}.json")
+        # A half-written file is passed over by `all` until it is whole.
+        (self._folder / f"{name}.json").write_text(json.dumps(asdict(record)))
 
     def forget(self, name: str) -> None:
         (self._folder / f"{name}.json").unlink(missing_ok=True)
@@ -77,7 +78,7 @@ class Records:
     def all(self) -> Iterator[Record]:
         """Those of this PID namespace: of another one nobody here can tell who lives."""
         for path in self._folder.glob("*.json"):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, json.JSONDecodeError):
                 read = json.loads(path.read_text())
                 record = Record(
                     name=read["name"],
@@ -102,7 +103,13 @@ def maker_of(name: str) -> Process | None:
 
 
 def this_process() -> Process:
-    return Process(os.getpid(), _began(os.getpid()))
+    return _process(os.getpid())
+
+
+@functools.cache
+def _process(pid: int) -> Process:
+    """By number, since a worker that was forked is another process."""
+    return Process(pid, _began(pid))
 
 
 def _began(pid: int) -> int:
@@ -114,5 +121,6 @@ def _began(pid: int) -> int:
     return -1 if fields[0] in {"Z", "X"} else int(fields[19])
 
 
+@functools.cache
 def _space() -> str:
     return str(Path("/proc/self/ns/pid").readlink())
