@@ -1,6 +1,6 @@
 """Takes the pictures of the docs from a running demo: `python docs/take_screenshots.py http://127.0.0.1:8000`.
 
-Run it on a fresh demo (`make demo RESET=1`), from the root of the repository and with `PYTHONPATH=.`. Needs Chromium
+Run it on a fresh demo (`make demo RESET=1`) of a machine with a sandbox, from the root of the repository and with `PYTHONPATH=.`. Needs Chromium
 and Playwright.
 """
 
@@ -81,6 +81,9 @@ def plain_pages(tab: Page) -> dict[str, str]:
         "run": _run(tab, "duel"),
         "export": _first(tab, "/p/demo/exports/", "exports"),
         "duel": duel,
+        "coverage": "/p/demo/scenarios/coverage/",
+        "gate": _first(tab, "/p/demo/scenarios/?status=rejected", "scenarios") + "report/",
+        "trajectory": _first(tab, "/p/demo/trajectories/?outcome=solved", "trajectories"),
     }
 
 

@@ -24,7 +24,7 @@ import pytest
 from tests.parts import PARTS
 
 ROOT = Path(__file__).resolve().parent.parent
-STARTS_WITHIN, STOPS_WITHIN = 150.0, 40.0
+STARTS_WITHIN, STOPS_WITHIN = 300.0, 40.0
 SCOPES = "read,review,run,export,admin"
 
 

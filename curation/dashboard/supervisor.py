@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-STARTS_WITHIN, STOPS_WITHIN = 60.0, 20.0
+STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
 COMMANDS = {
     "web": ["gunicorn", "config.wsgi"],
     "worker": [
