@@ -106,8 +106,9 @@ class Trajectory(models.Model):
             models.UniqueConstraint(fields=["run", "scenario", "sample_index"], name="trajectory_once"),
         ]
         indexes: ClassVar = [
-            # The list, its tabs by outcome, a scenario's siblings.
+            # The list in each of its orders, its tabs by outcome, a scenario's siblings.
             models.Index(fields=["project", "id"], name="trajectory_list"),
+            models.Index(fields=["project", "commands", "id"], name="trajectory_list_commands"),
             models.Index(fields=["project", "outcome", "id"], name="trajectory_list_outcome"),
             models.Index(fields=["scenario", "id"], name="trajectory_by_scenario"),
             # The coverage heatmap counts what was kept of each scenario without reading a row.
@@ -196,6 +197,8 @@ class Pair(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["chosen", "rejected", "strategy"], name="pair_once"),
         ]
+        # The list.
+        indexes: ClassVar = [models.Index(fields=["project", "id"], name="pair_list")]
 
     def __str__(self) -> str:
         return f"pair {self.chosen_id} over {self.rejected_id}"
