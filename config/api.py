@@ -10,6 +10,7 @@ from curation.duels.api import router as duels_router
 from curation.duels.api_prompts import router as prompts_router
 from curation.evaluations.api import router as evaluations_router
 from curation.evaluations.api_splits import router as splits_router
+from curation.evaluations.live.api import router as episodes_router
 from curation.exports.api import router as exports_router
 from curation.imports.api import router as imports_router
 from curation.llm.api import router as llm_router
@@ -57,6 +58,7 @@ for router in (
     review_router,
     exports_router,
     evaluations_router,
+    episodes_router,
     splits_router,
     dashboard_router,
     webhooks_router,

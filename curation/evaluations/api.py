@@ -13,8 +13,9 @@ from curation.evaluations.checks import newest_check
 from curation.evaluations.compare import compare, model_of, sides
 from curation.evaluations.figures import figures_of
 from curation.evaluations.leaderboard import leaderboard
+from curation.evaluations.live.figures import live_figures
 from curation.evaluations.log import CallListParams
-from curation.evaluations.models import Evaluation
+from curation.evaluations.models import Evaluation, EvaluationKind
 from curation.evaluations.reports import comparison_json, report
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -70,6 +71,8 @@ def get_evaluation(request: HttpRequest, evaluation_id: str) -> Answer:
     """While its run is under way the figures are those of the answers so far."""
     _, evaluation = _entered(request, evaluation_id)
     check = newest_check(evaluation.split)
+    if evaluation.kind == EvaluationKind.LIVE:
+        return s.evaluation_out(evaluation, live_figures(evaluation), check)
     return s.evaluation_out(evaluation, figures_of(evaluation, check), check)
 
 

@@ -2,8 +2,10 @@
 
 from django.db import transaction
 
-from curation.evaluations.compare import MetricChange, changes, paired_answers
-from curation.evaluations.models import EvaluatedModel, Evaluation, Split
+from curation.evaluations.answers import paired
+from curation.evaluations.compare import MetricChange, changes
+from curation.evaluations.metrics import STATIC
+from curation.evaluations.models import EvaluatedModel, Evaluation, EvaluationKind, Split
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Scope
@@ -12,13 +14,15 @@ from curation.runs.models import RunState
 from curation.web.problems import Invalid
 
 # What may not become worse. Latency and length depend on the server and on taste.
-WATCHED = ("xtr", "exact", "svc", "op_token", "exact_shell")
+WATCHED = [metric for metric in STATIC if metric.name in {"xtr", "exact", "svc", "op_token", "exact_shell"}]
 
 
 def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
     """Makes the model its split's baseline and holds every evaluation of the split against it."""
     access.require(Scope.RUN)
     split = model.evaluation.split
+    if model.evaluation.kind != EvaluationKind.STATIC:
+        raise Invalid("A baseline is a model of a static screen; compare live episodes by their page.", code="live")
     if split is None or model.evaluation.state != RunState.SUCCEEDED:
         raise Invalid("Only a model of an evaluation that has ended can be a baseline.", code="not_ended")
     with transaction.atomic():
@@ -57,7 +61,7 @@ def _hold_all(split: Split) -> None:
 def _against(baseline: EvaluatedModel, model: EvaluatedModel) -> Json:
     """`worse` names the watched metrics whose interval lies below 0; too few common rows say nothing."""
     try:
-        pairs, _ = paired_answers(baseline, model)
+        pairs, _ = paired(baseline, model)
     except Invalid:
         return {}
     found = changes(pairs, WATCHED)

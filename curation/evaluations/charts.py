@@ -5,7 +5,6 @@ from typing import Any
 from curation.evaluations.compare import Comparison
 from curation.evaluations.figures import Row
 from curation.evaluations.tables import HEADS
-from judging.commands import FLAGS
 
 Figure = dict[str, Any]
 SHOWN = ("fmt", "xtr", "exact", "svc", "op_token")
@@ -49,10 +48,13 @@ def score_chart(rows: list[Row]) -> Figure:
 
 def delta_chart(found: Comparison) -> Figure:
     """The change of each rate in points with its 95 % interval, for all rows and for each tier."""
-    parts = [("all rows", found.metrics), *((tier.tier or "no tier", tier.metrics) for tier in found.tiers)]
+    parts = [
+        (f"all {found.scale.unit}", found.metrics),
+        *((tier.tier or "no tier", tier.metrics) for tier in found.tiers),
+    ]
     lines = []
     for place, (name, metrics) in enumerate(parts):
-        shown = [change for change in metrics if change.name in FLAGS]
+        shown = [change for change in metrics if change.metric.unit == "share"]
         ends = [change.change.interval for change in shown]
         deltas = [100 * change.change.delta for change in shown]
         lines.append(
@@ -61,7 +63,7 @@ def delta_chart(found: Comparison) -> Figure:
                 "mode": "markers",
                 "name": name,
                 "x": deltas,
-                "y": [HEADS[change.name][0] for change in shown],
+                "y": [change.metric.label for change in shown],
                 "marker": {"size": 9 if place == 0 else 6, "color": f"var(--chart-{place % 5 + 1})"},
                 "error_x": {
                     "type": "data",

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from curation.evaluations.compare import Comparison, MetricChange, RowChange
+from curation.evaluations.compare import Comparison, MetricChange, Moved
 from curation.evaluations.leaderboard import Leaderboard
-from curation.evaluations.models import EvaluatedModel, Mark
-from curation.evaluations.reports import amount, signed
-from curation.evaluations.tables import HEADS, ScoreTable, score_table
+from curation.evaluations.metrics import STATIC
+from curation.evaluations.models import EvaluatedModel, EvaluationKind
+from curation.evaluations.tables import ScoreTable, score_table
 
-LABELS = {**{name: label for name, (label, _) in HEADS.items()}, "lat": "latency", "len": "length"}
+LABELS = {metric.name: metric.label for metric in STATIC}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class RowLine:
     tier: str
     source: str
     preview: str
-    before: Mark
-    after: Mark
+    before: str
+    after: str
     before_url: str
     after_url: str
 
@@ -95,15 +95,15 @@ def leader_lines(board: Leaderboard) -> list[LeaderLine]:
 
 
 def _line(change: MetricChange) -> MetricLine:
-    name, ends = change.name, change.change.interval
+    metric, ends = change.metric, change.change.interval
     tone = "" if change.said.value == "within noise" or change.better is None else "good" if change.better else "bad"
     return MetricLine(
-        label=LABELS[name],
-        title=HEADS[name][1] if name in HEADS else "Mean per answer",
-        before=amount(change.before, name),
-        after=amount(change.after, name),
-        delta=signed(change.change.delta, name),
-        interval=f"{signed(ends.low, name)} … {signed(ends.high, name)}",
+        label=metric.label,
+        title=metric.title,
+        before=metric.amount(change.before),
+        after=metric.amount(change.after),
+        delta=metric.signed(change.change.delta),
+        interval=f"{metric.signed(ends.low)} … {metric.signed(ends.high)}",
         said=change.said.value,
         tone=tone,
         gained=change.test.gained if change.test else None,
@@ -112,15 +112,17 @@ def _line(change: MetricChange) -> MetricLine:
     )
 
 
-def _row(slug: str, found: Comparison, change: RowChange) -> RowLine:
-    row = change.row
+def _row(slug: str, found: Comparison, change: Moved) -> RowLine:
+    place = change.place
+    live = found.before.evaluation.kind == EvaluationKind.LIVE
+    view = "evaluation-episode" if live else "evaluation-call"
     return RowLine(
-        row.number + 1,
-        row.tier,
-        row.source,
-        row.preview,
-        change.before_mark,
-        change.after_mark,
-        reverse("evaluation-call", args=[slug, found.before.evaluation_id, change.before]),
-        reverse("evaluation-call", args=[slug, found.after.evaluation_id, change.after]),
+        place.number,
+        place.tier,
+        place.source,
+        place.preview,
+        change.before.label,
+        change.after.label,
+        reverse(view, args=[slug, found.before.evaluation_id, change.before.pk]),
+        reverse(view, args=[slug, found.after.evaluation_id, change.after.pk]),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
-from curation.evaluations.compare import MEASURES, Comparison, MetricChange, RowChange
+from curation.evaluations.compare import Comparison, MetricChange, Moved
 from curation.web.problems import NotFound
 
 Json = dict[str, object]
@@ -44,15 +44,16 @@ def markdown(found: Comparison) -> str:
     lines = [
         f"# {_plain(before)} → {_plain(after)}",
         "",
-        f"{found.rows} rows of {found.tasks} tasks, paired; 95 % intervals by a bootstrap over tasks; p by McNemar.",
+        f"{found.rows} {found.scale.unit} of {found.tasks} tasks, paired; "
+        "95 % intervals by a bootstrap over tasks; p by McNemar.",
         "",
         *_table(found.metrics),
     ]
     for tier in found.tiers:
-        lines += ["", f"## {_plain(tier.tier or 'no tier')}: {tier.rows} rows", "", *_table(tier.metrics)]
+        lines += ["", f"## {_plain(tier.tier or 'no tier')}: {tier.rows} {found.scale.unit}", "", *_table(tier.metrics)]
     for title, rows in (("Gains", found.gains), ("Losses", found.losses)):
         lines += ["", f"## {title}: {len(rows)}", ""]
-        lines += [f"- row {row.row.number + 1}: {_plain(row.row.preview)}" for row in rows]
+        lines += [f"- {row.place.number}: {_plain(row.place.preview)}" for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -69,34 +70,21 @@ def comparison_csv(found: Comparison) -> str:
     return out.getvalue()
 
 
-def signed(value: float, name: str) -> str:
-    """A difference with its unit: percentage points, seconds or characters."""
-    if name == "lat":
-        return f"{value:+.2f} s"
-    return f"{value:+.0f} chars" if name == "len" else f"{100 * value:+.1f} pp"
-
-
-def amount(value: float, name: str) -> str:
-    if name == "lat":
-        return f"{value:.2f} s"
-    return f"{value:.0f}" if name == "len" else f"{100 * value:.0f}%"
-
-
 def _table(metrics: Sequence[MetricChange]) -> list[str]:
     lines = ["| metric | before | after | Δ | 95 % | | gained | lost | p |", "|---|--:|--:|--:|--:|---|--:|--:|--:|"]
     for change in metrics:
-        name, ends, test = change.name, change.change.interval, change.test
+        metric, ends, test = change.metric, change.change.interval, change.test
         tested = f"{test.gained} | {test.lost} | {test.p:.3g}" if test else "| |"
-        between = f"{signed(ends.low, name)} … {signed(ends.high, name)}"
+        between = f"{metric.signed(ends.low)} … {metric.signed(ends.high)}"
         lines.append(
-            f"| {name} | {amount(change.before, name)} | {amount(change.after, name)} | "
-            f"{signed(change.change.delta, name)} | {between} | {change.said} | {tested} |"
+            f"| {metric.name} | {metric.amount(change.before)} | {metric.amount(change.after)} | "
+            f"{metric.signed(change.change.delta)} | {between} | {change.said} | {tested} |"
         )
     return lines
 
 
 def _metric(change: MetricChange) -> Json:
-    digits = 2 if change.name in MEASURES else 4
+    digits = change.metric.decimals
     found: Json = {
         "metric": change.name,
         "before": round(change.before, digits),
@@ -115,12 +103,13 @@ def _side(evaluation_id: int, model: str) -> Json:
     return {"evaluation": str(evaluation_id), "model": model}
 
 
-def _row(change: RowChange) -> Json:
-    row = change.row
-    labels: Mapping[str, object] = {"task_id": row.task_id or None, "tier": row.tier or None, "source": row.source}
-    marks = {"before": change.before_mark.value, "after": change.after_mark.value}
-    calls = {"call_before": str(change.before), "call_after": str(change.after)}
-    return {"row": str(row.pk), "number": row.number + 1, **labels, "preview": row.preview, **marks, **calls}
+def _row(change: Moved) -> Json:
+    place = change.place
+    labels: Mapping[str, object] = {"task": place.task, "tier": place.tier or None, "source": place.source}
+    marks = {"before": change.before.mark, "after": change.after.mark}
+    calls = {"call_before": str(change.before.pk), "call_after": str(change.after.pk)}
+    row = None if place.row is None else str(place.row)
+    return {"row": row, "number": place.number, **labels, "preview": place.preview, **marks, **calls}
 
 
 def _plain(text: str) -> str:

@@ -7,6 +7,7 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.evaluations.figures import Figures
+from curation.evaluations.live.shapes import LiveScoreOut
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, Screened, Split
 from curation.evaluations.params import EvaluateParams
 from judging.commands import FLAGS
@@ -51,7 +52,7 @@ class ScoreOut(Schema):
 
 class TierOut(Schema):
     tier: str
-    rows: list[ScoreOut]
+    rows: list[ScoreOut | LiveScoreOut]
 
 
 class SourceOut(Schema):
@@ -92,7 +93,7 @@ class EvaluationOut(Schema):
     models: list[Json]
     created_at: datetime
     contamination: ContaminationOut | None
-    rows: list[ScoreOut]
+    rows: list[ScoreOut | LiveScoreOut]
     by_tier: list[TierOut]
     by_source: list[SourceOut]
     clean: list[ScoreOut] | None
@@ -107,7 +108,7 @@ class EvaluationBrief(Schema):
     split: SplitRef | None
     family: str
     models: list[str]
-    rows: list[ScoreOut]
+    rows: list[ScoreOut | LiveScoreOut]
     regressed: list[str] = Field(description="Models that became worse than the split's baseline.")
     created_at: datetime
 

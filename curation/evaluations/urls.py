@@ -3,6 +3,7 @@
 from django.urls import path
 
 from curation.evaluations import views, views_compare, views_splits
+from curation.evaluations.live import views as views_live
 
 HERE = "p/<slug:slug>/evaluations/"
 SPLITS = f"{HERE}splits/"
@@ -23,6 +24,8 @@ urlpatterns = [
     path(f"{HERE}<str:pk>/", views.evaluation_page, name="evaluation-page"),
     path(f"{HERE}<str:pk>/live/", views.evaluation_live, name="evaluation-live"),
     path(f"{HERE}<str:pk>/chart/", views.evaluation_chart, name="evaluation-chart"),
+    path(f"{HERE}<str:pk>/episodes/", views_live.evaluation_episodes, name="evaluation-episodes"),
+    path(f"{HERE}<str:pk>/episodes/<str:episode>/", views_live.evaluation_episode, name="evaluation-episode"),
     path(f"{HERE}<str:pk>/calls/", views.evaluation_calls, name="evaluation-calls"),
     path(f"{HERE}<str:pk>/calls/<str:call>/", views.evaluation_call, name="evaluation-call"),
 ]

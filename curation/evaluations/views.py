@@ -9,8 +9,9 @@ from curation.evaluations.charts import score_chart
 from curation.evaluations.figures import overall
 from curation.evaluations.forms import EvaluationForm
 from curation.evaluations.line_up import add_served
+from curation.evaluations.live.views import show_live
 from curation.evaluations.log import CallListParams
-from curation.evaluations.models import Evaluation, Mark, Screened
+from curation.evaluations.models import Evaluation, EvaluationKind, Mark, Screened
 from curation.evaluations.pages import call_lines, call_page
 from curation.evaluations.pages import evaluation_page as page_of
 from curation.llm.models import Endpoint
@@ -75,6 +76,9 @@ def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def evaluation_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    if evaluation.kind == EvaluationKind.LIVE:
+        return show_live(request, access, evaluation, fragment=False)
     return render(request, "evaluations/page.html", _page_context(access, pk))
 
 
@@ -82,6 +86,9 @@ def evaluation_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
 @project_page(Scope.READ)
 def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The table while the run is under way; at its end it asks for the whole page."""
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    if evaluation.kind == EvaluationKind.LIVE:
+        return show_live(request, access, evaluation, fragment=True)
     context = _page_context(access, pk)
     response = render(request, "evaluations/_live.html", context)
     if not page_of(find(Evaluation.objects.of(access.project), pk, "evaluation")).live:

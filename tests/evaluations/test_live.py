@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.models import Project
@@ -11,7 +12,7 @@ from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 from sandbox.protocol import Backend
 from tests.evaluations.evaluating import at_server, end, make_split
-from tests.factories import make_project, make_scenario
+from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
 from tests.model_server import ModelServer
 from tests.sandbox.fake import FakeBackend
 from tests.sandbox.shop import MOST, free_port, shop_server
@@ -134,3 +135,56 @@ def test_scenarios_are_played_in_the_sandbox(
     assert left[-1]["observation"]["outcome"] == "checker_failed"
     assert Evaluation.objects.get(run=run).split is None
     assert all(session.closed for session in rooms.sessions)
+
+
+def test_two_models_are_compared_task_by_task(
+    shop: Project, server: ModelServer, shop_server: str, client: Client
+) -> None:
+    """`full` fills every shelf in time, `half` only the small ones."""
+    for name in ("full", "half"):
+        at_server(shop, server, name)
+        server.behave(name, text="shop add")
+    half = live(shop, "half", environment=shop_server, episodes=4, seed=1, max_steps=2)
+    full = live(shop, "full", environment=shop_server, episodes=4, seed=1, max_steps=4)
+    user = make_member(shop)
+    headers = make_bearer(user, "read")
+    before, after = half.result["evaluation"], full.result["evaluation"]
+    found = client.get(f"/api/v1/evaluations/{before}/compare/{after}", headers=headers).json()
+    completed = next(metric for metric in found["metrics"] if metric["metric"] == "completed")
+    assert (completed["before"], completed["after"], completed["gained"], completed["lost"]) == (0.5, 1.0, 2, 0)
+    assert [row["preview"] for row in found["gains"]] == ["seed 3", "seed 4"]
+    client.force_login(user)
+    models = [Evaluation.objects.get(pk=pk).models.get().pk for pk in (before, after)]
+    page = client.get(f"/p/{shop.slug}/evaluations/compare/?before={models[0]}&after={models[1]}")
+    assert page.status_code == 200
+    assert "completed now, not before" in page.content.decode()
+    one = Episode.objects.get(evaluation=after, key="seed 3")
+    assert f"/evaluations/{after}/episodes/{one.pk}/" in page.content.decode()
+
+
+def test_an_evaluation_and_its_episodes_are_read_by_page_and_call(
+    shop: Project, server: ModelServer, shop_server: str, client: Client
+) -> None:
+    at_server(shop, server, "talks")
+    server.behave("talks", text="<b>\x1b[2J no command")
+    run = live(shop, "talks", environment=shop_server, episodes=1, seed=2, max_steps=2)
+    pk = run.result["evaluation"]
+    user = make_member(shop)
+    headers = make_bearer(user, "read")
+    row = client.get(f"/api/v1/evaluations/{pk}", headers=headers).json()["rows"][0]
+    assert (row["completion_rate"], row["format_failure_rate"], row["intervals"]["completion_rate"][0]) == (0.0, 1.0, 0)
+    listed = client.get(f"/api/v1/evaluations/{pk}/episodes?completed=false", headers=headers).json()["data"]
+    assert [(one["task"], one["steps"], one["format_failures"]) for one in listed] == [("seed 2", 2, 2)]
+    one = client.get(f"/api/v1/episodes/{listed[0]['id']}", headers=headers).json()
+    assert one["trace"][0]["observation"]["shelf"] == {"things": 0, "expected_things": "SECRET-CRITERION"}
+    assert one["description"] == "Put 2 things on the shelf."
+    stranger = make_bearer(make_user(), "read")
+    assert client.get(f"/api/v1/episodes/{listed[0]['id']}", headers=stranger).status_code == 404
+    client.force_login(user)
+    here = f"/p/{shop.slug}/evaluations/{pk}/"
+    for address in (here, f"{here}live/", f"{here}episodes/", f"{here}episodes/{listed[0]['id']}/"):
+        page = client.get(address)
+        assert page.status_code == 200, address
+    text = page.content.decode()
+    assert "&lt;b&gt;" in text
+    assert "\x1b" not in text

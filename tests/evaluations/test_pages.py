@@ -137,7 +137,7 @@ def test_a_comparison_says_what_is_gained_and_can_be_downloaded(client: Client, 
     before, after = model_in(evaluation, "bad"), model_in(evaluation, "good")
     query = f"?before={before.pk}&after={after.pk}"
     shown = page(client, project, "evaluation-compare", query=query)
-    assert "+60.0 pp" in shown and "Gains" in shown and "No exact row was lost." in shown
+    assert "+60.0 pp" in shown and "Gains" in shown and "Nothing was lost." in shown
     gained = Screened.objects.get(by=after, row__number=1)
     assert reverse("evaluation-call", args=[project.slug, evaluation.pk, gained.pk]) in shown
     figure = client.get(reverse("compare-chart", args=[project.slug]) + query).json()

@@ -8,7 +8,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from curation.evaluations.figures import Group, Row
+from curation.evaluations.figures import Figures, Group, Row
 from curation.evaluations.models import Episode, EvaluatedModel, Evaluation
 from curation.runs.models import Item, ItemState
 from judging.rates import wilson
@@ -33,6 +33,11 @@ def live_tiers(evaluation: Evaluation) -> list[Group]:
     for episode in _episodes(evaluation):
         by_tier[episode.tier].append(episode)
     return [Group(tier, _table(episodes, {})) for tier, episodes in sorted(by_tier.items())]
+
+
+def live_figures(evaluation: Evaluation) -> Figures:
+    """Everything that the evaluation's call says of its episodes."""
+    return Figures(live_rows(evaluation), live_tiers(evaluation), [])
 
 
 def keep_live_figures(evaluation: Evaluation) -> list[Row]:

@@ -5,43 +5,65 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('evaluations', '0001_initial'),
+        ("evaluations", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Episode',
+            name="Episode",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=200)),
-                ('tier', models.CharField(blank=True, default='', max_length=100)),
-                ('completed', models.BooleanField(default=False)),
-                ('steps', models.PositiveIntegerField(default=0)),
-                ('max_progress', models.FloatField(default=0.0)),
-                ('total_reward', models.FloatField(default=0.0)),
-                ('terminal_reward', models.FloatField(default=0.0)),
-                ('hinted', models.BooleanField(default=False)),
-                ('format_failures', models.PositiveIntegerField(default=0)),
-                ('by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='episodes', to='evaluations.evaluatedmodel')),
-                ('evaluation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='episodes', to='evaluations.evaluation')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.CharField(max_length=200)),
+                ("tier", models.CharField(blank=True, default="", max_length=100)),
+                ("completed", models.BooleanField(default=False)),
+                ("steps", models.PositiveIntegerField(default=0)),
+                ("max_progress", models.FloatField(default=0.0)),
+                ("total_reward", models.FloatField(default=0.0)),
+                ("terminal_reward", models.FloatField(default=0.0)),
+                ("hinted", models.BooleanField(default=False)),
+                ("format_failures", models.PositiveIntegerField(default=0)),
+                (
+                    "by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="episodes",
+                        to="evaluations.evaluatedmodel",
+                    ),
+                ),
+                (
+                    "evaluation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="episodes",
+                        to="evaluations.evaluation",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='EpisodeText',
+            name="EpisodeText",
             fields=[
-                ('episode', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='text', serialize=False, to='evaluations.episode')),
-                ('task', models.TextField(blank=True, default='')),
-                ('trace', models.JSONField(default=list)),
+                (
+                    "episode",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="text",
+                        serialize=False,
+                        to="evaluations.episode",
+                    ),
+                ),
+                ("task", models.TextField(blank=True, default="")),
+                ("trace", models.JSONField(default=list)),
             ],
         ),
         migrations.AddIndex(
-            model_name='episode',
-            index=models.Index(fields=['evaluation', 'id'], name='episode_list'),
+            model_name="episode",
+            index=models.Index(fields=["evaluation", "id"], name="episode_list"),
         ),
         migrations.AddConstraint(
-            model_name='episode',
-            constraint=models.UniqueConstraint(fields=('by', 'key'), name='episode_once'),
+            model_name="episode",
+            constraint=models.UniqueConstraint(fields=("by", "key"), name="episode_once"),
         ),
     ]

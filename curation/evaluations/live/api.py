@@ -1,0 +1,39 @@
+"""REST calls of live episodes: the list of an evaluation, one with its trace."""
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from curation.evaluations.live import shapes as s
+from curation.evaluations.live.lists import EpisodeListParams
+from curation.evaluations.models import Episode, Evaluation
+from curation.projects.access import enter, principal_of
+from curation.projects.models import Scope
+from curation.web.ids import find
+from curation.web.keyset import paginate
+
+router = Router(tags=["evaluations"])
+Answer = dict[str, object]
+
+
+@router.get(
+    "/evaluations/{evaluation_id}/episodes",
+    response=s.EpisodePage,
+    exclude_unset=True,
+    summary="Live episodes, one by one",
+)
+def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[EpisodeListParams]) -> Answer:
+    evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
+    enter(request, evaluation.project, Scope.READ)
+    rows = params.apply(evaluation)
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    answer: Answer = {"data": [s.episode_out(row) for row in page.rows], "next_cursor": page.next_cursor}
+    return answer | ({"total": page.total} if params.count else {})
+
+
+@router.get("/episodes/{episode_id}", response=s.EpisodeDetail, summary="One live episode with its steps")
+def get_episode(request: HttpRequest, episode_id: str) -> Answer:
+    evaluations = Evaluation.objects.visible_to(principal_of(request).user)
+    rows = Episode.objects.filter(evaluation__in=evaluations).select_related("by", "text", "evaluation__project")
+    episode = find(rows, episode_id, "episode")
+    enter(request, episode.evaluation.project, Scope.READ)
+    return s.episode_detail(episode)

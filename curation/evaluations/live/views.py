@@ -1,0 +1,69 @@
+"""Pages of live episodes: the figures while the run works and after, the list of episodes, one with its steps."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from curation.evaluations.live.lists import EpisodeListParams
+from curation.evaluations.live.pages import live_page, steps_of
+from curation.evaluations.models import Episode, Evaluation
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.web.ids import find
+from curation.web.keyset import paginate
+from curation.web.lists import page_urls, read_params
+
+
+def show_live(request: HttpRequest, access: Access, evaluation: Evaluation, *, fragment: bool) -> HttpResponse:
+    """The evaluation's page, or the part of it that asks for itself until the run has ended."""
+    page = live_page(evaluation)
+    context = {
+        "page": page,
+        "others": Evaluation.objects.of(access.project).filter(kind=evaluation.kind).order_by("-id")[:50],
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/evaluations/{evaluation.pk}",
+    }
+    template = "evaluations/live/_live.html" if fragment else "evaluations/live/page.html"
+    response = render(request, template, context)
+    if fragment and not page.live:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    params = read_params(EpisodeListParams, request)
+    page = paginate(params.apply(evaluation), sort=params.order(), cursor=params.cursor, limit=params.limit)
+    context = {
+        "evaluation": evaluation,
+        "episodes": page.rows,
+        "params": params,
+        "model": ",".join(params.model),
+        "models": evaluation.models.order_by("place"),
+        "api_path": f"/api/v1/evaluations/{evaluation.pk}/episodes",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "evaluations/live/episodes.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_episode(request: HttpRequest, access: Access, pk: str, episode: str) -> HttpResponse:
+    """One episode; asked for by htmx it is the fragment that opens beside a list."""
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    rows = Episode.objects.filter(evaluation=evaluation).select_related("by", "text")
+    found = find(rows, episode, "episode")
+    others = Episode.objects.filter(evaluation=evaluation, key=found.key).exclude(pk=found.pk).with_model()
+    context = {
+        "evaluation": evaluation,
+        "episode": found,
+        "steps": steps_of(found),
+        "others": others.order_by("by__place"),
+        "api_path": f"/api/v1/episodes/{found.pk}",
+    }
+    template = (
+        "evaluations/live/_episode.html" if request.headers.get("HX-Request") else "evaluations/live/episode.html"
+    )
+    return render(request, template, context)
