@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from curation.scenarios.bundle import Announcement, Bundle, FixtureFile, Provider, announced_env
 from curation.scenarios.models import GateReport, Scenario, Status
-from curation.web.markup import code_html, visible, with_signs
+from curation.web.markup import code_html, visible, with_signs, without_colours
 from curation.web.transcript import render_output
 from sandbox.gate import CHECKER
 
@@ -168,9 +168,9 @@ def _step(step: Mapping[str, Any]) -> StepView:
     output, code = str(step.get("output") or ""), step.get("exit_code")
     command = str(step.get("command") or "")
     return StepView(
-        command=code_html(command),
+        command=visible(command),
         is_checker=command == CHECKER,
-        output=render_output(output) if output else None,
+        output=visible(without_colours(output)) if output else None,
         exit_code=code,
         failed=bool(code),
         seconds=step.get("seconds"),
