@@ -1,0 +1,209 @@
+"""What only the bubblewrap backend answers for: nothing left behind, dead workers, machines that have less."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sandbox.bubblewrap.backend import BubblewrapBackend, bubblewrap_backend, find
+from sandbox.bubblewrap.command import HOST_UID
+from sandbox.bubblewrap.ground import find_ground
+from sandbox.errors import SandboxFailed, SandboxUnavailable
+from sandbox.protocol import Limits, Setup
+
+pytestmark = pytest.mark.bubblewrap
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "sandbox"
+
+
+@pytest.fixture
+def backend(folder: Path) -> BubblewrapBackend:
+    return find(folder)
+
+
+def groups() -> set[str]:
+    """The control groups of sessions that this process made."""
+    made = Path("/sys/fs/cgroup").glob(f"**/winnow-{os.getpid()}-*")
+    return {path.name for path in made}
+
+
+def sandboxes(parent: int) -> set[int]:
+    """The processes that `parent` started and that are still there."""
+    listed = [path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children")]
+    return {int(pid) for pid in " ".join(listed).split()}
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class TestLeavingNothingBehind:
+    def test_three_hundred_sessions(self, backend: BubblewrapBackend, folder: Path) -> None:
+        def episode(number: int) -> None:
+            with backend.session(Setup()) as session:
+                session.exec("sleep 300 & echo x > /srv/x")
+                if number % 2:
+                    session.check("true", terminal="exit")
+
+        def state() -> tuple[int, int, set[str], int]:
+            mounts = len(Path("/proc/self/mountinfo").read_text().splitlines())
+            return len(sandboxes(os.getpid())), mounts, groups(), len(list(Path("/proc/self/fd").iterdir()))
+
+        before = state()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(episode, range(300)))
+        assert eventually(lambda: state()[0] <= before[0])
+        assert state() == before
+        assert list((folder / "bubblewrap").iterdir()) == []
+
+    def test_an_opening_that_fails_leaves_nothing(self, folder: Path) -> None:
+        ground = find_ground(folder)
+        broken = dataclasses.replace(ground, programs=dataclasses.replace(ground.programs, bwrap="/usr/bin/false"))
+        before = groups()
+        with pytest.raises(SandboxFailed, match="ended by itself|went away|does not listen"):
+            BubblewrapBackend(folder, broken).session(Setup())
+        absent = dataclasses.replace(
+            ground, programs=dataclasses.replace(ground.programs, bwrap="/nowhere", sh="/nowhere")
+        )
+        with pytest.raises(SandboxFailed):
+            BubblewrapBackend(folder, absent).session(Setup())
+        assert groups() == before and list((folder / "bubblewrap").iterdir()) == []
+
+
+class TestDeath:
+    def test_of_bubblewrap_itself_is_infra(self, backend: BubblewrapBackend) -> None:
+        before = sandboxes(os.getpid())
+        with backend.session(Setup()) as session:
+            session.exec("sleep 300 &")
+            for pid in sandboxes(os.getpid()) - before:
+                os.kill(pid, signal.SIGKILL)
+            with pytest.raises(SandboxFailed):
+                session.exec("true")
+        assert groups() == set()
+
+    @pytest.mark.parametrize("busy", [False, True])
+    def test_of_a_worker_ends_its_sandbox_and_the_reaper_clears_up(
+        self, backend: BubblewrapBackend, folder: Path, busy: bool
+    ) -> None:
+        script = f"""
+import sys
+from pathlib import Path
+from sandbox.bubblewrap.backend import find
+from sandbox.protocol import Setup
+session = find(Path({str(folder)!r})).session(Setup(labels={{"item": "7", "lease": "gone"}}))
+session.exec("sleep 301 &")
+print("open", flush=True)
+session.exec("sleep 302", timeout=100) if {busy} else sys.stdin.read()
+"""
+        worker = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert worker.stdout is not None and worker.stdout.readline() == b"open\n"
+        inside = sandboxes(worker.pid)
+        assert len(inside) == 1
+        worker.kill()
+        worker.wait()
+        assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside))
+        assert len(list((folder / "bubblewrap").glob("*.json"))) == 1
+        assert backend.reap(lambda labels: True) == 1
+        assert list((folder / "bubblewrap").iterdir()) == []
+        assert not list(Path("/sys/fs/cgroup").glob(f"**/winnow-{worker.pid}-*"))
+        assert backend.reap(lambda labels: True) == 0
+
+    def test_of_a_lease_is_the_reapers_too(self, backend: BubblewrapBackend) -> None:
+        asked = []
+
+        def is_alive(labels: object) -> bool:
+            asked.append(labels)
+            return labels == {"item": "1"}
+
+        kept = backend.session(Setup(labels={"item": "1"}))
+        lost = backend.session(Setup(labels={"item": "2"}))
+        nobodys = backend.session(Setup())
+        assert backend.reap(is_alive) == 1
+        assert asked in ([{"item": "1"}, {"item": "2"}], [{"item": "2"}, {"item": "1"}])
+        with pytest.raises(SandboxFailed):
+            lost.exec("true")
+        for session in (kept, nobodys):
+            assert session.exec("echo on").output == "on\n"
+        for session in (kept, lost, nobodys):
+            session.close()
+        assert groups() == set()
+
+
+class TestWhoAndWhat:
+    def test_the_agent_is_nobody_on_the_host(self, backend: BubblewrapBackend) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("the server is not root here: its agents are the user that it is")
+        before = sandboxes(os.getpid())
+        with backend.session(Setup()) as session:
+            session.exec("sleep 300 &")
+            (bwrap,) = sandboxes(os.getpid()) - before
+            status = Path(f"/proc/{bwrap}/status").read_text()
+            assert f"Uid:\t{HOST_UID}\t{HOST_UID}\t{HOST_UID}\t{HOST_UID}\n" in status
+
+    def test_nothing_of_the_servers_environment_gets_in(
+        self, backend: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("API_KEY_OF_THE_SERVER", "hidden")
+        with backend.session(Setup()) as session:
+            assert session.exec("env | grep hidden; grep -rsa hidden /proc/[0-9]*/environ").output == ""
+
+    def test_findings_say_what_holds(self, backend: BubblewrapBackend) -> None:
+        said = {finding.name: finding for finding in backend.findings()}
+        assert said["session"].works and "opened, checked and removed" in said["session"].detail
+        assert {"bubblewrap", "user", "limit of memory", "limit of pids", "limit of cpu", "root"} <= set(said)
+        assert all(finding.works or finding.remedy for finding in said.values())
+
+
+class TestWithoutControlGroups:
+    @pytest.fixture
+    def poor(self, folder: Path) -> BubblewrapBackend:
+        return BubblewrapBackend(folder, dataclasses.replace(find_ground(folder), cgroups=None))
+
+    def test_rlimits_bound_what_they_can(self, poor: BubblewrapBackend) -> None:
+        with poor.session(Setup(limits=Limits(pids=40))) as session:
+            assert session.exec("perl -e '$x = q(a) x 1e9; print 1'").exit_code != 0
+            result = session.exec("i=0; while [ $i -lt 60 ]; do sleep 300 & i=$((i+1)); done; echo $i", timeout=10)
+            assert "Cannot fork" in result.output
+            assert session.exec("echo $((6 * 7)) | cat").output.endswith("42\n")
+            session.exec("bomb() { bomb | bomb & }; bomb; sleep 60", timeout=1)
+            assert session.exec("echo $((6 * 7)) | cat").output.endswith("42\n")
+            assert session.check("true", terminal="exit").passed
+
+    def test_the_findings_say_so(self, poor: BubblewrapBackend) -> None:
+        said = {finding.name: finding for finding in poor.findings()}
+        assert not said["limit of memory"].works and "not the session as a whole" in said["limit of memory"].detail
+        assert "Delegate" in said["limit of memory"].remedy and said["limit of pids"].works
+
+    def test_nothing_is_left(self, poor: BubblewrapBackend, folder: Path) -> None:
+        poor.session(Setup()).close()
+        assert list((folder / "bubblewrap").iterdir()) == []
+
+
+class TestWhatIsMissing:
+    def test_bubblewrap(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", "/nowhere")
+        with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
+            bubblewrap_backend(folder)
+
+    def test_leave_to_make_namespaces(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        refusing = tmp_path / "bwrap"
+        refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
+        refusing.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        with pytest.raises(SandboxUnavailable, match="No permissions to create new namespace"):
+            find(folder)

@@ -1,0 +1,56 @@
+"""`SANDBOX` and what becomes of it."""
+
+from pathlib import Path
+
+import pytest
+
+from sandbox import choose
+from sandbox.choose import choose_backend
+from sandbox.errors import SandboxUnavailable
+from sandbox.protocol import Backend
+from tests.sandbox.fake import FakeBackend
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeBackend]:
+    """The backends that this machine shall have; each asked for is noted in its `opened`."""
+    backends: dict[str, FakeBackend] = {}
+
+    def named(name: str, folder: Path) -> Backend:
+        if name not in backends:
+            raise SandboxUnavailable(f"no {name} here")
+        backends[name].opened += 1
+        return backends[name]
+
+    monkeypatch.setattr(choose, "_named", named)
+    return backends
+
+
+def test_auto_takes_docker_then_bubblewrap(there: dict[str, FakeBackend], tmp_path: Path) -> None:
+    there["bubblewrap"] = FakeBackend(name="bubblewrap")
+    assert choose_backend("auto", folder=tmp_path / "a").name == "bubblewrap"
+    there["docker"] = FakeBackend(name="docker")
+    assert choose_backend("auto", folder=tmp_path / "b").name == "docker"
+
+
+def test_one_that_was_named_is_not_replaced(there: dict[str, FakeBackend], tmp_path: Path) -> None:
+    there["bubblewrap"] = FakeBackend(name="bubblewrap")
+    with pytest.raises(SandboxUnavailable, match="no docker here"):
+        choose_backend("docker", folder=tmp_path)
+
+
+def test_what_works_is_looked_for_once_and_what_is_missing_again(there: dict[str, FakeBackend], tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable) as missing:
+        choose_backend("auto", folder=tmp_path)
+    assert "no docker here" in str(missing.value) and "no bubblewrap here" in str(missing.value)
+    assert "apt install bubblewrap" in str(missing.value)
+    there["bubblewrap"] = FakeBackend(name="bubblewrap")
+    first = choose_backend("auto", folder=tmp_path)
+    assert choose_backend("auto", folder=tmp_path) is first and there["bubblewrap"].opened == 1
+
+
+def test_none_and_unknown_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="switched off"):
+        choose_backend("none", folder=tmp_path)
+    with pytest.raises(SandboxUnavailable, match="SANDBOX=podman"):
+        choose_backend("podman", folder=tmp_path)
