@@ -13,6 +13,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 import litellm
 import openai
+import openai.resources.chat.completions.completions as openai_completions
 
 from curation.llm.addresses import refuse_private
 from curation.llm.completion import Completion, Request, Target
@@ -30,6 +31,29 @@ LISTED = frozenset(litellm.model_cost)
 TIMEOUT_SECONDS = 120.0
 WORTH_ANOTHER_TRY = frozenset({408, 409, 500, 502, 503, 504, 529})
 
+
+_openai = vars(openai_completions)
+_openai_transform = _openai["async_maybe_transform"]
+
+
+async def _transform(body: Any, expected: Any) -> Any:
+    """What the OpenAI client does to the body of a request, without walking through messages that are plain texts.
+
+    It holds every message against every type that a message may have, in search of fields to rename: half of a call's
+    time once a conversation has twenty turns. A message of texts alone has none.
+    """
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, list) or not all(_is_plain(message) for message in messages):
+        return await _openai_transform(body, expected)
+    rest = {name: value for name, value in body.items() if name != "messages"}
+    return {"messages": messages, **await _openai_transform(rest, expected)}
+
+
+def _is_plain(message: object) -> bool:
+    return isinstance(message, dict) and all(isinstance(value, str) for value in message.values())
+
+
+_openai["async_maybe_transform"] = _transform
 
 _ready = False
 
