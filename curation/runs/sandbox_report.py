@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from django.conf import settings
+from django.db import DatabaseError
 from pydantic import BaseModel
 
 from curation.runs.models import WorkerSeen
@@ -58,8 +59,15 @@ def try_sandbox() -> SandboxReport:
 
 
 def sandbox_reports() -> list[SandboxReport]:
-    """What each live sandbox worker tells; where none does, what this process finds, at most a minute old."""
-    return _told() or [_own.report(PAGE_SECONDS)]
+    """What each live sandbox worker tells; where none does, what this process finds, at most a minute old.
+
+    Also where the database is away: that it is, another part says.
+    """
+    try:
+        told = _told()
+    except DatabaseError:
+        told = []
+    return told or [_own.report(PAGE_SECONDS)]
 
 
 def require_sandbox() -> None:

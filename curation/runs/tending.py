@@ -51,4 +51,7 @@ def tend_once() -> None:
     finally:
         # Closed in between: the pool forks from this process, and a child must not inherit an open connection.
         connection.close()
-    tell_of_sandbox(try_sandbox().model_dump(mode="json", exclude={"place"}))
+    try:
+        tell_of_sandbox(try_sandbox().model_dump(mode="json", exclude={"place"}))
+    except (SandboxError, OSError) as error:
+        logger.warning("sandboxes: %s", error)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -142,6 +143,16 @@ class TestShown:
             "needed": False,
             "detail": "engine: no engine answers. Start Docker.",
         }
+
+    def test_ready_answers_while_the_database_is_away(
+        self, client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails() -> list[WorkerSeen]:
+            raise OperationalError("no connection")
+
+        settings.SANDBOX = "none"
+        monkeypatch.setattr(sandbox_report, "workers_alive", fails)
+        assert client.get("/api/v1/ready").json()["sandboxes"] == [{"backend": "", "findings": []}]
 
     def test_the_system_page_lists_the_findings(self, client: Client, nothing_here: None) -> None:
         _worker("sandbox@one", SandboxReport(findings=MISSING))
