@@ -6,6 +6,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.evaluations.charts import score_chart
+from curation.evaluations.explain import explain
 from curation.evaluations.figures import overall
 from curation.evaluations.forms import EvaluationForm
 from curation.evaluations.line_up import add_served
@@ -53,7 +54,7 @@ def evaluation_new(request: HttpRequest, access: Access) -> HttpResponse:
             )
             return redirect("evaluation-page", access.project.slug, run.result["evaluation"])
         except Problem as problem:
-            _explain(form, problem)
+            explain(form, problem)
     context = {
         "form": form,
         "servers": Endpoint.objects.of(access.project).exclude(api_base="") if access.may(Scope.ADMIN) else [],
@@ -153,15 +154,3 @@ def _page_context(access: Access, pk: str) -> dict[str, object]:
 
 def _initial(request: HttpRequest) -> dict[str, object]:
     return {"family": "aws", "max_per_combo": 3, "split": request.GET.get("split", "")}
-
-
-def _explain(form: EvaluationForm, problem: Problem) -> None:
-    """Each of the problem's errors at its field; what has none stands above the form."""
-    placed = False
-    for error in problem.errors:
-        name = error.path.removeprefix("params.").split(".")[0]
-        if name in form.fields:
-            form.add_error(name, error.message)
-            placed = True
-    if not placed:
-        form.add_error(None, problem.detail)

@@ -188,3 +188,19 @@ def test_an_evaluation_and_its_episodes_are_read_by_page_and_call(
     text = page.content.decode()
     assert "&lt;b&gt;" in text
     assert "\x1b" not in text
+
+
+def test_episodes_are_started_by_a_form_and_refused_at_its_fields(
+    shop: Project, server: ModelServer, shop_server: str, client: Client
+) -> None:
+    at_server(shop, server, "good")
+    client.force_login(make_member(shop, role="curator"))
+    here = f"/p/{shop.slug}/evaluations/new/live/"
+    given = {"models": ["good"], "family": "shop", "environment": "elsewhere", "max_steps": 3}
+    refused = client.post(here, given)
+    assert refused.status_code == 422
+    assert "ws:// or wss:// address" in refused.content.decode()
+    started = client.post(here, {**given, "environment": shop_server, "episodes": 2})
+    assert started.status_code == 302
+    run = Run.objects.get()
+    assert (run.params["episodes"], run.params["max_steps"], run.items_total) == (2, 3, 2)

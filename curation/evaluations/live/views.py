@@ -1,17 +1,21 @@
 """Pages of live episodes: the figures while the run works and after, the list of episodes, one with its steps."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
 
+from curation.evaluations.explain import explain
+from curation.evaluations.live.forms import LiveForm
 from curation.evaluations.live.lists import EpisodeListParams
 from curation.evaluations.live.pages import live_page, steps_of
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.runs.launch import launch
 from curation.web.ids import find
 from curation.web.keyset import paginate
 from curation.web.lists import page_urls, read_params
+from curation.web.problems import Problem
 
 
 def show_live(request: HttpRequest, access: Access, evaluation: Evaluation, *, fragment: bool) -> HttpResponse:
@@ -28,6 +32,26 @@ def show_live(request: HttpRequest, access: Access, evaluation: Evaluation, *, f
     if fragment and not page.live:
         response["HX-Refresh"] = "true"
     return response
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.RUN)
+def evaluation_new_live(request: HttpRequest, access: Access) -> HttpResponse:
+    form = LiveForm(access.project, request.POST or None, initial={"environment": "sandbox", "family": "aws"})
+    if request.method == "POST" and form.is_valid():
+        try:
+            budget = form.cleaned_data["budget"]
+            run = launch(project=access.project, kind="evaluate", params=form.params(), user=access.user, budget=budget)
+            return redirect("evaluation-page", access.project.slug, run.result["evaluation"])
+        except Problem as problem:
+            explain(form, problem)
+    context = {
+        "form": form,
+        "api_path": f"/api/v1/projects/{access.project.slug}/evaluations",
+        "api_method": "POST",
+        "api_body": '{"kind": "live", "models": ["base", "tuned"], "environment": "sandbox", "max_steps": 15}',
+    }
+    return render(request, "evaluations/live/new.html", context, status=422 if form.errors else 200)
 
 
 @require_GET
