@@ -1,0 +1,102 @@
+"""Every page of the demo project, with rows to open taken from its REST calls; fragments are named as what they are."""
+
+from collections.abc import Callable
+
+from django.urls import get_resolver, reverse
+
+from tests.product import Product
+
+Args = Callable[[Product], list[str]]
+
+
+def _project(product: Product) -> list[str]:
+    return ["demo"]
+
+
+def _first(path: str, key: str = "id") -> Args:
+    def args(product: Product) -> list[str]:
+        return ["demo", str(product.get(path, limit=1)["data"][0][key])]
+
+    return args
+
+
+def _run(kind: str) -> Args:
+    def args(product: Product) -> list[str]:
+        return ["demo", product.get("/projects/demo/runs", kind=kind, limit=1)["data"][0]["id"]]
+
+    return args
+
+
+def _answer(product: Product) -> list[str]:
+    evaluation = str(product.get("/projects/demo/evaluations", limit=1)["data"][0]["id"])
+    return ["demo", evaluation, str(product.get(f"/evaluations/{evaluation}/calls", limit=1)["data"][0]["id"])]
+
+
+def _nothing(product: Product) -> list[str]:
+    return []
+
+
+OF_PROJECT = (
+    *("overview", "system", "queue", "sample-list", "duel-list", "prompt-list", "exclusion-list", "import-new"),
+    *("scenario-list", "scenario-coverage", "scenario-new"),
+    *("trajectory-list", "pair-list", "run-list", "run-new", "export-list", "export-new", "model-list", "model-new"),
+    *("settings", "settings-rules", "instructions-list"),
+    *("evaluation-list", "evaluation-new", "evaluation-new-live", "leaderboard", "split-list"),
+    *("member-list", "token-list", "audit-list", "webhook-list"),
+)
+PAGES: dict[str, tuple[str, Args]] = {
+    **{name: (name, _project) for name in OF_PROJECT},
+    "home": ("home", _nothing),
+    "project-new": ("project-new", _nothing),
+    "components": ("components", _nothing),
+    "sample-page": ("sample-page", _first("/projects/demo/samples")),
+    "duel-page": ("duel-page", _first("/projects/demo/duels")),
+    "prompt-page": ("prompt-page", _first("/projects/demo/prompts")),
+    "export-page": ("export-page", _first("/projects/demo/exports")),
+    "scenario-page": ("scenario-page", _first("/projects/demo/scenarios")),
+    "scenario-edit": ("scenario-edit", _first("/projects/demo/scenarios")),
+    "evaluation-page": ("evaluation-page", _first("/projects/demo/evaluations")),
+    "evaluation-calls": ("evaluation-calls", _first("/projects/demo/evaluations")),
+    "evaluation-call": ("evaluation-call", _answer),
+    "split-page": ("split-page", _first("/projects/demo/splits")),
+    "run-page of an evaluation": ("run-page", _run("evaluate")),
+    "model-edit": ("model-edit", _first("/projects/demo/models", "name")),
+    "instructions": ("instructions", lambda product: ["demo", "judge"]),
+    "run-page": ("run-page", _run("duel")),
+    "run-items": ("run-items", _run("duel")),
+    "run-calls": ("run-calls", _run("duel")),
+    "run-page of an import": ("run-page", _run("import")),
+    "run-page of an export": ("run-page", _run("export")),
+}
+# Filled into a page, answered to a form, or a file; not pages of their own.
+NO_PAGES = {
+    *("logout", "score-chart", "pace-chart", "outcome-chart", "export-preview", "export-progress", "model-served"),
+    *("recipe-delete",),
+    *("model-test", "model-delete", "exclusion-set", "exclusion-remove", "guidelines-preview", "instructions-restore"),
+    *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
+    *("sample-bulk", "sample-bulk-undo", "sample-panel", "sample-decide", "sample-revise", "sample-draft"),
+    *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
+    *("settings-toml", "instructions-diff", "saved-view-create", "saved-view-delete"),
+    *("scenario-gate", "scenario-gate-all", "scenario-delete", "scenario-part"),
+    *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
+    *("trajectory-exchange", "trajectory-exchange-raw", "trajectory-find", "sample-sibling"),
+    *("evaluation-live", "evaluation-chart", "evaluation-line-up", "compare-chart", "baseline-pin", "baseline-unpin"),
+    *("split-new", "split-check"),
+    *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
+}
+# Opened by tests of their own, since they need something that the demo has not.
+ELSEWHERE = {
+    *("login", "export-compare", "evaluation-compare", "evaluation-episodes", "evaluation-episode"),
+    *("scenario-report", "trajectory-page"),
+}
+
+
+def address(product: Product, page: str) -> str:
+    name, args = PAGES[page]
+    return reverse(name, args=args(product))
+
+
+def names_of_the_product() -> set[str]:
+    """All names of addresses outside the REST API."""
+    resolver = get_resolver()
+    return {name for name in resolver.reverse_dict if isinstance(name, str)}
