@@ -53,6 +53,7 @@ def main(address: str) -> None:
             take(tab, name)
         take_import(tab)
         take_review(tab)
+        take_trajectory_review(tab)
         take_samples(tab)
         tab.emulate_media(color_scheme="dark")
         tab.goto("/p/demo/")
@@ -81,6 +82,8 @@ def plain_pages(tab: Page) -> dict[str, str]:
         "run": _run(tab, "duel"),
         "export": _first(tab, "/p/demo/exports/", "exports"),
         "duel": duel,
+        "evaluation": _ranked(tab, r"/evaluations/\d+/$"),
+        "compare": _ranked(tab, r"/compare/\?"),
         "coverage": "/p/demo/scenarios/coverage/",
         "gate": _first(tab, "/p/demo/scenarios/?status=rejected", "scenarios") + "report/",
         "trajectory": _first(tab, "/p/demo/trajectories/?outcome=solved", "trajectories"),
@@ -91,6 +94,13 @@ def _first(tab: Page, path: str, noun: str) -> str:
     tab.goto(path)
     links = tab.locator(f'main a[href^="/p/demo/{noun}/"]').evaluate_all("all => all.map(a => a.getAttribute('href'))")
     return next(str(link) for link in links if re.search(r"/\d+/$", link))
+
+
+def _ranked(tab: Page, pattern: str) -> str:
+    """The first link of the leaderboard that looks like this."""
+    tab.goto("/p/demo/evaluations/leaderboard/")
+    links = tab.locator("main a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    return next(str(link) for link in links if link and re.search(pattern, str(link)))
 
 
 def _run(tab: Page, kind: str) -> str:
@@ -112,6 +122,13 @@ def take_review(tab: Page) -> None:
     tab.goto("/p/demo/queue/")
     tab.locator("#review").wait_for()
     take(tab, "review")
+
+
+def take_trajectory_review(tab: Page) -> None:
+    """A rollout with a sibling beside it; without a sandbox the demo has none."""
+    tab.goto("/p/demo/queue/?kind=trajectory")
+    if tab.locator("#session").count():
+        take(tab, "trajectory-review")
 
 
 def take_samples(tab: Page) -> None:
