@@ -1,12 +1,14 @@
 """What this machine lets sessions stand on: found out once per process, by trying."""
 
 import os
+import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.bubblewrap.cgroups import Cgroups, find_cgroups
-from sandbox.bubblewrap.command import Programs, as_agent, etc_files, find_programs
+from sandbox.bubblewrap.command import HOST_UID, Programs, as_agent, etc_files, find_programs
+from sandbox.errors import SandboxUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,28 @@ class Ground:
 
 
 def find_ground(folder: Path) -> Ground:
+    """Raises `SandboxUnavailable` without bubblewrap, and where agents could not reach the root that was built."""
     programs = find_programs()
-    root = folder / "rootfs"
-    files = etc_files() if not root.is_dir() else {}
+    root = (folder / "rootfs").resolve() if (folder / "rootfs").is_dir() else None
+    drop = os.geteuid() == 0 and _may_drop(programs)
+    if root is not None and drop:
+        _must_be_reachable(root)
     return Ground(
         programs=programs,
         cgroups=find_cgroups(),
-        root=root.resolve() if root.is_dir() else None,
-        drop=os.geteuid() == 0 and _may_drop(programs),
-        files={path: _kept(path, content) for path, content in files.items()},
+        root=root,
+        drop=drop,
+        files={path: _kept(path, content) for path, content in etc_files().items()} if root is None else {},
     )
+
+
+def _must_be_reachable(root: Path) -> None:
+    closed = [str(place) for place in (root, *root.parents) if not place.stat().st_mode & stat.S_IXOTH]
+    if closed:
+        raise SandboxUnavailable(
+            f"Agents are user {HOST_UID} here and cannot reach the root at {root}: `chmod o+x {' '.join(closed)}`,"
+            " or put WINNOW_DATA where everybody may look."
+        )
 
 
 def _may_drop(programs: Programs) -> bool:

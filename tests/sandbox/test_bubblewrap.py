@@ -93,7 +93,7 @@ class TestDeath:
             for pid in sandboxes(os.getpid()) - before:
                 os.kill(pid, signal.SIGKILL)
             with pytest.raises(SandboxFailed):
-                session.exec("true")
+                session.exec("sleep 10", timeout=15)
         assert groups() == set()
 
     @pytest.mark.parametrize("busy", [False, True])
@@ -198,6 +198,14 @@ class TestWhatIsMissing:
     def test_bubblewrap(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", "/nowhere")
         with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
+            bubblewrap_backend(folder)
+
+    def test_a_way_to_the_root_that_was_built(self, folder: Path) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("the server is not root here: what it can read its agents can")
+        (folder / "rootfs").mkdir(parents=True)
+        folder.chmod(0o700)
+        with pytest.raises(SandboxUnavailable, match=f"chmod o.x.*{folder}"):
             bubblewrap_backend(folder)
 
     def test_leave_to_make_namespaces(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
