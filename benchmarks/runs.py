@@ -48,10 +48,10 @@ def main(duels: int, profile: bool) -> int:
 def measure(duels: int, profile: bool) -> int:
     from django.core.management import call_command
 
-    from curation.runs.targets import targets_named
     from curation.llm.gateway import make_ready
     from curation.runs.drive_llm import _runner
     from curation.runs.models import Call, CallStatus
+    from curation.runs.targets import targets_named
     from curation.runs.tasks import work
     from tests.model_server import ModelServer
 

@@ -1,7 +1,7 @@
 """Takes the pictures of the docs from a running demo: `python docs/take_screenshots.py http://127.0.0.1:8000`.
 
-Run it on a fresh demo (`make demo RESET=1`) of a machine with a sandbox, from the root of the repository and with `PYTHONPATH=.`. Needs Chromium
-and Playwright.
+Run it on a fresh demo (`make demo RESET=1`) of a machine with a sandbox, from the root of the repository and with
+`PYTHONPATH=.`. Needs Chromium and Playwright.
 """
 
 import base64
