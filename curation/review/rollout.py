@@ -100,6 +100,6 @@ def _checked(row: Trajectory) -> Checked:
         outcome=Outcome(row.outcome),
         keep=row.keep,
         passed=row.checker_passed,
-        output=visible(without_colours(row.text.checker_output)),
+        output=visible(without_colours(row.text.checker_output).rstrip()),
         replay=ReplayState(row.replay),
     )

@@ -38,6 +38,7 @@ class Share:
 class ReplayRow:
     url: str
     scenario: str
+    agrees: bool
     differences: int
 
 
@@ -70,10 +71,10 @@ def rollout_section(run: Run) -> dict[str, object]:
 
 
 def replay_section(run: Run) -> dict[str, object]:
-    """Context of `REPLAY`: how many agree, and those that do not."""
+    """Context of `REPLAY`: how many agree, and which, those first that do not."""
     rows = Replay.objects.filter(run=run)
     counts = dict(rows.order_by().values_list("agrees").annotate(n=Count("id")))
-    unlike = rows.filter(agrees=False).select_related("trajectory__scenario").order_by("-id")
+    shown = rows.select_related("trajectory__scenario").order_by("agrees", "-id")[:SHOWN]
     return {
         "agree": counts.get(True, 0),
         "differ": counts.get(False, 0),
@@ -81,10 +82,12 @@ def replay_section(run: Run) -> dict[str, object]:
             ReplayRow(
                 url=f"{reverse('trajectory-page', args=[run.project.slug, row.trajectory_id])}#replay",
                 scenario=row.trajectory.scenario.name,
+                agrees=row.agrees,
                 differences=len(row.differences),
             )
-            for row in unlike[:SHOWN]
+            for row in shown
         ],
+        "total": sum(counts.values()),
     }
 
 

@@ -75,7 +75,7 @@ def trajectory_view(
         repeated=round(trajectory.repeated_share * 100),
         beside=beside(trajectory, other_id=other_id),
         replay=_replay(trajectory),
-        checker=visible(without_colours(trajectory.text.checker_output)),
+        checker=visible(without_colours(trajectory.text.checker_output).rstrip()),
         panic_reason=visible(trajectory.panic_reason),
         previous_url=_page(slug, before),
         next_url=_page(slug, after),

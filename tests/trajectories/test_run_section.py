@@ -53,6 +53,7 @@ def test_replays_by_whether_they_agree(client: Client, project: Project) -> None
     Replay.objects.create(trajectory=row, run=run, agrees=False, differences=[{"turn": 2}])
     shown = page(client, run)
     assert f"/p/acme/trajectories/{row.pk}/#replay" in shown and row.scenario.name in shown
+    assert shown.index("differs</span>") < shown.index("agrees</span>")
 
 
 def test_pairs_that_were_made_and_why_others_were_not(client: Client, project: Project) -> None:
