@@ -1,7 +1,6 @@
 """A scenario as an environment: one session, whose blocking calls run in threads of their own."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -9,8 +8,8 @@ from typing import TypeVar
 
 from sandbox.action import Ending, ending_of
 from sandbox.environment import Observation, Step
-from sandbox.errors import SandboxFailed
-from sandbox.protocol import CheckResult, Session, Setup
+from sandbox.errors import SandboxError, SandboxFailed
+from sandbox.protocol import HOME, CheckResult, Session, Setup
 from sandbox.terminal import exit_code_of, orientation, prompt_of, shown
 
 T = TypeVar("T")
@@ -48,7 +47,8 @@ class ShellStep(Step):
 
 
 class ShellEnvironment:
-    """`reset` opens a fresh session and shows its orientation; `exit` and `panic` run the checker and end it.
+    """`reset` shows the orientation while a fresh session is opened beside; `exit` and `panic` run the checker and end
+    it. What goes wrong with the opening is raised by the first step.
 
     `open_session` is a backend's; `threads` has one place for every environment that is open at once.
     """
@@ -58,67 +58,61 @@ class ShellEnvironment:
         self._open_session = open_session
         self._threads = threads
         self._command_seconds = command_seconds
-        self._session: Session | None = None
-        self._lock = threading.Lock()
-        self._closed = False
+        self._opening: asyncio.Future[Session] | None = None
 
     async def reset(self) -> ShellObservation:
-        return await self._blocking(self._open)
+        """What is seen at login is known before: the model need not wait for the sandbox, nor it for the model."""
+        setup = self._task.setup
+        self._opening = self._blocking(lambda: self._open_session(setup))
+        prompt = prompt_of(HOME)
+        return ShellObservation(orientation(banner=setup.banner, motd=setup.motd, prompt=prompt), prompt=prompt)
 
     async def step(self, action: str, *, seconds: float | None = None) -> ShellStep:
         """`seconds` bounds this command where that is less than the bound of every command."""
         if ending := ending_of(action):
             return await self.end(ending)
         limit = self._command_seconds if seconds is None else min(seconds, self._command_seconds)
-        observation = await self._blocking(lambda: self._exec(action, limit))
+        session = await self._opened()
+        observation = await self._blocking(lambda: _exec(session, action, limit))
         return ShellStep(observation, 0.0, False)
 
     async def end(self, ending: Ending | None) -> ShellStep:
         """Ends the episode with a terminal, or without one (None), and runs the checker."""
-        check = await self._blocking(lambda: self._check(ending))
-        right = ending is not None and ending.terminal == self._task.expected_terminal and check.passed
+        terminal, reason = (ending.terminal, ending.reason) if ending else ("", "")
+        session, checker = await self._opened(), self._task.checker
+        check = await self._blocking(lambda: session.check(checker, terminal=terminal, panic_reason=reason))
+        right = terminal == self._task.expected_terminal and check.passed
         return ShellStep(ShellObservation(""), float(right), True, check=check)
 
     async def close(self) -> None:
-        """Removes the session. One that is still being opened is removed by its own thread."""
-        with self._lock:
-            self._closed = True
-            session = self._session
-        if session is not None:
-            await self._blocking(session.close)
+        """Removes the session, also where it is still being opened, or the caller is given up meanwhile."""
+        if self._opening is not None:
+            await asyncio.shield(asyncio.ensure_future(self._remove(self._opening)))
 
-    async def _blocking(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def _remove(self, opening: "asyncio.Future[Session]") -> None:
+        try:
+            session = await opening
+        except SandboxError:
+            return  # there is none; whoever wanted to step in it has heard why
+        await self._blocking(session.close)
 
-    def _open(self) -> ShellObservation:
-        session = self._open_session(self._task.setup)
-        with self._lock:
-            self._session = session
-            closed = self._closed
-        if closed:
-            session.close()
-            raise SandboxFailed("the episode was given up while its session was opened")
-        prompt = prompt_of(session.cwd())
-        setup = self._task.setup
-        return ShellObservation(orientation(banner=setup.banner, motd=setup.motd, prompt=prompt), prompt=prompt)
-
-    def _exec(self, command: str, seconds: float) -> ShellObservation:
-        session = self._in_use()
-        result = session.exec(command, seconds)
-        prompt = prompt_of(session.cwd())
-        return ShellObservation(
-            shown(result, prompt),
-            prompt=prompt,
-            exit_code=exit_code_of(result),
-            seconds=result.duration,
-            truncated=result.truncated,
-        )
-
-    def _check(self, ending: Ending | None) -> CheckResult:
-        terminal, reason = (ending.terminal, ending.reason) if ending else ("", "")
-        return self._in_use().check(self._task.checker, terminal=terminal, panic_reason=reason)
-
-    def _in_use(self) -> Session:
-        if self._session is None:
+    async def _opened(self) -> Session:
+        if self._opening is None:
             raise SandboxFailed("the episode has no session: it was not reset")
-        return self._session
+        # A caller who is given up must not take the session with it that nobody would close then.
+        return await asyncio.shield(self._opening)
+
+    def _blocking(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _exec(session: Session, command: str, seconds: float) -> ShellObservation:
+    result = session.exec(command, seconds)
+    prompt = prompt_of(session.cwd())
+    return ShellObservation(
+        shown(result, prompt),
+        prompt=prompt,
+        exit_code=exit_code_of(result),
+        seconds=result.duration,
+        truncated=result.truncated,
+    )

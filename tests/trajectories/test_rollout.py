@@ -208,7 +208,8 @@ def test_three_broken_sandboxes_are_infrastructure_and_never_a_label(operators: 
 def test_a_session_that_never_opens_is_infrastructure(operators: Operators, rooms: FakeBackend) -> None:
     rooms.opening = [SandboxFailed("no room")] * 3
     row = rolled()
-    assert (row.outcome, row.text.turns, operators.asked) == ("infra_error", [], [])
+    assert (row.outcome, row.commands, rooms.opened) == ("infra_error", 1, 3)
+    assert len(operators.asked) == 1  # it was asked beside the first opening, and never again
 
 
 def test_every_sample_is_another_answer(operators: Operators, rooms: FakeBackend) -> None:
