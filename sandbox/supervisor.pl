@@ -25,12 +25,14 @@ my %call;       # numbers of the system calls
   :                    die "unknown machine $machine\n";
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 04000, 0301);
-my ($WNOHANG, $RLIMIT_CORE, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 4, 6, 9);
+my ($WNOHANG, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 6, 9);
 my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 4194304, 1048576, 67108864);
 my ($STATE_FD, $HIGH) = (7, 20);    # the child's fd for its state; ours lie above what a child may be given
 
 syscall($call{prctl}, $PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 or die "prctl: $!\n";
 umask 022;
+# For all that we start: no core dumps, 1024 open files, no message queues, no locked memory.
+bound(@$_) for [4, 0], [7, 1024], [12, 0], [8, 0];
 
 # Our own ends move up, and 0 and 1 become /dev/null: no child can inherit them by mistake.
 my $in  = high(\*STDIN);
@@ -289,7 +291,6 @@ sub become {
     syscall($call{dup3}, fileno $state_write, $STATE_FD, 0) if $state_write;
     my $none = pack('Q', 0);
     syscall($call{rt_sigprocmask}, $SIG_SETMASK, $none, 0, 8);
-    bound($RLIMIT_CORE, 0);
     bound($RLIMIT_NPROC, $limit{nproc}) if $limit{nproc};
     bound($RLIMIT_AS, $limit{memory}) if $limit{memory};
     syscall($call{prctl}, $PR_SET_DUMPABLE, 1, 0, 0, 0);

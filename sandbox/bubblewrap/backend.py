@@ -34,7 +34,7 @@ class BubblewrapBackend:
         return open_session(
             self._start(limits, setup.labels),
             setup,
-            nproc=0 if "pids" in bounded else limits.pids,
+            nproc=0 if "pids" in bounded or not self._ground.counts else limits.pids,
             address_space=0 if "memory" in bounded else limits.memory,
             inodes=tmpfs_inodes(limits),
         )

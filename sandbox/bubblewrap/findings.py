@@ -55,14 +55,14 @@ def _bounds(ground: Ground) -> list[Finding]:
     bounded = set(ground.cgroups.parents) if ground.cgroups else set()
     weaker = {
         "memory": "by rlimit only: each process is bound, not the session as a whole",
-        "pids": "by rlimit",
+        "pids": "by rlimit" if ground.counts else "not bound: this kernel counts a user's processes over all sandboxes",
         "cpu": "not bound: a session may take as many processors as there are",
     }
     version = ground.cgroups.version if ground.cgroups else 0
     return [
         Finding(f"limit of {name}", name in bounded, f"control group, version {version}")
         if name in bounded
-        else Finding(f"limit of {name}", name == "pids", weaker[name], DELEGATE)
+        else Finding(f"limit of {name}", name == "pids" and ground.counts, weaker[name], DELEGATE)
         for name in CONTROLLERS
     ]
 

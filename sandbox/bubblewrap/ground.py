@@ -1,6 +1,7 @@
 """What this machine lets sessions stand on: found out once per process, by trying."""
 
 import os
+import re
 import stat
 import subprocess
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ class Ground:
     """What this machine lets a session stand on, found out once per process.
 
     `root`: the root folder that was built, None for the host's /usr. `drop`: the server is root and agents get a user
-    id of their own. `files` are open files that each session reads anew.
+    id of their own. `counts`: RLIMIT_NPROC counts a sandbox's own processes (Linux 5.14) and not all of its user's.
+    `files` are open files that each session reads anew.
     """
 
     programs: Programs
     cgroups: Cgroups | None
     root: Path | None
     drop: bool
+    counts: bool
     files: dict[str, int]
 
 
@@ -38,6 +41,7 @@ def find_ground(folder: Path) -> Ground:
         cgroups=find_cgroups(),
         root=root,
         drop=drop,
+        counts=_kernel() >= (5, 14),
         files={path: _kept(path, content) for path, content in etc_files().items()} if root is None else {},
     )
 
@@ -57,6 +61,10 @@ def _may_drop(programs: Programs) -> bool:
     if trial[0] == programs.bwrap:
         return False
     return subprocess.run(trial, capture_output=True, timeout=20, check=False).returncode == 0  # noqa: S603 - ours
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def _kept(name: str, content: bytes) -> int:

@@ -77,7 +77,7 @@ class TestProcesses:
     def test_killing_all_spares_whoever_does_it(self, session: Session) -> None:
         session.exec("sleep 300 &")
         assert session.exec("kill -9 -1; echo done").output == "done\n"
-        assert session.exec("pgrep -c sleep").output == "0\n"
+        assert session.exec("sleep 0.5; pgrep -c sleep").output == "0\n"
         assert works(session)
 
     def test_orphans_are_reaped(self, session: Session) -> None:

@@ -94,6 +94,10 @@ class TestTheMachine:
             == "0\n"
         )
 
+    def test_open_files_and_queues_are_bounded(self, session: Session) -> None:
+        assert session.exec("ulimit -Hn; ulimit -Hc; ulimit -Hl").output == "1024\n0\n0\n"
+        assert session.exec("ulimit -n 4096").exit_code != 0
+
     def test_nothing_of_the_host_is_in_view(self, session: Session) -> None:
         assert session.exec("ls /home").output == "agent\n"
         assert denied(session, "ls -A /root | grep .")
