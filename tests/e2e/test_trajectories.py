@@ -1,6 +1,7 @@
 """A person at a trajectory, in real Chromium and by keys alone: stepping through it, and deciding it from the queue."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -31,7 +32,7 @@ def scenario(project: Project) -> Scenario:
 @pytest.fixture
 def rows(project: Project, scenario: Scenario) -> list[Trajectory]:
     """Three rollouts of one scenario in the order of the queue; the third ended otherwise."""
-    given = [
+    given: list[dict[str, Any]] = [
         {"sample": {"priority": 1.0}},
         {"commands": ("todo --help", "uname"), "sample": {"priority": 2.0}},
         {"commands": ("ls",), "outcome": "checker_failed", "sample": {"priority": 3.0}},
@@ -164,9 +165,11 @@ def test_nothing_overflows_on_a_telephone(
     client = Client()
     client.force_login(make_member(project))
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    scheme = "dark" if dark else "light"
     context = browser.new_context(
-        base_url=live_server.url, viewport={"width": 400, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+        base_url=live_server.url,
+        viewport={"width": 400, "height": 800},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
     )
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
     watched = Watched(context.new_page())

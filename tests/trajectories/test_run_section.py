@@ -32,8 +32,9 @@ def test_a_rollouts_outcomes_and_terminal_balance(client: Client, project: Proje
     make_trajectory(project, scenario, run=run)
     make_trajectory(project, scenario, run=run, outcome="checker_failed", sample_index=1)
     for index in range(2):
-        given = {"outcome": "correct_panic", "terminal": "panic no access", "sample_index": index}
-        make_trajectory(project, blocked, run=run, **given)
+        make_trajectory(
+            project, blocked, run=run, outcome="correct_panic", terminal="panic no access", sample_index=index
+        )
     make_trajectory(project, scenario, outcome="timeout")
     shown = page(client, run)
     assert f"/p/acme/trajectories/?run={run.pk}&amp;outcome=checker_failed" in shown

@@ -1,5 +1,7 @@
 """Two rollouts of a scenario beside each other: where they part, and what is not told while blind."""
 
+from typing import Any
+
 import pytest
 
 from curation.trajectories.models import Trajectory
@@ -15,7 +17,7 @@ def commands(parts: list[Part]) -> list[str]:
     return [step.command.html for part in parts for step in part.steps if step.command]
 
 
-def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: object) -> Beside:
+def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Beside:
     scenario = make_scenario(make_project())
     one = make_trajectory(scenario.project, scenario, commands=mine, outputs=())
     make_trajectory(scenario.project, scenario, commands=theirs, outputs=(), sample_index=1, **values)
