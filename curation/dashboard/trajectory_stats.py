@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from curation.projects.models import Project
 from curation.scenarios.models import Scenario, ScenarioAxis, Status
@@ -34,8 +34,8 @@ def _balance(project: Project, outcomes: dict[str, int]) -> TerminalBalance:
     """A kept episode ended as its scenario wants it, so its outcome tells its terminal and no row is read for it."""
     kept = sum(outcomes.get(outcome, 0) for outcome in KEPT)
     rows = ScenarioAxis.objects.filter(scenario__project=project, axis="task", value__in=(EMPTY_QUEUE, BLOCKED))
-    of_task = Count("scenario__trajectories", filter=Q(scenario__trajectories__keep=True))
-    tasks = dict(rows.order_by().values_list("value").annotate(n=of_task))
+    of_kept = rows.filter(scenario__trajectories__keep=True).order_by().values_list("value")
+    tasks = dict(of_kept.annotate(n=Count("scenario__trajectories")))
     return TerminalBalance(
         kept=kept,
         exit=outcomes.get(Outcome.SOLVED, 0) / max(kept, 1),
