@@ -96,6 +96,18 @@ class TestDeath:
                 session.exec("sleep 10", timeout=15)
         assert groups() == set()
 
+    def test_of_the_conversation_is_infra(self, backend: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A supervisor that somebody on the host stopped answers nothing, and is not waited for without end."""
+        monkeypatch.setattr("sandbox.session.GRACE_SECONDS", 0.5)
+        before = sandboxes(os.getpid())
+        with backend.session(Setup()) as session:
+            (bwrap,) = sandboxes(os.getpid()) - before
+            (supervisor,) = sandboxes(bwrap)
+            os.kill(supervisor, signal.SIGSTOP)
+            with pytest.raises(SandboxFailed, match="silent"):
+                session.exec("true", timeout=0.2)
+        assert not Path(f"/proc/{supervisor}").exists() and groups() == set()
+
     @pytest.mark.parametrize("busy", [False, True])
     def test_of_a_worker_ends_its_sandbox_and_the_reaper_clears_up(
         self, backend: BubblewrapBackend, folder: Path, busy: bool
