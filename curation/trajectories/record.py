@@ -59,7 +59,12 @@ def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
         "checker_output": storable(episode.checker.output if episode.checker else ""),
         "exchange": [_storable(dict(message)) for message in episode.exchange] + _broken(episode),
     }
-    TrajectoryText.objects.update_or_create(trajectory=row, defaults=texts)
+    TrajectoryText.objects.bulk_create(
+        [TrajectoryText(trajectory=row, **texts)],
+        update_conflicts=True,
+        unique_fields=["trajectory"],
+        update_fields=list(texts),
+    )
     return row
 
 
