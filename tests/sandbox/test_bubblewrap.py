@@ -106,7 +106,7 @@ class TestDeath:
             os.kill(supervisor, signal.SIGSTOP)
             with pytest.raises(SandboxFailed, match="silent"):
                 session.exec("true", timeout=0.2)
-        assert not Path(f"/proc/{supervisor}").exists() and groups() == set()
+        assert eventually(lambda: not Path(f"/proc/{supervisor}").exists()) and groups() == set()
 
     @pytest.mark.parametrize("busy", [False, True])
     def test_of_a_worker_ends_its_sandbox_and_the_reaper_clears_up(
