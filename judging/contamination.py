@@ -33,7 +33,7 @@ class Level(StrEnum):
 
 _SENTENCES = {
     Level.EXACT: "prompt and answer, word for word",
-    Level.PROMPT: "the prompt word for word, with another answer",
+    Level.PROMPT: "the prompt, word for word",
     Level.NEAR: "the prompt, but for numbers, times, ids, output and reward",
     Level.TASK_ANSWER: "its task together with its answer",
 }

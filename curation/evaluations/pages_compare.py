@@ -108,8 +108,12 @@ def _line(change: MetricChange) -> MetricLine:
         tone=tone,
         gained=change.test.gained if change.test else None,
         lost=change.test.lost if change.test else None,
-        p=f"{change.test.p:.3f}" if change.test else "",
+        p=_p(change.test.p) if change.test else "",
     )
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _row(slug: str, found: Comparison, change: Moved) -> RowLine:

@@ -17,7 +17,7 @@ HEADS: Mapping[str, tuple[str, str]] = {
     "exact_shell": ("shell", "Equal as a shell reads it, flags in any order"),
 }
 # The narrow list drops these first.
-DROPPED = {"fmt": "", "xtr": "", "exact": "", "svc": "col-3", "op_token": "", "service_and_op": "col-4"} | {
+DROPPED = {"fmt": "", "xtr": "", "exact": "", "svc": "col-2", "op_token": "", "service_and_op": "col-4"} | {
     "exact_shell": "col-3"
 }
 
