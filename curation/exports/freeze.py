@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Case, CharField, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models import Case, CharField, F, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from curation.exports.hygiene import Frozen
+from curation.exports.hygiene import FROZEN, NOW, Candidate
 from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipe import Recipe
 from curation.review.models import Action, Decision, Pick, Revision
@@ -15,6 +15,8 @@ from curation.samples.models import Sample
 from curation.trajectories.models import Pair
 from curation.web.among import Among
 
+# The columns of a sample that become those of `FROZEN`.
+STANDING = ("pk", "version", "kept_revision", "score", "bucket", "flags")
 Standing = tuple[int, int, int | None, float | None, str, int]
 
 
@@ -35,7 +37,7 @@ def freeze(*, export: Export) -> int:
     FrozenRow.objects.filter(export=export).delete()
     FrozenPair.objects.filter(export=export).delete()
     chosen = as_they_stand(recipe.samples(export.project)).order_by()
-    _copy(export, FrozenRow, Frozen._fields, chosen)
+    _copy(export, FrozenRow, FROZEN, chosen)
     if recipe.wants_pairs():
         samples = FrozenRow.objects.filter(export=export).values("sample_id")
         won = Pair.objects.filter(chosen__sample_id__in=samples).order_by()
@@ -56,7 +58,7 @@ def _copy(
 
 
 def as_they_stand(samples: QuerySet[Sample]) -> QuerySet[Sample, Standing]:
-    """The fields of `Frozen`; `revision_id` is the latest revision of the answer that the standing approval picked."""
+    """The fields of `FROZEN`; `revision_id` is the latest revision of the answer that the standing approval picked."""
     approval = Decision.objects.filter(sample=OuterRef("pk"), action=Action.APPROVE, undone_by=None).order_by("-id")
     side = Case(
         When(pick=Pick.OPPONENT, then=Value(Pick.OPPONENT.value)),
@@ -67,12 +69,20 @@ def as_they_stand(samples: QuerySet[Sample]) -> QuerySet[Sample, Standing]:
     return samples.annotate(
         kept_side=Coalesce(Subquery(approval.values(side=side)[:1]), Value(Pick.CANDIDATE.value)),
         kept_revision=Subquery(revision.values("pk")[:1]),
-    ).values_list("pk", "version", "kept_revision", "score", "bucket", "flags")
+    ).values_list(*STANDING)
 
 
-def standing(samples: QuerySet[Sample]) -> list[Frozen]:
+def standing(samples: QuerySet[Sample]) -> list[Candidate]:
     """The same rows without writing them, as `samples` stand now; for a preview."""
-    return [Frozen._make(row) for row in as_they_stand(samples)]
+    rows = as_they_stand(samples).annotate(version_now=F("version"))
+    return [Candidate._make(row) for row in rows.values_list(*STANDING, "version_now", *NOW[1:])]
+
+
+def frozen(export: Export, *, after: int, limit: int) -> list[Candidate]:
+    """The next frozen rows of an export from a sample's id on, and what became of their samples; one query."""
+    rows = FrozenRow.objects.filter(export=export, sample_id__gt=after).order_by("sample_id")
+    columns = rows.values_list(*FROZEN, *(f"sample__{name}" for name in NOW))
+    return [Candidate._make(row) for row in columns[:limit]]
 
 
 def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[PairKey]:

@@ -42,8 +42,9 @@ class Reason(models.TextChoices):
     NOT_UTF8 = "not_utf8", "It holds characters that UTF-8 cannot write (half of a surrogate pair)."
 
 
-class Frozen(NamedTuple):
-    """A row of `FrozenRow` as plain values."""
+class Candidate(NamedTuple):
+    """A sample as it was frozen (the fields of `FROZEN`), and beside that what it is now. `version_now` is None for a
+    sample that was deleted; the fields after it are those of a sample that may have changed since."""
 
     sample_id: int
     version: int
@@ -51,13 +52,7 @@ class Frozen(NamedTuple):
     score: float | None
     bucket: str
     flags: int
-
-
-class Facts(NamedTuple):
-    """What decides about a sample before its text is looked at, and what its rows carry as metadata."""
-
-    sample_id: int
-    version: int
+    version_now: int | None
     status: str
     kind: str
     source: str
@@ -65,9 +60,11 @@ class Facts(NamedTuple):
     instance_id: str
     leak_cleared: bool
     run_id: int | None
-    score: float | None
-    bucket: str
-    flags: int
+
+
+FROZEN = Candidate._fields[: Candidate._fields.index("version_now")]
+# What is read of the sample as it is now, in the order of the fields.
+NOW = ("version", "status", "kind", "source", "repo", "instance_id", "leak_cleared", "run_id")
 
 
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
@@ -76,8 +73,10 @@ _UNPARSED = Bucket.UNPARSED.value
 _LEAK, _INFRA = Flag.LEAK.value, Flag.INFRA.value
 
 
-def sample_reason(sample: Facts, excluded_instances: Collection[str]) -> Reason | None:
+def sample_reason(sample: Candidate, excluded_instances: Collection[str]) -> Reason | None:
     """Why a sample may not leave in any format; None where nothing speaks against it."""
+    if sample.version != sample.version_now:
+        return Reason.CHANGED
     if sample.status != _APPROVED:
         return Reason.REJECTED if sample.status == _REJECTED else Reason.NOT_APPROVED
     if sample.instance_id and sample.instance_id in excluded_instances:

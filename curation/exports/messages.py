@@ -6,7 +6,7 @@ they do not apply, since a reader that derives its columns from the first rows m
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict, TypeGuard
+from typing import NamedTuple, TypedDict
 
 import orjson
 
@@ -14,7 +14,7 @@ from curation.exports.hygiene import Reason
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 ROLES["function"] = "tool"
-_PLAIN = ("user", "system")
+_PLAIN, _KEYS = ("user", "system"), ["role", "content"]
 THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
 
 
@@ -38,16 +38,17 @@ class Message(TypedDict, total=False):
 
 
 class Conversation(NamedTuple):
-    """Messages of one shape as a list in JSON, since each format writes the same ones again; `tools` says which shape;
-    `characters` is the length of all that a model would read."""
+    """Messages of one shape; `tools` says which. `opened` is their list in JSON without the bracket that closes it, as
+    every format writes it again; `characters` is the length of all that a model would read."""
 
-    json: bytes
+    opened: bytes
     tools: bool
     characters: int
 
-    def before(self, message: Message) -> orjson.Fragment:
-        """The whole list with one more message at its end."""
-        return orjson.Fragment(b"%b,%b]" % (self.json[:-1], orjson.dumps(message)))
+    def answer(self, text: str) -> bytes:
+        """An answer in JSON as the assistant message that ends a row; raises `orjson.JSONEncodeError`."""
+        message: Message = {"role": "assistant", "content": text}
+        return orjson.dumps(_with_all_keys(message) if self.tools else message)
 
 
 class BadHistory(Exception):
@@ -59,41 +60,24 @@ class BadHistory(Exception):
 
 
 def conversation(history: object) -> Conversation:
-    """The history of a prompt in the shape of the files; raises `BadHistory`.
+    """The history of a prompt in the shape of the files; raises `BadHistory`, or `orjson.JSONEncodeError` where it
+    cannot be written as UTF-8.
 
     Thinking text at the start of an assistant turn is left out, keys other than the five are dropped.
     """
     if not isinstance(history, list):
         raise BadHistory(Reason.BAD_MESSAGE)
-    tools, characters, blank = False, 0, True
-    read: list[Message] = []
-    for message in history:
-        kept = message if _is_plain(message) else _read(message)
-        read.append(kept)
-        content = kept["content"]
-        characters += len(content)
-        blank = blank and not content.strip()
-        tools = tools or len(kept) > 2
-    if blank:
+    characters = _plain_length(history)
+    if characters is not None:
+        return Conversation(orjson.dumps(history)[:-1], False, characters)
+    read = [_read(message) for message in history]
+    if not any(message["content"].strip() for message in read):
         raise BadHistory(Reason.EMPTY_PROMPT)
-    if not tools:
-        return Conversation(_written(read), False, characters)
+    if max(map(len, read)) == 2:
+        return Conversation(orjson.dumps(read)[:-1], False, length(read))
     full = [_with_all_keys(message) for message in read]
     calls = sum(len(call["function"]["arguments"]) for message in full for call in message["tool_calls"])
-    return Conversation(_written(full), True, characters + calls)
-
-
-def _written(messages: list[Message]) -> bytes:
-    try:
-        return orjson.dumps(messages)
-    except orjson.JSONEncodeError:
-        raise BadHistory(Reason.NOT_UTF8) from None
-
-
-def assistant(text: str, *, tools: bool) -> Message:
-    """An answer as the assistant message that ends a row."""
-    message: Message = {"role": "assistant", "content": text}
-    return _with_all_keys(message) if tools else message
+    return Conversation(orjson.dumps(full)[:-1], True, length(full) + calls)
 
 
 def length(messages: Sequence[Message]) -> int:
@@ -101,16 +85,20 @@ def length(messages: Sequence[Message]) -> int:
     return sum(len(message["content"]) for message in messages)
 
 
-def _is_plain(message: object) -> TypeGuard[Message]:
-    """Whether a message has its final form already, as nearly all have; the others are worth a closer look."""
-    if type(message) is not dict or len(message) != 2 or next(iter(message)) != "role":
-        return False
-    role, content = message["role"], message.get("content")
-    if type(content) is not str:
-        return False
-    return role in _PLAIN or (
-        role == "assistant" and "<think" not in content and not content.isspace() and content != ""
-    )
+def _plain_length(history: list[object]) -> int | None:
+    """The characters of messages that have their final form already, as nearly all have; None where a closer look at
+    one of them is due. One loop for all of it: this is done for every row there is."""
+    characters = 0
+    for message in history:
+        if type(message) is not dict or [*message] != _KEYS:
+            return None
+        role, content = message.values()
+        if type(content) is not str or not content or content[0].isspace():
+            return None
+        if role not in _PLAIN and (role != "assistant" or "<think" in content):
+            return None
+        characters += len(content)
+    return characters or None
 
 
 def _read(message: object) -> Message:

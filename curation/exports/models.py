@@ -8,6 +8,7 @@ from django.db import models
 
 from curation.projects.models import Project
 from curation.runs.models import Run, RunState
+from curation.samples.models import Sample
 
 
 class Recipe(models.Model):
@@ -96,6 +97,10 @@ class FrozenRow(models.Model):
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="frozen")
     sample_id = models.BigIntegerField()
+    # No column, only a way to the sample as it is now, for as long as there is one.
+    sample = models.ForeignObject(
+        Sample, models.DO_NOTHING, from_fields=["sample_id"], to_fields=["id"], null=True, related_name="+"
+    )
     version = models.PositiveIntegerField()
     revision_id = models.BigIntegerField(null=True)
     score = models.FloatField(null=True)

@@ -1,4 +1,4 @@
-"""What sifting reads of samples, prompts and answers: plain columns, since building model rows costs more than all the
+"""What sifting reads of prompts and answers: plain columns, since building model rows costs more than all the
 rest; long texts a few at a time, since memory that a thousand of them fill costs as much again."""
 
 import json
@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import orjson
 from django.db.models import Case, TextField, When
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
-from curation.exports.hygiene import Facts, Frozen
 from curation.review.outcome import message_text
-from curation.samples.models import Sample
 from curation.web.among import Among
 
 _AT_ONCE = 50
@@ -33,29 +32,20 @@ class Texts(NamedTuple):
         return f"{self.source}#{self.row_offset}"
 
 
-def read_facts(chunk: Sequence[Frozen]) -> dict[int, Facts]:
-    """Facts by sample id, with the frozen score, bucket and flags; samples that changed since are missing."""
-    frozen = {row.sample_id: row for row in chunk}
-    names = ("pk", "version", "status", "kind", "source", "repo", "instance_id", "leak_cleared", "run_id")
-    facts = {}
-    for values in Sample.objects.filter(pk__in=Among(list(frozen))).values_list(*names):
-        row = frozen[values[0]]
-        if row.version == values[1]:
-            facts[row.sample_id] = Facts._make((*values, row.score, row.bucket, row.flags))
-    return facts
+def read_texts(sample_ids: Sequence[int], *, opponents: bool) -> Iterator[Texts | None]:
+    """One for each of the ids, which ascend, in their order; None for a sample that does not come from a duel.
 
-
-def read_texts(sample_ids: Sequence[int]) -> Iterator[Texts | None]:
-    """One for each of the ids, which ascend, in their order; None for a sample that does not come from a duel."""
-    columns = (
+    Where nobody asks for `opponents`, they are not read and None.
+    """
+    columns: list[str | Combinable] = [
         "sample_id",
         Cast("prompt__text__history", TextField()),
         "challenger__text__text",
-        "king__text__text",
-        Case(When(king=None, then=Cast("prompt__text__reference", TextField()))),
-        "prompt__source",
-        "prompt__row_offset",
-    )
+    ]
+    columns += ["prompt__source", "prompt__row_offset"]
+    if opponents:
+        reference = Case(When(king=None, then=Cast("prompt__text__reference", TextField())))
+        columns += ["king__text__text", reference]
     duels = Duel.objects.filter(sample_id__in=Among(sample_ids), prompt__text__isnull=False).order_by("sample_id")
     rows = duels.values_list(*columns).iterator(chunk_size=_AT_ONCE)
     row = next(rows, None)
@@ -63,10 +53,13 @@ def read_texts(sample_ids: Sequence[int]) -> Iterator[Texts | None]:
         if row is None or row[0] != sample_id:
             yield None
             continue
-        _, history, candidate, king, reference, source, offset = row
-        opponent = king if reference is None else message_text(parsed(reference))
-        yield Texts(history, candidate, opponent, source, offset)
+        _, history, candidate, source, offset, *sides = row
+        yield Texts(history, candidate, _opponent(*sides) if sides else None, source, offset)
         row = next(rows, None)
+
+
+def _opponent(king: str | None, reference: str | None) -> str | None:
+    return king if reference is None else message_text(parsed(reference))
 
 
 def parsed(text: str) -> object:

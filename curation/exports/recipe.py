@@ -74,9 +74,13 @@ class Recipe(BaseModel):
         """The split that takes all rows, or nothing where rows are divided."""
         return next((name for name, share in self.splits.items() if share == 1.0), "")
 
+    def has_pairs(self) -> bool:
+        """Whether one of the formats is made of preferences."""
+        return any(FORMATS[name].pairs for name in self.formats)
+
     def wants_pairs(self) -> bool:
         """Whether pairs of trajectories are asked for, and in a format that has them."""
-        return "scenarios" in self.sources and any(FORMATS[name].pairs for name in self.formats)
+        return "scenarios" in self.sources and self.has_pairs()
 
     def samples(self, project: Project) -> SampleQuerySet:
         """The project's samples that the filter matches; raises `NotFound` for a run of another project."""

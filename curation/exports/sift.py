@@ -2,27 +2,29 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import orjson
 
 from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS, Row
 from curation.exports.freeze import PairKey, frozen_pairs, standing_pairs
-from curation.exports.hygiene import Facts, Frozen, Reason, answer_reason, estimated_tokens, sample_reason
+from curation.exports.hygiene import Candidate, Reason, answer_reason, estimated_tokens, sample_reason
 from curation.exports.messages import BadHistory, conversation
 from curation.exports.models import Export
-from curation.exports.reading import parsed, read_facts, read_texts
+from curation.exports.reading import parsed, read_texts
 from curation.exports.recipe import Recipe
 from curation.exports.session import Session, ends_in, messages_of
 from curation.exports.splits import split_of
 from curation.exports.trajectories import Rivals, Rollout, read_rollouts, rollout_reason
-from curation.exports.turns import Turn
+from curation.exports.turns import Source, Turn
 from curation.projects.models import Project
 from curation.review.models import Pick
 from curation.review.outcome import Reviewed
 from curation.samples.models import UNSCORED, Kind
 
+T = TypeVar("T")
+Rows = Callable[[T, tuple[Source, ...]], Iterable[Row | Reason]]
 CHUNK = 1_000
 _DRAW, _TRAJECTORY = Pick.DRAW.value, Kind.TRAJECTORY.value
 
@@ -47,12 +49,28 @@ class LeftOut(NamedTuple):
 
 @dataclass(slots=True)
 class Sifted:
-    """What became of one frozen sample; `rollout` where it comes from a trajectory that was looked into."""
+    """What became of one sample; `rollout` where it comes from a trajectory that was looked into."""
 
-    frozen: Frozen
+    sample: Candidate
     lines: list[Line] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     rollout: Rollout | None = None
+
+    def leave_out(self, reason: Reason, name: str) -> None:
+        """The sample gives no row, or one row less, in the format of that name."""
+        for number, left in enumerate(self.left_out):
+            if left.reason == reason:
+                self.left_out[number] = LeftOut(reason, tuple(dict.fromkeys((*left.formats, name))))
+                return
+        self.left_out.append(LeftOut(reason, (name,)))
+
+
+class _Place(NamedTuple):
+    """Where a sample's rows go, and the metadata that they carry."""
+
+    split: str
+    tools: bool
+    metadata: bytes
 
 
 class Sieve:
@@ -65,134 +83,124 @@ class Sieve:
         self._recipe, self._export = recipe, export
         self._sources = tuple(recipe.sources)
         self._formats = [FORMATS[name] for name in recipe.formats]
-        self._only = recipe.only_split()
+        self._only, self._limit = recipe.only_split(), recipe.max_tokens
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
 
-    def sift(self, chunk: Sequence[Frozen]) -> Iterator[Sifted]:
-        """One result per frozen row, in the same order, which is that of the samples; four queries for a chunk of
-        turns, three more where trajectories are among them."""
-        facts = read_facts(chunk)
-        reasons = [self._unfit(facts.get(frozen.sample_id)) for frozen in chunk]
-        fit = [facts[frozen.sample_id] for frozen, reason in zip(chunk, reasons, strict=True) if reason is None]
-        reading = _Reading(fit, self._pairs)
-        for frozen, reason in zip(chunk, reasons, strict=True):
-            sifted = Sifted(frozen)
+    def sift(self, chunk: Sequence[Candidate]) -> Iterator[Sifted]:
+        """One result per sample, in the same order, which is that of their ids; three queries for a chunk of turns,
+        three more where trajectories are among them."""
+        reasons = [sample_reason(sample, self._excluded) for sample in chunk]
+        fit = [sample for sample, reason in zip(chunk, reasons, strict=True) if reason is None]
+        reading = _Reading(fit, self._recipe, self._export)
+        for sample, reason in zip(chunk, reasons, strict=True):
+            sifted = Sifted(sample)
             if reason is None:
-                sample = facts[frozen.sample_id]
-                rows = self._session_rows if sample.kind == _TRAJECTORY else self._turn_rows
-                reason = rows(sifted, sample, reading)
+                reason = self._look_into(sifted, reading)
             if reason is not None:
                 sifted.left_out.append(LeftOut(reason, tuple(self._recipe.formats)))
             yield sifted
 
-    def _unfit(self, facts: Facts | None) -> Reason | None:
-        return Reason.CHANGED if facts is None else sample_reason(facts, self._excluded)
-
-    def _pairs(self, sample_ids: Sequence[int]) -> list[PairKey]:
-        if not sample_ids or not self._recipe.wants_pairs():
-            return []
-        return standing_pairs(sample_ids) if self._export is None else frozen_pairs(self._export, sample_ids)
-
-    def _turn_rows(self, sifted: Sifted, facts: Facts, reading: "_Reading") -> Reason | None:
+    def _look_into(self, sifted: Sifted, reading: "_Reading") -> Reason | None:
         """Adds the sample's lines, or says why it has none in any format."""
-        texts = next(reading.texts)
+        try:
+            if sifted.sample.kind == _TRAJECTORY:
+                return self._session_rows(sifted, reading)
+            return self._turn_rows(sifted, reading)
+        except BadHistory as bad:
+            return bad.reason
+        except orjson.JSONEncodeError:
+            return Reason.NOT_UTF8
+
+    def _turn_rows(self, sifted: Sifted, reading: "_Reading") -> Reason | None:
+        sample, texts = sifted.sample, next(reading.texts)
         if texts is None:
             return Reason.NO_ANSWER
-        outcome = reading.reviewed.outcome(facts.sample_id, texts.candidate, texts.opponent)
+        outcome = reading.reviewed.outcome(sample.sample_id, texts.candidate, texts.opponent)
         if not outcome.reviewers:
             return Reason.NOT_APPROVED
-        if outcome.revision_id != sifted.frozen.revision_id:
+        if outcome.revision_id != sample.revision_id:
             return Reason.CHANGED
         refused = answer_reason(outcome.chosen_text)
         if refused is not None:
             return refused
-        try:
-            history = conversation(parsed(texts.history))
-        except BadHistory as bad:
-            return bad.reason
+        history = conversation(parsed(texts.history))
         draw = outcome.pick == _DRAW
         turn = Turn(history, outcome.chosen_text, outcome.rejected_text, outcome.replaced_text, draw)
-        split = self._split(getattr(facts, self._recipe.group_by) or texts.place)
-        rows = ((form.name, form.rows(turn, self._sources)) for form in self._formats)
-        self._write(sifted, rows, split, history.tools, self._metadata(facts, outcome.reviewers))
+        place = self._place(sample, outcome.reviewers, texts.place, history.tools)
+        for form in self._formats:
+            self._take(sifted, form.name, form.rows, turn, place)
         return None
 
-    def _session_rows(self, sifted: Sifted, facts: Facts, reading: "_Reading") -> Reason | None:
-        """The same for a trajectory, of which only the recorded turns are read."""
+    def _session_rows(self, sifted: Sifted, reading: "_Reading") -> Reason | None:
+        """Of a trajectory only the recorded turns are read."""
+        sample = sifted.sample
         sifted.rollout = rollout = next(reading.rollouts)
         if rollout is None:
             return Reason.NO_ANSWER
-        reviewers = reading.reviewed.outcome(facts.sample_id, "", None).reviewers
+        reviewers = reading.reviewed.outcome(sample.sample_id, "", None).reviewers
         if not reviewers:
             return Reason.NOT_APPROVED
         refused = rollout_reason(rollout)
         if refused is not None:
             return refused
-        try:
-            messages = messages_of(parsed(rollout.turns))
-        except BadHistory as bad:
-            return bad.reason
+        messages = messages_of(parsed(rollout.turns))
         if not ends_in(messages, rollout.terminal):
             return Reason.BAD_TURNS
         session = Session(messages, reading.rivals.of(rollout))
-        split = self._split(getattr(facts, self._recipe.group_by) or facts.instance_id)
-        rows = ((form.name, form.trajectory_rows(session, self._sources)) for form in self._formats)
-        self._write(sifted, rows, split, False, self._metadata(facts, reviewers))
+        place = self._place(sample, reviewers, sample.instance_id, False)
+        for form in self._formats:
+            self._take(sifted, form.name, form.trajectory_rows, session, place)
         return None
 
-    def _write(
-        self,
-        sifted: Sifted,
-        rows_by_format: Iterable[tuple[str, Iterator[Row | Reason]]],
-        split: str,
-        tools: bool,
-        metadata: dict[str, object],
-    ) -> None:
-        out: dict[Reason, list[str]] = {}
-        lines = sifted.lines
-        for name, rows in rows_by_format:
-            for row in rows:
-                data = self._written(row, metadata) if isinstance(row, Row) else row
-                if isinstance(data, Reason):
-                    out.setdefault(data, []).append(name)
-                elif isinstance(row, Row):
-                    lines.append(Line(name, split, tools, row.source, row.pair, data))
-        if out:
-            sifted.left_out.extend(LeftOut(reason, tuple(dict.fromkeys(names))) for reason, names in out.items())
+    def _place(self, sample: Candidate, reviewers: Sequence[str], otherwise: str, tools: bool) -> _Place:
+        """Where a sample's rows go; `otherwise` groups samples that have nothing to be grouped by."""
+        recipe, split = self._recipe, self._only
+        if not split:
+            group = getattr(sample, recipe.group_by) or otherwise
+            split = split_of(group, seed=recipe.seed, shares=recipe.splits)
+        return _Place(split, tools, _metadata(sample, reviewers) if recipe.metadata else b"")
 
-    def _split(self, group: str) -> str:
-        return self._only or split_of(group, seed=self._recipe.seed, shares=self._recipe.splits)
-
-    def _written(self, row: Row, metadata: dict[str, object]) -> bytes | Reason:
-        limit = self._recipe.max_tokens
-        if limit is not None and estimated_tokens(row.characters) > limit:
-            return Reason.TOO_LONG
+    def _take(self, sifted: Sifted, name: str, rows: Rows[T], made_of: T, place: _Place) -> None:
+        """Adds a format's lines of one turn or session, or why there is none."""
+        split, tools, metadata = place
         try:
-            return orjson.dumps(row.body | metadata if metadata else row.body, option=orjson.OPT_APPEND_NEWLINE)
+            for row in rows(made_of, self._sources):
+                if isinstance(row, Reason):
+                    sifted.leave_out(row, name)
+                elif self._limit is not None and estimated_tokens(row.characters) > self._limit:
+                    sifted.leave_out(Reason.TOO_LONG, name)
+                else:
+                    data = b"%b,%b\n" % (row.json[:-1], metadata) if metadata else row.json + b"\n"
+                    sifted.lines.append(Line(name, split, tools, row.source, row.pair, data))
         except orjson.JSONEncodeError:
-            return Reason.NOT_UTF8
+            sifted.leave_out(Reason.NOT_UTF8, name)
 
-    def _metadata(self, facts: Facts, reviewers: Sequence[str]) -> dict[str, object]:
-        """The columns of `metadata: true`. A score that was never given is -1: a column of nulls has no type."""
-        if not self._recipe.metadata:
-            return {}
-        return {
-            "id": str(facts.sample_id),
-            "source": facts.source,
-            "score": UNSCORED if facts.score is None else float(facts.score),
-            "bucket": facts.bucket,
-            "reviewers": list(reviewers),
-            "run": "" if facts.run_id is None else str(facts.run_id),
-        }
+
+def _metadata(sample: Candidate, reviewers: Sequence[str]) -> bytes:
+    """The columns of `metadata: true` as the rest of an object in JSON. A score that was never given is -1: a column of
+    nulls has no type."""
+    columns = {
+        "id": str(sample.sample_id),
+        "source": sample.source,
+        "score": UNSCORED if sample.score is None else float(sample.score),
+        "bucket": sample.bucket,
+        "reviewers": reviewers,
+        "run": "" if sample.run_id is None else str(sample.run_id),
+    }
+    return orjson.dumps(columns)[1:]
 
 
 class _Reading:
     """What is read for the samples of a chunk whose rows may leave; texts come as the samples pass by, in order."""
 
-    def __init__(self, samples: Sequence[Facts], pairs: Callable[[Sequence[int]], list[PairKey]]) -> None:
+    def __init__(self, samples: Sequence[Candidate], recipe: Recipe, export: Export | None) -> None:
         turns = [sample.sample_id for sample in samples if sample.kind != _TRAJECTORY]
         trajectories = [sample.sample_id for sample in samples if sample.kind == _TRAJECTORY]
         self.reviewed = Reviewed([sample.sample_id for sample in samples])
-        self.texts = read_texts(turns)
+        # The other answer is read where it is wanted, and where a person kept it.
+        self.texts = read_texts(turns, opponents=recipe.has_pairs() or self.reviewed.keeps_opponents)
         self.rollouts = read_rollouts(trajectories)
-        self.rivals = Rivals(pairs(trajectories))
+        pairs: list[PairKey] = []
+        if trajectories and recipe.wants_pairs():
+            pairs = standing_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
+        self.rivals = Rivals(pairs)

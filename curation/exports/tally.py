@@ -23,7 +23,7 @@ class Tally:
     exported: int = 0
     unscored: int = 0
     bytes: int = 0
-    rows: dict[str, Counter[str]] = field(default_factory=dict)
+    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
     excluded: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
     histogram: list[int] = field(default_factory=lambda: [0] * BINS)
@@ -35,7 +35,7 @@ class Tally:
     def add(self, sifted: Sifted) -> None:
         self.samples += 1
         for line in sifted.lines:
-            self.rows.setdefault(line.format, Counter())[line.split] += 1
+            self.rows[line.format, line.split] += 1
             self.bytes += len(line.data)
             self.pairs += line.pair != ""
         self.trajectories += sifted.rollout is not None
@@ -45,10 +45,10 @@ class Tally:
             self.excluded[left.reason.value] += 1
             named = self.examples.setdefault(left.reason.value, [])
             if len(named) < EXAMPLES:
-                named.append(str(sifted.frozen.sample_id))
+                named.append(str(sifted.sample.sample_id))
 
     def _exported(self, sifted: Sifted) -> None:
-        frozen = sifted.frozen
+        frozen = sifted.sample
         self.exported += 1
         if sifted.rollout is not None:
             self.endings.add(sifted.rollout.terminal, sifted.rollout.task)
@@ -60,7 +60,7 @@ class Tally:
 
     def of(self, name: str, split: str) -> int:
         """Rows in a format and split."""
-        return self.rows[name][split] if name in self.rows else 0
+        return self.rows[name, split]
 
     def rows_by_split(self, formats: list[str], splits: list[str]) -> dict[str, dict[str, int]]:
         """Every format and split of a recipe is there, also with 0 rows."""

@@ -12,9 +12,10 @@ import orjson
 
 from curation.exports.artefact import Artefact, WrittenFile
 from curation.exports.card import card
-from curation.exports.hygiene import Frozen
+from curation.exports.freeze import frozen
+from curation.exports.hygiene import Candidate
 from curation.exports.manifest import manifest
-from curation.exports.models import Export, FrozenRow
+from curation.exports.models import Export
 from curation.exports.recipe import Recipe
 from curation.exports.sift import CHUNK, LeftOut, Line, Sieve, Sifted
 from curation.exports.tally import Tally
@@ -92,14 +93,14 @@ def _add(artefact: Artefact, sifted: Sifted, *, packed: bool) -> None:
             row["pair"] = line.pair
         rows.append(row)
     for left in sifted.left_out:
-        artefact.add(EXCLUDED, orjson.dumps(_excluded(sifted.frozen, left), option=_LINE))
+        artefact.add(EXCLUDED, orjson.dumps(_excluded(sifted.sample, left), option=_LINE))
     artefact.add(FROZEN, orjson.dumps(_frozen(sifted, rows), option=_LINE))
 
 
-def _excluded(frozen: Frozen, left: LeftOut) -> dict[str, object]:
+def _excluded(sample: Candidate, left: LeftOut) -> dict[str, object]:
     return {
-        "sample": str(frozen.sample_id),
-        "version": frozen.version,
+        "sample": str(sample.sample_id),
+        "version": sample.version,
         "formats": left.formats,
         "reason": left.reason.value,
         "detail": left.reason.label,
@@ -107,14 +108,14 @@ def _excluded(frozen: Frozen, left: LeftOut) -> dict[str, object]:
 
 
 def _frozen(sifted: Sifted, rows: Sequence[dict[str, str]]) -> dict[str, object]:
-    frozen, rollout = sifted.frozen, sifted.rollout
+    sample, rollout = sifted.sample, sifted.rollout
     entry = {
-        "sample": str(frozen.sample_id),
-        "version": frozen.version,
-        "revision": None if frozen.revision_id is None else str(frozen.revision_id),
-        "score": frozen.score,
-        "bucket": frozen.bucket,
-        "flags": frozen.flags,
+        "sample": str(sample.sample_id),
+        "version": sample.version,
+        "revision": None if sample.revision_id is None else str(sample.revision_id),
+        "score": sample.score,
+        "bucket": sample.bucket,
+        "flags": sample.flags,
         "rows": rows,
     }
     if rollout is not None:
@@ -122,9 +123,9 @@ def _frozen(sifted: Sifted, rows: Sequence[dict[str, str]]) -> dict[str, object]
     return entry
 
 
-def _chunks(export: Export) -> Iterator[list[Frozen]]:
-    rows, last = FrozenRow.objects.filter(export=export).order_by("sample_id").values_list(*Frozen._fields), -1
-    while chunk := [Frozen._make(row) for row in rows.filter(sample_id__gt=last)[:CHUNK]]:
+def _chunks(export: Export) -> Iterator[list[Candidate]]:
+    last = -1
+    while chunk := frozen(export, after=last, limit=CHUNK):
         yield chunk
         last = chunk[-1].sample_id
 

@@ -57,6 +57,11 @@ class Reviewed:
         self._approvals = _approvals(ids)
         self._revisions = _latest_revisions(ids)
 
+    @property
+    def keeps_opponents(self) -> bool:
+        """Whether a person kept the opponent's answer of any of the samples."""
+        return any(approval.pick == _OPPONENT for approval in self._approvals.values())
+
     def outcome(self, sample_id: int, candidate: str, opponent: str | None) -> Outcome:
         """The outcome of one of the samples, whose two answers the caller has read."""
         approval = self._approvals.get(sample_id)
@@ -91,12 +96,13 @@ def _outcomes(ids: Sequence[int]) -> dict[int, Outcome]:
 
 
 def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
-    """The standing decision of each sample, where that is an approval: the last one that nobody has undone.
+    """The standing decision of each sample, where that is an approval: the last one that nobody has undone. They come
+    in the order of the index, so that nothing is sorted.
 
     What was undone is passed over here and not in the query: SQLite would answer `IS NULL` by that column's index,
     which holds nearly all decisions there are.
     """
-    rows = Decision.objects.filter(sample_id__in=Among(ids)).order_by("id")
+    rows = Decision.objects.filter(sample_id__in=Among(ids)).order_by("sample_id", "id")
     columns = ("sample_id", "action", "pick", "undone_by_id", "reviewer__username")
     standing: dict[int, _Approval] = {}
     for sample_id, action, pick, undone, reviewer in rows.values_list(*columns):

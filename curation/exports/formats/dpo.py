@@ -1,28 +1,27 @@
 """`dpo`: TRL's preference rows with an explicit prompt. A side is one message, or all that followed in a session."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import orjson
 
 from curation.exports.formats.row import Format, Row
 from curation.exports.hygiene import Reason
-from curation.exports.messages import assistant, length
+from curation.exports.messages import length
 from curation.exports.session import Session, preference
 from curation.exports.turns import Source, Turn, pairs
 
 
-def rows(turn: Turn, sources: tuple[Source, ...]) -> Iterator[Row | Reason]:
-    tools = turn.prompt.tools
+def rows(turn: Turn, sources: tuple[Source, ...]) -> Iterable[Row | Reason]:
+    prompt = turn.prompt
+    made: list[Row | Reason] = []
     for pair in pairs(turn, sources):
         if isinstance(pair, Reason):
-            yield pair
+            made.append(pair)
             continue
-        body: dict[str, object] = {
-            "prompt": orjson.Fragment(turn.prompt.json),
-            "chosen": [assistant(pair.chosen, tools=tools)],
-            "rejected": [assistant(pair.rejected, tools=tools)],
-        }
-        yield Row(pair.source, body, turn.prompt.characters + max(len(pair.chosen), len(pair.rejected)))
+        sides = prompt.answer(pair.chosen), prompt.answer(pair.rejected)
+        json = b'{"prompt":%b],"chosen":[%b],"rejected":[%b]}' % (prompt.opened, *sides)
+        made.append(Row(pair.source, json, prompt.characters + max(len(pair.chosen), len(pair.rejected))))
+    return made
 
 
 def trajectory_rows(session: Session, sources: tuple[Source, ...]) -> Iterator[Row | Reason]:
@@ -36,7 +35,7 @@ def trajectory_rows(session: Session, sources: tuple[Source, ...]) -> Iterator[R
             yield found
             continue
         longest = length(found.prompt) + max(length(found.chosen), length(found.rejected))
-        yield Row("scenarios", found._asdict(), longest, str(rival.pair_id))
+        yield Row("scenarios", orjson.dumps(found._asdict()), longest, str(rival.pair_id))
 
 
 FORMAT = Format(

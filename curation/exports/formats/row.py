@@ -1,6 +1,6 @@
 """What a format makes of a turn, and of a trajectory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ from curation.exports.turns import Source, Turn
 
 
 class Row(NamedTuple):
-    """One line of a data file before it is written; `characters` is what a trainer would have to fit; `pair` is
-    the stored pair of trajectories that the row comes from, if any."""
+    """One line of a data file before it is written: an object in JSON; `characters` is what a trainer would have to
+    fit; `pair` is the stored pair of trajectories that the row comes from, if any."""
 
     source: Source
-    body: dict[str, object]
+    json: bytes
     characters: int
     pair: str = ""
 
@@ -22,10 +22,10 @@ class Row(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Format:
     """A name, a sentence about the rows, whether they are preferences, and how a turn or a trajectory becomes rows (or
-    reasons why not)."""
+    reasons why not). Both raise `orjson.JSONEncodeError` where a text cannot be written as UTF-8."""
 
     name: str
     about: str
     pairs: bool
-    rows: Callable[[Turn, tuple[Source, ...]], Iterator[Row | Reason]]
-    trajectory_rows: Callable[[Session, tuple[Source, ...]], Iterator[Row | Reason]]
+    rows: Callable[[Turn, tuple[Source, ...]], Iterable[Row | Reason]]
+    trajectory_rows: Callable[[Session, tuple[Source, ...]], Iterable[Row | Reason]]

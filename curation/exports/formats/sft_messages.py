@@ -1,21 +1,24 @@
 """`sft-messages`: the conversation with the approved answer as its last message, or a session with its terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+
+import orjson
 
 from curation.exports.formats.row import Format, Row
 from curation.exports.hygiene import Reason
-from curation.exports.messages import assistant, length
+from curation.exports.messages import length
 from curation.exports.session import Session
 from curation.exports.turns import Source, Turn
 
 
-def rows(turn: Turn, sources: tuple[Source, ...]) -> Iterator[Row | Reason]:
-    messages = turn.prompt.before(assistant(turn.chosen, tools=turn.prompt.tools))
-    yield Row("duels", {"messages": messages}, turn.prompt.characters + len(turn.chosen))
+def rows(turn: Turn, sources: tuple[Source, ...]) -> Iterable[Row | Reason]:
+    prompt = turn.prompt
+    json = b'{"messages":%b,%b]}' % (prompt.opened, prompt.answer(turn.chosen))
+    return (Row("duels", json, prompt.characters + len(turn.chosen)),)
 
 
-def trajectory_rows(session: Session, sources: tuple[Source, ...]) -> Iterator[Row | Reason]:
-    yield Row("scenarios", {"messages": session.messages}, length(session.messages))
+def trajectory_rows(session: Session, sources: tuple[Source, ...]) -> Iterable[Row | Reason]:
+    return (Row("scenarios", orjson.dumps({"messages": session.messages}), length(session.messages)),)
 
 
 FORMAT = Format(
