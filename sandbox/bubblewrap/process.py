@@ -68,10 +68,15 @@ class BubblewrapProcess:
             self._process.kill()
 
     def close(self) -> None:
-        """The supervisor ends at the end of its stdin, and all of its PID namespace with it."""
+        """The supervisor ends at the end of its stdin, and all of its PID namespace with it.
+
+        A thread that waits for a command is woken: without the shutdown its `recv` would keep the socket open.
+        """
         if self._closed:
             return
         self._closed = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         if self._process.poll() is None and not _ended(self._process.pid, ENDING_SECONDS):
             self._process.kill()
@@ -80,7 +85,9 @@ class BubblewrapProcess:
         self._when_gone()
 
     def _said(self) -> str:
-        """What bubblewrap or the supervisor said on stderr, once they had the time to."""
+        """What bubblewrap or the supervisor said on stderr, once they had the time to; nothing after the close."""
+        if self._closed:
+            return ""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=0.2)
         text = os.pread(self._stderr, 4096, 0).decode(errors="replace").strip()
