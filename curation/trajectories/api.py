@@ -10,6 +10,7 @@ from curation.trajectories.lists import PairListParams, TrajectoryListParams, fi
 from curation.trajectories.models import Trajectory
 from curation.trajectories.shapes import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
 from curation.trajectories.start_replay import start_replay
+from curation.web.etag import set_etag
 from curation.web.ids import find
 
 router = Router(tags=["trajectories"])
@@ -34,8 +35,9 @@ def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryL
 
 
 @router.get("/trajectories/{trajectory_id}", response=TrajectoryOut, summary="One trajectory with its transcript")
-def get_trajectory(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
+def get_trajectory(request: HttpRequest, response: HttpResponse, trajectory_id: str) -> dict[str, object]:
     _, trajectory = _entered(request, trajectory_id, Scope.READ)
+    set_etag(response, f"{trajectory.pk}-{trajectory.outcome}-{trajectory.replay or 'new'}-{trajectory.tokens}")
     return trajectory_out(trajectory, full=True)
 
 

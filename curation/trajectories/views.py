@@ -11,7 +11,7 @@ from curation.trajectories.list_page import list_page
 from curation.trajectories.lists import PairListParams, pair_page
 from curation.trajectories.models import Trajectory
 from curation.trajectories.show import trajectory_view
-from curation.trajectories.start_replay import start_replay
+from curation.trajectories.start_replay import replay_refusal, start_replay
 from curation.web.ids import find
 from curation.web.lists import page_urls, read_params
 
@@ -44,6 +44,7 @@ def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
         "trajectory": trajectory,
         "view": view,
         "may_run": access.may(Scope.RUN),
+        "no_replay": replay_refusal(trajectory),
         "search_url": "",  # `/` finds in the session here
         "api_path": f"/api/v1/trajectories/{trajectory.pk}",
     }

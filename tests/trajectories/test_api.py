@@ -133,6 +133,26 @@ def test_a_replay_is_a_run_over_this_trajectory_alone(
     assert Trajectory.objects.get(pk=other.pk).replay == ""
 
 
+def test_what_has_nothing_to_compare_with_is_not_replayed(
+    client: Client, project: Project, bearer: dict[str, str], rooms: FakeBackend
+) -> None:
+    edited = make_trajectory(project, bundle_sha256="0" * 64)
+    broken = make_trajectory(project, outcome="infra_error")
+    for row in (edited, broken):
+        response = client.post(f"/api/v1/trajectories/{row.pk}/replay", headers=bearer)
+        assert (response.status_code, response.json()["code"]) == (409, "not_replayable")
+    assert not Run.objects.exists()
+
+
+def test_the_etag_changes_with_a_replay(client: Client, project: Project, bearer: dict[str, str]) -> None:
+    row = make_trajectory(project)
+    path = f"/api/v1/trajectories/{row.pk}"
+    before = client.get(path, headers=bearer)["ETag"]
+    assert client.get(path, headers=bearer)["ETag"] == before
+    Trajectory.objects.update(replay="agrees")
+    assert client.get(path, headers=bearer)["ETag"] != before
+
+
 def test_a_replay_needs_the_scope(client: Client, project: Project) -> None:
     row = make_trajectory(project)
     reader = make_bearer(project.members.get().user, Scope.READ)

@@ -190,6 +190,7 @@ def test_the_button_replays_this_one_and_a_viewer_has_none(
     response = client.post(f"/p/acme/trajectories/{row.pk}/replay/")
     run = Run.objects.get()
     assert response["Location"] == f"/p/acme/runs/{run.pk}/" and run.params == {"filter": {"id": str(row.pk)}}
+    assert "scenario was edited since" in page_of(client, make_trajectory(project, bundle_sha256="0" * 64))
     client.force_login(make_member(project, role=Role.VIEWER))
     assert "Replay <kbd>r</kbd>" not in page_of(client, row)
     assert client.post(f"/p/acme/trajectories/{row.pk}/replay/").status_code == 403
