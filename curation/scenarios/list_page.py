@@ -1,6 +1,6 @@
 """What the scenarios list shows: tabs by status, a filter per axis, rows made harmless."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -87,6 +87,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         query = ScenarioFilter.from_query(given, besides=OWN_PARAMETERS).to_query()
     except Problem as refused:
         problem = refused
+    selects = _axis_selects(access, given.getlist("axes"))
     return ListPage(
         list_url=url,
         api_path=_link(api, query),
@@ -95,8 +96,8 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         status=given.get("status", ""),
         query=query,
         tabs=_tabs(url, given),
-        axes=_axis_selects(access, given.getlist("axes")),
-        chips=_chips(url, given),
+        axes=selects,
+        chips=_chips(url, given, {select.chosen for select in selects}),
         may_run=access.may(Scope.RUN),
         rows=[_row(row) for row in rows],
         drafts=any(row.status == Status.DRAFT for row in rows),
@@ -129,13 +130,20 @@ def _axis_selects(access: Access, chosen: Sequence[str]) -> tuple[AxisSelect, ..
     return tuple(selects)
 
 
-def _chips(url: str, given: QueryDict) -> tuple[Chip, ...]:
+def _chips(url: str, given: QueryDict, selected: Container[str]) -> tuple[Chip, ...]:
+    """Filters without a control: those that links bring, and axes that no select shows."""
     names = ("id", "name", "authored_by", "run")
-    return tuple(
+    chips = [
         Chip(name, name.replace("_", " "), str(given[name]), _changed(url, given, **{name: None}))
         for name in names
         if given.get(name)
-    )
+    ]
+    for word in given.getlist("axes"):
+        if word and word not in selected:
+            rest = given.copy()
+            rest.setlist("axes", [other for other in given.getlist("axes") if other != word])
+            chips.append(Chip("axes", "axes", word, _changed(url, rest)))
+    return tuple(chips)
 
 
 def _changed(url: str, given: QueryDict, **changes: str | None) -> str:

@@ -172,6 +172,7 @@ def _step(step: Mapping[str, Any]) -> StepView:
         is_checker=command == CHECKER,
         output=visible(without_colours(output)) if output else None,
         exit_code=code,
-        failed=bool(code),
+        # What the checker says is right or wrong by the check it stands in.
+        failed=bool(code) and command != CHECKER,
         seconds=step.get("seconds"),
     )

@@ -102,15 +102,21 @@ def _form_answer(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    api = f"/api/v1/scenarios/{row.pk}" if row else f"/api/v1/projects/{access.project.slug}/scenarios"
+    call: dict[str, str] = (
+        {"api_path": f"/api/v1/scenarios/{row.pk}"}
+        if row
+        else {
+            "api_path": f"/api/v1/projects/{access.project.slug}/scenarios",
+            "api_method": "POST",
+            "api_body": "@bundle.json",
+        }
+    )
     context = {
         "scenario": row,
         "form": form,
         "version": version,
         "schema_url": "/api/v1/schemas/bundle.json",
-        "api_path": api,
-        "api_method": "PUT" if row else "POST",
-        "api_body": "@bundle.json",
+        **call,
     }
     return render(request, "scenarios/form.html", context, status=status)
 

@@ -7,6 +7,7 @@ import zipfile
 import jsonschema
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from curation.projects.models import Role
 from curation.scenarios.body import EXAMPLE
@@ -169,6 +170,30 @@ class TestRead:
         foreign = make_scenario(make_project())
         for method, path in (("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/gate"), ("GET", "/bundle.json")):
             assert call(method, f"/scenarios/{foreign.pk}{path}", GIVEN if method == "PUT" else None).status_code == 404
+
+
+class TestGate:
+    @pytest.fixture(autouse=True)
+    def alone(self, storage: object, settings: Settings) -> None:
+        settings.SANDBOX = "none"
+
+    def test_a_run_over_just_this_one(self, call: Caller) -> None:
+        row = make_scenario(call.project, status="draft")
+        make_scenario(call.project, "other", status="draft")
+
+        answer = call("POST", f"/scenarios/{row.pk}/gate", {"dry_run": True, "repeats": 0})
+
+        run = answer.json()
+        assert (answer.status_code, answer["Location"]) == (202, f"/api/v1/runs/{run['id']}")
+        assert (run["kind"], run["items"]["total"], run["params"]["repeats"]) == ("gate", 1, 0)
+
+    @pytest.mark.parametrize("body", [None, {}])
+    def test_without_a_sandbox_it_is_refused_with_what_to_do(self, call: Caller, body: object) -> None:
+        answer = call("POST", f"/scenarios/{make_scenario(call.project).pk}/gate", body)
+        assert (answer.status_code, answer.json()["code"]) == (409, "no_sandbox")
+
+    def test_an_unknown_key_is_refused(self, call: Caller) -> None:
+        assert call("POST", f"/scenarios/{make_scenario(call.project).pk}/gate", {"image": "x"}).status_code == 422
 
 
 class TestFiles:

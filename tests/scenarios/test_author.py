@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from curation.llm.completion import Completion, Request, Target
-from curation.projects.models import Project
+from curation.projects.models import Project, Role
 from curation.runs import drive_llm, sandboxes
 from curation.runs.drive import drive
 from curation.runs.launch import estimate, launch
@@ -21,7 +22,7 @@ from curation.scenarios.taxonomy import shipped_taxonomy, with_additions
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxUnavailable
 from sandbox.protocol import Backend
-from tests.factories import BUNDLE, make_endpoint, make_project, make_scenario
+from tests.factories import BUNDLE, make_endpoint, make_member, make_project, make_scenario
 from tests.sandbox.fake import FakeBackend
 
 Picked = list[dict[str, str]]
@@ -205,6 +206,21 @@ class TestRun:
         with pytest.raises(Invalid) as refused:
             authored(project, **params)
         assert refused.value.errors[0].path == path
+
+    def test_the_launch_form_has_a_field_for_everything(
+        self, project: Project, rooms: FakeBackend, client: Client
+    ) -> None:
+        client.force_login(make_member(project, role=Role.CURATOR))
+        url = "/p/shell/runs/new/?kind=author"
+
+        page = client.get(url).content.decode()
+        form = {"model": "teacher", "n": "2", "axes": '{"task": "cleanup"}', "attempts": "2", "repeats": "0"}
+        answer = client.post(url, {**form, "dry_run": "on"})
+
+        assert all(f'name="{name}"' in page for name in ("model", "n", "axes", "structured", "seed", "dry_run"))
+        assert answer.status_code == 302
+        params = project.runs.get().params
+        assert (params["axes"], params["n"], params["structured"]) == ({"task": "cleanup"}, 2, False)
 
     def test_the_estimate_says_calls_and_sandboxes(self, project: Project, rooms: FakeBackend) -> None:
         found = estimate(project=project, kind="author", params={"model": "teacher", "n": 10})

@@ -70,6 +70,16 @@ class TestList:
         assert ">other<" not in page
         assert "bundles.zip?axes=task=cleanup" in page
 
+    def test_what_has_no_control_stands_as_a_chip_and_stays(self, client: Client, project: Project) -> None:
+        make_scenario(project, "one")
+        page = html(client, "scenario-list", query="?name=one&axes=shell%3Ddash&axes=task%3Dcleanup")
+        chips = re.findall(r'<span class="chip">(.*?)<a class="chip__remove" href="([^"]+)"', page)
+        assert chips == [
+            ("name <b>one</b>", "/p/shell/scenarios/?axes=shell%3Ddash&amp;axes=task%3Dcleanup"),
+            ("axes <b>shell=dash</b>", "/p/shell/scenarios/?name=one&amp;axes=task%3Dcleanup"),
+        ]
+        assert 'type="hidden" name="axes" value="shell=dash"' in page
+
     def test_a_filter_that_is_not_understood_is_said_and_kept(self, client: Client, project: Project) -> None:
         page = html(client, "scenario-list", query="?status=good&text=keep+me", status=400)
         assert "not one of draft, admitted" in page and "keep me" in page
