@@ -1,7 +1,9 @@
 """Sessions by bubblewrap: one per session, with the supervisor as its first process."""
 
+import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from sandbox.bubblewrap.cgroups import remove
@@ -14,6 +16,8 @@ from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import Finding, Labels, Limits, Session, Setup
 from sandbox.session import open_session, supervisor_command
 from sandbox.setup import check_setup, tmpfs_inodes
+
+logger = logging.getLogger(__name__)
 
 
 class BubblewrapBackend:
@@ -29,35 +33,46 @@ class BubblewrapBackend:
     def session(self, setup: Setup) -> Session:
         """A fresh session. It lives no longer than the thread that calls this."""
         check_setup(setup)
-        cgroups, limits = self._ground.cgroups, setup.limits
-        bounded = set(cgroups.parents) if cgroups else set()
-        return open_session(
-            self._start(limits, setup.labels),
+        name, limits = new_name(), setup.limits
+        bounded = set(self._ground.cgroups.parents) if self._ground.cgroups else set()
+        process = self._start(name, limits)
+        session = open_session(
+            process,
             setup,
             nproc=0 if "pids" in bounded or not self._ground.counts else limits.pids,
             address_space=0 if "memory" in bounded else limits.memory,
             inodes=tmpfs_inodes(limits),
         )
+        # Only now: asking the kernel about a process that is becoming another one waits for it.
+        try:
+            self._records.write(name, process.pid, setup.labels)
+        except OSError as error:
+            session.close()
+            raise SandboxFailed(f"The sandbox could not be entered in {self._folder}: {error}") from None
+        return session
 
     def findings(self) -> Sequence[Finding]:
         return findings_of(self, self._ground)
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
+        """What does not end at once is left to the next call; its record stays till then."""
         count = 0
         for record in list(self._records.all()):
             if not record.is_owned(is_alive):
                 record.process.kill()
-                self._remove(record.name)
-                count += 1
+                with suppress(SandboxFailed):
+                    self._remove(record.name)
+                    count += 1
         # A worker that was killed between the group and its record left a group without one.
         for name in self._ground.cgroups.names() if self._ground.cgroups else ():
             maker = maker_of(name)
             if maker is not None and not maker.is_alive():
-                self._remove(name)
+                with suppress(SandboxFailed):
+                    remove(self._folders(name), patience=0)
         return count
 
-    def _start(self, limits: Limits, labels: Labels) -> BubblewrapProcess:
-        ground, name = self._ground, new_name()
+    def _start(self, name: str, limits: Limits) -> BubblewrapProcess:
+        ground = self._ground
         groups = ground.cgroups.make(name, limits) if ground.cgroups else ()
         entrances = ground.cgroups.entrances(groups) if ground.cgroups else []
         opened = {number: os.open(f"/proc/self/fd/{number}", os.O_RDONLY) for number in ground.files.values()}
@@ -69,17 +84,24 @@ class BubblewrapBackend:
             *supervisor_command(),
         ]
         try:
-            process = BubblewrapProcess(command, pass_fds=opened.values(), when_gone=lambda: self._remove(name))
+            return BubblewrapProcess(command, pass_fds=opened.values(), when_gone=lambda: self._gone(name))
         finally:
             for number in opened.values():
                 os.close(number)
-        self._records.write(name, process.pid, labels)
-        return process
+
+    def _gone(self, name: str) -> None:
+        """What was found out in a session is good, also where something of it stays for the reaper."""
+        try:
+            self._remove(name)
+        except SandboxFailed as failure:
+            logger.warning("sandbox %s: %s", name, failure)
 
     def _remove(self, name: str) -> None:
-        if self._ground.cgroups:
-            remove(self._ground.cgroups.folders(name))
+        remove(self._folders(name))
         self._records.forget(name)
+
+    def _folders(self, name: str) -> Sequence[Path]:
+        return self._ground.cgroups.folders(name) if self._ground.cgroups else ()
 
 
 def bubblewrap_backend(folder: Path) -> BubblewrapBackend:

@@ -53,9 +53,9 @@ class Cgroups:
         return tuple(dict.fromkeys(parent / f"{PREFIX}{name}" for parent in self.parents.values()))
 
 
-def remove(folders: Sequence[Path]) -> None:
-    """Removes the folders of a group whose processes are ending; raises `SandboxFailed` if they stay."""
-    deadline = time.monotonic() + _EMPTYING_SECONDS
+def remove(folders: Sequence[Path], *, patience: float = _EMPTYING_SECONDS) -> None:
+    """Removes the folders of a group whose processes are ending; raises `SandboxFailed` if one stays that long."""
+    deadline = time.monotonic() + patience
     for folder in folders:
         while True:
             try:

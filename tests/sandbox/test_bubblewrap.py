@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.bubblewrap.backend import BubblewrapBackend, bubblewrap_backend, find
+from sandbox.bubblewrap.cgroups import find_cgroups
 from sandbox.bubblewrap.command import HOST_UID
 from sandbox.bubblewrap.ground import find_ground
 from sandbox.errors import SandboxFailed, SandboxUnavailable
@@ -31,10 +32,10 @@ def backend(folder: Path) -> BubblewrapBackend:
     return find(folder)
 
 
-def groups() -> set[str]:
-    """The control groups of sessions that this process made."""
-    made = Path("/sys/fs/cgroup").glob(f"**/winnow-{os.getpid()}-*")
-    return {path.name for path in made}
+def groups(maker: int = os.getpid()) -> set[str]:
+    """The control groups of the sessions that a process made."""
+    cgroups = find_cgroups()
+    return {name for name in cgroups.names() if name.startswith(f"{maker}-")} if cgroups else set()
 
 
 def sandboxes(parent: int) -> set[int]:
@@ -132,7 +133,7 @@ session.exec("sleep 302", timeout=100) if {busy} else sys.stdin.read()
         assert len(list((folder / "bubblewrap").glob("*.json"))) == 1
         assert backend.reap(lambda labels: True) == 1
         assert list((folder / "bubblewrap").iterdir()) == []
-        assert not list(Path("/sys/fs/cgroup").glob(f"**/winnow-{worker.pid}-*"))
+        assert groups(worker.pid) == set()
         assert backend.reap(lambda labels: True) == 0
 
     def test_of_a_lease_is_the_reapers_too(self, backend: BubblewrapBackend) -> None:
