@@ -1,0 +1,35 @@
+"""200 rollouts whose worker is killed twice: 200 results, none twice, and no sandbox left."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runs.elsewhere import own_database, run_elsewhere
+
+SCENARIOS, SAMPLES, KILLS = 20, 10, 2
+ROLLOUTS = SCENARIOS * SAMPLES
+
+
+def check(found: dict[str, Any]) -> None:
+    assert (found["state"], found["error"], found["failures"]) == ("succeeded", "", []), found
+    assert found["kills_left"] == 0
+    assert any("fell silent" in message for message in found["events"])
+    assert found["items"] == {"done": ROLLOUTS}
+    assert found["trajectories"] == found["places"] == found["texts"] == ROLLOUTS
+    assert found["samples"] == found["samples_of_rows"] == ROLLOUTS
+    # What was said before a kill was answered from the record: every rollout ended as its script does.
+    assert found["as_scripted"] == found["result"]["trajectories"] == ROLLOUTS
+    assert found["answered_twice"] == 0
+    # Sandboxes died with their worker, and nothing of them lies about.
+    assert found["survivors"] == []
+    assert found["records"] == 0
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.timeout(420)
+def test_every_rollout_has_one_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SANDBOX", "bubblewrap")
+    with own_database() as database:
+        storm = ["tests.trajectories.rollout_storm", str(SCENARIOS), str(SAMPLES), str(KILLS)]
+        check(run_elsewhere(*storm, folder=tmp_path, database=database))
