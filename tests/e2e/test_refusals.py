@@ -27,14 +27,14 @@ from curation.samples.models import Sample, SavedView
 from curation.webhooks.models import Webhook
 from tests.docs.test_openapi import example_of
 from tests.duels.running import end
-from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_project, make_user
+from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_project, make_trajectory, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 JSON = "application/json"
 DOCUMENT = api.get_openapi_schema()
 # Calls that belong to no project, or only to the caller.
 OWN = {"/api/v1/projects", "/api/v1/tokens", "/api/v1/tokens/{token_id}"}
-OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics"}
+OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
 # POSTs that change nothing: whoever may look may ask.
 READING = {"/api/v1/projects/{slug}/exports/preview", "/api/v1/projects/{slug}/runs/estimate"}
 LOG = {"AuditEntry", "IdempotentAnswer", "Token", "User", "Session"}
@@ -78,6 +78,7 @@ def rows(owner: User) -> Rows:
     export = Export.objects.create(project=project, run=run, recipe={"formats": ["sft-messages"]}, ready=True)
     ExportFile.objects.create(export=export, name="manifest.json", stored_as="nowhere", sha256="0" * 64)
     make_endpoint(project, "judge-a")
+    trajectory = make_trajectory(project)
     Recipe.objects.create(project=project, name="weekly", document={"formats": ["dpo"]}, created_by=owner)
     Exclusion.objects.create(project=project, instance_id="acme__billing-17", reason="broken")
     view = SavedView.objects.create(project=project, name="Leaks", query="flags=leak", created_by=owner)
@@ -89,7 +90,7 @@ def rows(owner: User) -> Rows:
         "slug": project.slug, "username": owner.username, "run_id": str(run.pk), "prompt_id": str(duel.prompt_id),
         "duel_id": str(duel.pk), "sample_id": str(duel.sample_id), "lease_id": str(lease.pk),
         "export_id": str(export.pk), "before": str(export.pk), "after": str(export.pk), "view_id": str(view.pk),
-        "webhook_id": str(hook.pk),
+        "webhook_id": str(hook.pk), "scenario_id": str(trajectory.scenario_id), "trajectory_id": str(trajectory.pk),
         "models": "judge-a", "recipes": "weekly", "files": "manifest.json", "instructions": "judge",
     }  # fmt: skip
     return Rows(project, ids)
