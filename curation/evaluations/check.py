@@ -28,7 +28,7 @@ WAYS = "Give `export`, `upload` or `training_split`, one of them."
 class CheckParams(BaseModel):
     """`split` is checked against an export's train files, a stored upload, or another split's rows."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
     split: str
     export: str = ""

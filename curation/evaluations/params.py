@@ -14,7 +14,7 @@ Name = Annotated[str, Field(min_length=1, max_length=60)]
 class EvaluateParams(BaseModel):
     """`split` is a split's id; `file` instead is an upload's key or a source, whose rows become a split first."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
     kind: Literal["static", "live"] = "static"
     models: list[Name] = Field(min_length=1, max_length=64, examples=[["base", "tuned"]])

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 class SplitIn(Schema):
     """A split from the `sft-messages` file of an export. Files come in by `POST …/imports` with `kind=eval_rows`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
     export: str = Field(examples=["12"])
     split: str = Field("val", examples=["val"])
@@ -69,7 +69,7 @@ class SplitRowPage(Schema):
 class CheckIn(Schema):
     """What the split is held against: one of the three."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
     export: str = Field("", examples=["12"], description="Its train files.")
     upload: str = Field("", max_length=300, description="Key of an uploaded file.")

@@ -19,7 +19,7 @@ MESSAGES = "sft-messages"
 class SplitParams(BaseModel):
     """`export` is an export's id, `split` one of its splits; the rows are those of its `sft-messages` file."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
     export: str = Field(examples=["12"])
     split: str = Field("val", max_length=20, examples=["val"])

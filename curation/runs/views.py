@@ -24,7 +24,10 @@ from curation.web.params import one_of, words
 from curation.web.problems import Problem
 
 # Kinds whose launch has a page of its own, by the name of its address.
-OWN_PAGES = {"import": "import-new", "prompts": "import-new", "export": "export-new"}
+OWN_PAGES = {
+    **{"import": "import-new", "prompts": "import-new", "export": "export-new"},
+    **{"evaluate": "evaluation-new", "split": "split-list", "contamination": "split-list"},
+}
 SHOWN_EVENTS = 30
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -207,3 +208,29 @@ def test_a_viewer_reads_but_starts_nothing(client: Client) -> None:
     assert client.post(reverse("baseline-pin", args=[project.slug]), {"model": "1"}).status_code == 403
     client.force_login(make_member(make_project()))
     assert client.get(reverse("split-page", args=[project.slug, split.pk])).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("evaluate", "evaluation-new"), ("split", "split-list"), ("contamination", "split-list")]
+)
+def test_a_launch_leads_to_the_page_that_is_made_for_it(client: Client, kind: str, name: str) -> None:
+    project = signed_in(client)
+    answer = client.get(reverse("run-new", args=[project.slug]), {"kind": kind})
+    assert answer.headers["Location"] == reverse(name, args=[project.slug])
+
+
+def test_the_command_launches_and_follows_an_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
+    project = make_project()
+    make_endpoint(project, "echo", model="scripted/echo", price_in=0, price_out=0)
+    split = make_split(project, make_rows(2))
+    call_command(
+        "run",
+        "evaluate",
+        project=project.slug,
+        param=['models=["echo"]', f"split={split.pk}"],
+        follow=True,
+        inline=True,
+        wait_timeout=60.0,
+    )
+    said = json.loads(capsys.readouterr().out)
+    assert said["state"] == "succeeded" and said["result"]["models"][0]["n"] == 2
