@@ -28,7 +28,8 @@ class Started:
     def hang_up(self) -> None:
         """Ends the attachment; what listens inside then ends as well."""
         with suppress(OSError):
-            self.socket.close()
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for an answer
+        self.socket.close()
         if self.response is not None:
             self.response.close()
 
