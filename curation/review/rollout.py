@@ -10,7 +10,7 @@ from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
 from curation.trajectories.siblings import Beside, beside
 from curation.trajectories.steps import Part, opening, places_of
-from curation.web.markup import visible, without_colours
+from curation.web.markup import visible, with_signs, without_colours
 from curation.web.problems import NotFound
 
 
@@ -37,7 +37,7 @@ class Rollout:
     scenario_id: int
     scenario: str
     title: str
-    axes: Mapping[str, object]
+    axes: list[tuple[str, str]]
     terminal: str
     panic_reason: str
     commands: int
@@ -65,9 +65,9 @@ def rollout_of(sample: Sample, *, blind: bool, other_id: str = "") -> Rollout | 
     return Rollout(
         pk=row.pk,
         scenario_id=row.scenario_id,
-        scenario=row.scenario.name,
-        title=row.scenario.title,
-        axes=row.scenario.axes,
+        scenario=row.scenario_name,
+        title=with_signs(row.scenario.title),
+        axes=[(with_signs(axis), with_signs(str(value))) for axis, value in row.scenario.axes.items()],
         terminal=row.terminal,
         panic_reason=row.panic_reason,
         commands=row.commands,

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from curation.runs.models import Run
 from curation.scenarios.models import GateReport, Status
+from curation.web.markup import with_signs
 
 TEMPLATE = "scenarios/_run_gate.html"
 SHOWN = 50
@@ -34,7 +35,11 @@ def gate_section(run: Run) -> dict[str, object]:
     return {
         "verdicts": [VerdictCount(status, counts[status.value]) for status in Status if status.value in counts],
         "refusals": [
-            Refusal(row.scenario.name, reverse("scenario-page", args=[slug, row.scenario_id]), row.reason)
+            Refusal(
+                name=with_signs(row.scenario.name),
+                url=reverse("scenario-page", args=[slug, row.scenario_id]),
+                reason=with_signs(row.reason),
+            )
             for row in refused[:SHOWN]
         ],
         "refused": counts.get(Status.REJECTED.value, 0),

@@ -8,6 +8,7 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from curation.scenarios.models import Scenario, Terminal
+from curation.web.markup import with_signs
 
 
 class Outcome(models.TextChoices):
@@ -119,6 +120,11 @@ class Trajectory(models.Model):
         return f"trajectory {self.pk}"
 
     @property
+    def scenario_name(self) -> str:
+        """As pages print it: a name comes from a model or a file, and may hold what turns or hides text."""
+        return with_signs(self.scenario.name)
+
+    @property
     def outcome_tone(self) -> str:
         return Outcome(self.outcome).tone
 
@@ -202,3 +208,8 @@ class Pair(models.Model):
 
     def __str__(self) -> str:
         return f"pair {self.chosen_id} over {self.rejected_id}"
+
+    @property
+    def scenario_name(self) -> str:
+        """As pages print it."""
+        return with_signs(self.scenario.name)

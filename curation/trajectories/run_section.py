@@ -81,7 +81,7 @@ def replay_section(run: Run) -> dict[str, object]:
         "rows": [
             ReplayRow(
                 url=f"{reverse('trajectory-page', args=[run.project.slug, row.trajectory_id])}#replay",
-                scenario=row.trajectory.scenario.name,
+                scenario=row.trajectory.scenario_name,
                 agrees=row.agrees,
                 differences=len(row.differences),
             )

@@ -12,7 +12,7 @@ from curation.runs.models import Call
 from curation.trajectories.models import Replay, Trajectory
 from curation.trajectories.siblings import Beside, beside
 from curation.trajectories.steps import Part, opening, step_of_turn
-from curation.web.markup import visible, without_colours
+from curation.web.markup import visible, with_signs, without_colours
 
 SAID = 2_000
 DIFFERENCES = 50
@@ -60,6 +60,7 @@ class TrajectoryView:
     sample_url: str
     calls_url: str
     costs: CallCosts | None
+    axes: list[tuple[str, str]]
 
 
 def trajectory_view(
@@ -82,6 +83,7 @@ def trajectory_view(
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
         calls_url=reverse("run-calls", args=[slug, trajectory.run_id]) if trajectory.run_id else "",
         costs=_costs(trajectory),
+        axes=[(with_signs(axis), with_signs(str(value))) for axis, value in trajectory.scenario.axes.items()],
     )
 
 

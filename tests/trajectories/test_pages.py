@@ -118,7 +118,7 @@ def test_a_long_exchange_comes_in_windows(client: Client, project: Project) -> N
 
 
 def test_hostile_output_is_harmless_wherever_it_is_shown(client: Client, project: Project) -> None:
-    scenario = make_scenario(project)
+    scenario = make_scenario(project, "turned \u202e round", title="so \u202e too", axes={"task": "\u202e"})
     row = make_trajectory(
         project,
         scenario,
@@ -135,7 +135,12 @@ def test_hostile_output_is_harmless_wherever_it_is_shown(client: Client, project
     )
     for path in ("", "compare/", "steps/?start=0&end=9", "turns/2/", "find/?q=script"):
         shown = html(client, f"trajectories/{row.pk}/{path}")
-        assert "<script>alert" not in shown and "\x1b" not in shown and "\x07" not in shown, path
+        assert "<script>alert" not in shown and "\x1b" not in shown and "\x07" not in shown and "\u202e" not in shown, (
+            path
+        )
+    Pair.objects.create(project=project, scenario=scenario, chosen=row, rejected=row, at=1)
+    for path in ("trajectories/", "pairs/", f"samples/{row.sample_id}/"):
+        assert "\u202e" not in html(client, path), path
     raw = client.get(f"/p/acme/trajectories/{row.pk}/raw/")
     assert raw["Content-Type"] == "text/plain; charset=utf-8" and raw["X-Content-Type-Options"] == "nosniff"
 
