@@ -15,7 +15,9 @@ class ImportForm(forms.Form):
 
     kind = forms.ChoiceField(label="Rows are")
     file = forms.FileField(
-        required=False, label="File", help_text="JSON lines, a JSON array (both may be gzipped) or Parquet."
+        required=False,
+        label="File",
+        help_text="JSON lines, a JSON array (both may be gzipped), a ZIP of JSON files, or Parquet.",
     )
     source = forms.CharField(
         required=False,

@@ -10,12 +10,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import orjson
 from django.conf import settings
 from django.core.files.storage import default_storage
 
+from curation.imports.archive import ZipReader
 from curation.imports.array import split_array
 from curation.imports.lines import BOM, split_lines
 from curation.imports.parquet import ParquetReader, connect_local, connect_remote
@@ -80,6 +83,9 @@ def _open(file: BinaryIO, local: Path | None) -> Iterator[Opened]:
         with tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as unpacked:
             damage = _unpack(file, unpacked)
             yield Opened(_text_reader(unpacked, damage), digest.hexdigest())
+    elif head.startswith(b"PK\x03\x04"):
+        most = MOST_GROWTH * settings.MAX_UPLOAD_BYTES
+        yield Opened(ZipReader(file, longest=settings.MAX_LINE_BYTES, most=most), digest.hexdigest())
     else:
         yield Opened(_text_reader(file, ""), digest.hexdigest())
 
@@ -92,7 +98,23 @@ def _text_reader(file: BinaryIO, damage: str) -> TextReader:
     _refuse_foreign(head)
     begins = head.removeprefix(BOM).lstrip()
     split, name = (split_array, "JSON array") if begins.startswith(b"[") else (split_lines, "JSON lines")
+    if begins.startswith(b"{") and not damage and (one := _one_record(file, head)):
+        file, name = BytesIO(one), "one JSON object"
     return TextReader(file=file, split=split, format=name, longest=settings.MAX_LINE_BYTES, damage=damage)
+
+
+def _one_record(file: BinaryIO, head: bytes) -> bytes:
+    """A file that is a single object over several lines, as one line; empty for anything else."""
+    try:
+        orjson.loads(head.partition(b"\n")[0].removeprefix(BOM))
+        return b""
+    except orjson.JSONDecodeError:
+        file.seek(0)
+        text = file.read(settings.MAX_LINE_BYTES + 1)
+    try:
+        return orjson.dumps(orjson.loads(text.removeprefix(BOM))) if len(text) <= settings.MAX_LINE_BYTES else b""
+    except orjson.JSONDecodeError:
+        return b""
 
 
 def _refuse_foreign(head: bytes) -> None:
@@ -100,7 +122,7 @@ def _refuse_foreign(head: bytes) -> None:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise SourceError("The file is UTF-16. Save it as UTF-8.")
     if head.startswith(b"PK\x03\x04"):
-        raise SourceError("The file is a ZIP archive. Unpack it first; single files may be compressed with gzip.")
+        raise SourceError("The gzip file holds a ZIP archive. Send the archive as it is.")
     if head.startswith((b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
         raise SourceError("The file is compressed with something other than gzip. Unpack it or use gzip.")
     if head.startswith(b"\x1f\x8b") or head.startswith(b"PAR1"):

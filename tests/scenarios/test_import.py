@@ -13,7 +13,7 @@ from curation.imports.importing import ImportParams
 from curation.imports.preview import preview
 from curation.projects.models import AuditEntry, Project
 from curation.scenarios.bundle import parse_bundle
-from curation.scenarios.bundle_files import file_name
+from curation.scenarios.bundle_files import file_name, files_of, zip_archive
 from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.take_in import take_in
 from tests.factories import BUNDLE, make_project, make_scenario
@@ -81,6 +81,21 @@ class TestRows:
     def test_a_json_array_is_taken_too(self, project: Project) -> None:
         run = bring(project, "scenarios", json.dumps([bundle("one"), bundle("two")]).encode(), name="b.json")
         assert run.result["scenarios"] == 2
+
+    def test_what_the_list_downloads_can_be_imported_as_it_is(self, project: Project) -> None:
+        for name in ("one", "two"):
+            make_scenario(project, name)
+        with zip_archive(files_of(Scenario.objects.of(project))) as archive:
+            packed = archive.read()
+        Scenario.objects.all().delete()
+
+        run = bring(project, "scenarios", packed, name="scenarios.zip")
+
+        assert (run.result["scenarios"], run.result["bad_rows"]) == (2, 0)
+
+    def test_a_single_bundle_as_it_is_downloaded_is_taken(self, project: Project) -> None:
+        run = bring(project, "scenarios", json.dumps(bundle("one"), indent=2).encode(), name="one.json")
+        assert run.result["scenarios"] == 1
 
     def test_thousands_come_in_by_few_statements(self, project: Project, django_assert_max_num_queries: Any) -> None:
         bundles = [parse_bundle(bundle(f"s{number}")) for number in range(2000)]
