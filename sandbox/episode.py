@@ -14,6 +14,7 @@ from sandbox.shell_environment import ShellEnvironment, ShellObservation
 
 MOST_FORMAT_ERRORS = 3
 MOST_SANDBOXES = 3
+NO_REPLY = "(no reply)"
 Message = Mapping[str, object]
 Complete = Callable[[Sequence[Message]], Awaitable["Reply"]]
 
@@ -159,10 +160,15 @@ class _Agent:
             self._outcome = "no_terminal"
 
     async def _query(self) -> Reply:
+        """Asks for the next reply. Its thinking is kept for audit and never sent back."""
         reply = await self._complete(list(self._messages))
         self._replies += 1
         self._tokens += reply.tokens
-        self._say({"role": "assistant", "content": reply.text}, thinking=reply.thinking, finish=reply.finish_reason)
+        # Some servers refuse a conversation in which somebody has said nothing.
+        self._messages.append({"role": "assistant", "content": reply.text if reply.text.strip() else NO_REPLY})
+        besides = {"thinking": reply.thinking, "finish": reply.finish_reason}
+        said = {"role": "assistant", "content": reply.text}
+        self._exchange.append(said | {name: value for name, value in besides.items() if value})
         return reply
 
     async def _act(self, action: str) -> None:
@@ -179,19 +185,19 @@ class _Agent:
         """A format error is told to the model and leaves no trace in the turns."""
         self._format_errors += 1
         self._errors_in_a_row += 1
-        self._say({"role": "user", "content": why})
+        self._tell(why)
         if self._errors_in_a_row == MOST_FORMAT_ERRORS:
             self._outcome = "format_error"
 
     def _show(self, kind: str, seen: ShellObservation) -> None:
         self._seconds += seen.seconds
         self._turns.append(Turn(kind, seen.text, seen.prompt, seen.exit_code, seen.seconds, seen.truncated))
-        self._say({"role": "user", "content": seen.text})
+        self._tell(seen.text)
 
-    def _say(self, message: Message, **besides: str) -> None:
-        """What is kept `besides` for audit (thinking, finish reason) is never sent back to the model."""
+    def _tell(self, text: str) -> None:
+        message = {"role": "user", "content": text}
         self._messages.append(message)
-        self._exchange.append({**message, **{name: value for name, value in besides.items() if value}})
+        self._exchange.append(message)
 
     def episode(self, outcome: str, *, error: str = "") -> Episode:
         """What there is so far, called `outcome`."""

@@ -143,6 +143,9 @@ def test_format_errors_are_told_to_the_model_and_leave_no_trace(operators: Opera
     assert actions(row) == list(SOLVES)
     assert "holds no command" in str(operators.asked[1].messages[-1]["content"])
     assert "holds no command" not in str(row.text.turns)
+    # Servers refuse empty messages, so the model is sent that it said nothing; the exchange keeps what it said.
+    assert operators.asked[1].messages[-2] == {"role": "assistant", "content": "(no reply)"}
+    assert row.text.exchange[2]["content"] == ""
 
 
 def test_three_format_errors_in_a_row_end_it(operators: Operators, rooms: FakeBackend) -> None:
