@@ -25,7 +25,7 @@ from curation.samples.models import UNSCORED, Kind
 
 T = TypeVar("T")
 Rows = Callable[[T, tuple[Source, ...]], Iterable[Row | Reason]]
-CHUNK = 1_000
+CHUNK = 2_500
 _DRAW, _TRAJECTORY = Pick.DRAW.value, Kind.TRAJECTORY.value
 
 

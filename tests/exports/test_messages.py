@@ -1,7 +1,7 @@
 """Messages of a history: the short way for plain ones gives what the long way gives."""
 
 import orjson
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from curation.exports.hygiene import Reason
@@ -22,12 +22,14 @@ def read(history: list[dict[str, str]]) -> Conversation | Reason:
 
 
 @given(history=histories)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_short_way_for_plain_messages_gives_what_the_long_way_gives(history: list[dict[str, str]]) -> None:
     """A key that no row keeps makes every message take the long way."""
     assert read(history) == read([{**message, "weight": "1"} for message in history])
 
 
 @given(history=histories)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_characters_are_those_of_the_messages_that_leave(history: list[dict[str, str]]) -> None:
     found = read(history)
     if isinstance(found, Conversation):
