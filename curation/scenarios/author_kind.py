@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from django.db.models import Count
+
 from curation.llm.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json, Kind, Stage
@@ -11,7 +13,8 @@ from curation.runs.targets import targets_named
 from curation.scenarios.author import AuthorStage, authored_in
 from curation.scenarios.author_params import AuthorParams
 from curation.scenarios.gate import GateStage
-from curation.scenarios.gate_kind import CHECKS, gate_figures
+from curation.scenarios.gate_kind import CHECKS
+from curation.scenarios.models import Status
 from curation.scenarios.taxonomy import taxonomy_of
 
 # Tokens of the instructions with the order, of a bundle, and of the share that is asked for again with its errors.
@@ -21,7 +24,8 @@ ORDER, BUNDLE, AGAIN = 1_800, 1_600, 0.3
 def _stages(params: AuthorParams) -> Sequence[Stage]:
     return [
         AuthorStage(params),
-        GateStage(repeats=params.repeats, dry_run=params.dry_run, scenarios=authored_in),
+        # Where failed items are tried again, what was admitted before is not proven anew.
+        GateStage(repeats=params.repeats, dry_run=params.dry_run, again=False, scenarios=authored_in),
     ]
 
 
@@ -52,7 +56,10 @@ def _estimate(project: Project, params: AuthorParams) -> Estimate:
 
 
 def _finish(run: Run) -> Json:
-    return {"scenarios": authored_in(run).count(), **gate_figures(run)}
+    """What became of the run's scenarios, whichever of its attempts wrote them."""
+    counted = dict(authored_in(run).order_by().values_list("status").annotate(n=Count("id")))
+    verdicts = (Status.ADMITTED, Status.REJECTED, Status.DRY_RUN)
+    return {"scenarios": sum(counted.values())} | {status.value: counted.get(status, 0) for status in verdicts}
 
 
 AUTHOR = Kind(

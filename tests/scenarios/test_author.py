@@ -11,13 +11,14 @@ from django.test import Client
 from curation.llm.completion import Completion, Request, Target
 from curation.projects.models import Project, Role
 from curation.runs import drive_llm, sandboxes
+from curation.runs.control import retry_failed
 from curation.runs.drive import drive
 from curation.runs.launch import estimate, launch
 from curation.runs.models import LIVE, Call, Item, Run
 from curation.runs.sandboxes import NoSandbox
 from curation.scenarios.author_reply import OURS
 from curation.scenarios.combinations import Pins, pick_combinations
-from curation.scenarios.models import Scenario
+from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.taxonomy import shipped_taxonomy, with_additions
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxUnavailable
@@ -79,7 +80,10 @@ def project(storage: object, db: None) -> Project:
 
 
 def authored(project: Project, **params: Any) -> Run:
-    run = launch(project=project, kind="author", params={"model": "teacher", **params}, user=None)
+    return drive_to_end(launch(project=project, kind="author", params={"model": "teacher", **params}, user=None))
+
+
+def drive_to_end(run: Run) -> Run:
     for _ in range(10):
         drive(run.pk)
         run.refresh_from_db()
@@ -154,6 +158,20 @@ class TestRun:
         assert run.state == "succeeded" and run.items_failed == 1
         assert failed.reason.startswith("no valid bundle: the reply is not JSON")
         assert Scenario.objects.count() == 1
+
+    def test_what_failed_is_tried_again_and_what_is_proven_stays_so(
+        self, project: Project, teacher: Teacher, rooms: FakeBackend
+    ) -> None:
+        teacher.replies = ["no", written()]
+        run = authored(project, n=2, axes=PINS, attempts=1)
+        opened = len(rooms.sessions)
+
+        retry_failed(run=run, user=None)
+        drive_to_end(run)
+
+        assert (run.state, run.result["scenarios"], run.result["admitted"]) == ("succeeded", 2, 2)
+        assert len(rooms.sessions) == 2 * opened
+        assert GateReport.objects.count() == 2
 
     def test_a_name_that_is_taken_gets_a_number(self, project: Project, teacher: Teacher, rooms: FakeBackend) -> None:
         make_scenario(project, "tidy")
