@@ -1,8 +1,6 @@
 """Rows for tests. Each `make_*` makes one thing with believable values; keyword arguments override them."""
 
-import hashlib
 import itertools
-import json
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -13,6 +11,7 @@ from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.tokens import create_token
 from curation.runs.models import Run
 from curation.samples.models import UNSCORED, Sample, SampleText
+from curation.scenarios.bundle import digest
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
 from curation.trajectories.models import KEPT, Outcome, Trajectory, TrajectoryText
 
@@ -169,7 +168,7 @@ def make_scenario(project: Project, name: str = "", *, bundle: dict[str, Any] | 
         "authored_by": given["authored_by"],
         "seed": given["seed"],
         "status": "admitted",
-        "bundle_sha256": hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest(),
+        "bundle_sha256": digest(given),
     }
     scenario = Scenario.objects.create(project=project, name=name, **{**row, **values})
     ScenarioText.objects.create(scenario=scenario, bundle=given)
