@@ -15,7 +15,7 @@ from curation.llm.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json
 from curation.runs.models import Run
-from curation.runs.sandboxes import backend
+from curation.runs.sandbox_report import require_sandbox
 from curation.web.problems import FieldError, Invalid
 
 # Tokens of one turn, measured on short tasks: the prompt with its history, and a one-line command.
@@ -32,7 +32,7 @@ def check_live(project: Project, params: EvaluateParams, split: Split | None) ->
             raise _wrong("split", "In the sandbox the tasks are the project's scenarios; leave `split` out.")
         if not tasks_of(project, params, None):
             raise Invalid("No admitted scenario matches.", code="no_scenarios")
-        backend()
+        require_sandbox()
         return
     check_address(params.environment)
     if split is not None and not tasks_of(project, params, split):
