@@ -21,6 +21,7 @@ from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.shapes import RunOut, run_out
+from curation.web.etag import set_etag
 from curation.web.ids import find
 from curation.web.keyset import paginate
 from curation.web.params import ListParams
@@ -67,10 +68,12 @@ def post_evaluation(request: HttpRequest, response: HttpResponse, slug: str, bod
 
 
 @router.get("/evaluations/{evaluation_id}", response=s.EvaluationOut, summary="One evaluation: figures by model")
-def get_evaluation(request: HttpRequest, evaluation_id: str) -> Answer:
+def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str) -> Answer:
     """While its run is under way the figures are those of the answers so far."""
     _, evaluation = _entered(request, evaluation_id)
     check = newest_check(evaluation.split)
+    run, checked = evaluation.run, check.pk if check else 0
+    set_etag(response, f"{evaluation.pk}-{run.state}-{run.items_done}-{checked}")
     if evaluation.kind == EvaluationKind.LIVE:
         return s.evaluation_out(evaluation, live_figures(evaluation), check)
     return s.evaluation_out(evaluation, figures_of(evaluation, check), check)

@@ -20,6 +20,7 @@ from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
 from curation.runs.shapes import RunOut, run_out
+from curation.web.etag import set_etag
 from curation.web.ids import find
 from curation.web.keyset import paginate
 from curation.web.params import ListParams, one_of, words
@@ -77,9 +78,10 @@ def post_split(request: HttpRequest, response: HttpResponse, slug: str, body: s.
 
 
 @router.get("/splits/{split_id}", response=s.SplitOut, summary="One split")
-def get_split(request: HttpRequest, split_id: str) -> Answer:
+def get_split(request: HttpRequest, response: HttpResponse, split_id: str) -> Answer:
     _, split = _entered(request, split_id)
     check = newest_check(split)
+    set_etag(response, f"{split.pk}-{split.rows_count}-{split.baseline_id or 0}-{check.pk if check else 0}")
     return s.split_out(split, contamination_out(check) if check else None)
 
 

@@ -50,7 +50,8 @@ def two_models(script: Script, server: ModelServer, rows: list[dict[str, Any]]) 
 def test_from_an_upload_to_the_table(server: ModelServer) -> None:
     script, rows = Script(), make_rows(4, tiers=("easy", "hard"))
     split = uploaded(script, rows)
-    assert script("get", f"/splits/{split}").json()["rows"] == 4
+    shown = script("get", f"/splits/{split}")
+    assert shown.json()["rows"] == 4 and shown.headers["ETag"]
     two_models(script, server, rows)
     body = {"kind": "static", "models": ["bad", "good"], "split": split, "family": "aws", "max_per_combo": 3}
     started = script("post", f"{script.here}/evaluations", {**body, "max_tokens": 120, "temperature": 0})
@@ -59,7 +60,9 @@ def test_from_an_upload_to_the_table(server: ModelServer) -> None:
     assert (waiting["state"], waiting["rows"]) == ("queued", [])
     run = done(script, started)
     assert [row["model"] for row in run["result"]["models"]] == ["good", "bad"]
-    found = script("get", f"/evaluations/{evaluation_id}").json()
+    answer = script("get", f"/evaluations/{evaluation_id}")
+    found = answer.json()
+    assert answer.headers["ETag"] == script("get", f"/evaluations/{evaluation_id}").headers["ETag"]
     assert [row["model"] for row in found["rows"]] == ["good", "bad"]
     assert found["rows"][0] | {"lat": 0, "intervals": {}} == {
         **{"rank": 1, "model": "good", "n": 4, "errors": 0, "fmt": 1.0, "xtr": 1.0, "exact": 1.0, "svc": 1.0},
