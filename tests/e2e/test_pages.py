@@ -128,3 +128,14 @@ def test_two_exports_are_compared_on_a_page_that_fits(open_tab: OpenTab, product
     tab = open_tab(width=400).page
     open_page(tab, f"/p/demo/exports/{after['id']}/compare/?with={before['id']}")
     _fits_and_is_named(tab)
+
+
+def test_two_models_are_compared_on_a_page_that_fits(open_tab: OpenTab, product: Product) -> None:
+    tab = open_tab(width=400).page
+    open_page(tab, "/p/demo/evaluations/leaderboard/")
+    tab.get_by_role("link", name="compare", exact=True).first.click()
+    expect(tab.locator("h1")).to_contain_text("scripted-tuned-cli")
+    expect(tab.locator(".chart[data-state=ready]")).to_have_count(1, timeout=15_000)
+    _fits_and_is_named(tab)
+    tab.locator("table[data-rows=row] a").last.click()
+    expect(tab.locator("#panel-body")).to_contain_text("Where they differ, as a shell reads them")
