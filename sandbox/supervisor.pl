@@ -41,6 +41,8 @@ open(STDIN,  '<', '/dev/null') or die "/dev/null: $!\n";
 open(STDOUT, '>', '/dev/null') or die "/dev/null: $!\n";
 open(my $null, '+<', '/dev/null') or die "/dev/null: $!\n";
 $null = high($null);
+# Whatever is opened from here on gets a high number as well.
+my @low = map { open(my $low, '<', '/dev/null') or die "/dev/null: $!\n"; $low } fileno(STDERR) + 1 .. $HIGH - 1;
 my $blocked = pack('Q', 1 << ($SIGCHLD - 1));
 syscall($call{rt_sigprocmask}, $SIG_BLOCK, $blocked, 0, 8) == 0 or die "sigprocmask: $!\n";
 my $signalfd = syscall($call{signalfd4}, -1, $blocked, 8, 02000000 | $O_NONBLOCK);
@@ -161,9 +163,9 @@ sub command {
     my $end  = "\n{ set -- \$?;set +aex;export -p;echo .;} 2>/dev/null >&$STATE_FD;exit \$1";
     my $body = is_open_ended($text) ? 'eval ' . quoted($text) : $text;
     pipe(my $state_read, my $state_write) or broken("pipe: $!");
-    $state_end = quiet(high($state_read));
+    $state_end = quiet($state_read);
     $state = '';
-    my $result = run($milliseconds, { %env, PWD => $cwd }, high($state_write), 'sh', '-c', "$trap$body$end");
+    my $result = run($milliseconds, { %env, PWD => $cwd }, $state_write, 'sh', '-c', "$trap$body$end");
     my $reached = carry_over();
     my $left = $result->{timed_out} || $reached ? 0 : 1;
     answer_result($result, $left, $note);
@@ -213,7 +215,7 @@ sub carry_over {
 # A house that is full when a command begins (a fork bomb left running) is emptied first: or no command would ever
 # run again. 8 places are what a small pipeline needs.
 sub make_room {
-    return '' unless $limit{pids};
+    return '' if !$limit{pids} || waitpid(-1, $WNOHANG) < 0;    # without a child of ours there is nobody at all
     opendir(my $proc, '/proc') or broken("/proc: $!");
     my $count = grep { /^\d/ } readdir $proc;
     return '' if $count <= $limit{pids} - 8;
@@ -242,9 +244,7 @@ sub run {
     my ($milliseconds, $own_env, $state_write, @argv) = @_;
     my $began = now();
     pipe(my $read, my $write) or broken("pipe: $!");
-    $read = quiet(high($read));
-    $write = high($write);
-    $pipes{ fileno $read } = $read;
+    $pipes{ fileno $read } = quiet($read);
     # Done here and not in the child: there each write to memory would first copy a page.
     chdir $cwd or $own_env->{PWD} = chdir $home ? $home : chdir '/' ? '/' : '';    # removed, or closed to us
     %ENV = %$own_env;
