@@ -16,6 +16,7 @@ from typing import Any
 from curation.llm.scripted.answers import message_text
 
 WRITTEN = Path(__file__).with_name("teacher.toml")
+TASKS = Path(__file__).with_name("teacher_tasks.toml")
 AXES = ("task", "provider", "announcement", "doc_depth", "difficulty")
 WRONG_ONE_IN = 3
 DIGEST = 6
@@ -25,8 +26,9 @@ Words = Mapping[str, str]
 
 @cache
 def written_parts() -> Mapping[str, Any]:
-    """The table: themes, announcements, documentation, providers, tasks, noise."""
-    return tomllib.loads(WRITTEN.read_text(encoding="utf-8"))
+    """The tables: themes, announcements, documentation, providers, noise; tasks."""
+    parts = tomllib.loads(WRITTEN.read_text(encoding="utf-8"))
+    return {**parts, "task": tomllib.loads(TASKS.read_text(encoding="utf-8"))}
 
 
 def teacher_reply(messages: Messages, *, sample_index: int, attempt: int) -> str:
