@@ -12,6 +12,7 @@ urlpatterns = [
     path(HERE, views.evaluation_list, name="evaluation-list"),
     path(f"{HERE}new/", views.evaluation_new, name="evaluation-new"),
     path(f"{HERE}new/live/", views_live.evaluation_new_live, name="evaluation-new-live"),
+    path(f"{HERE}estimate/", views.evaluation_estimate, name="evaluation-estimate"),
     path(f"{HERE}line-up/", views.evaluation_line_up, name="evaluation-line-up"),
     path(f"{HERE}leaderboard/", views_compare.leaderboard_page, name="leaderboard"),
     path(f"{HERE}compare/", views_compare.evaluation_compare, name="evaluation-compare"),

@@ -18,7 +18,7 @@ from curation.evaluations.pages import evaluation_page as page_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.runs.launch import launch
+from curation.runs.launch import estimate, launch
 from curation.web.ids import find
 from curation.web.keyset import paginate
 from curation.web.lists import page_urls, read_params
@@ -63,6 +63,20 @@ def evaluation_new(request: HttpRequest, access: Access) -> HttpResponse:
         "api_body": '{"kind": "static", "models": ["base", "tuned"], "split": "1", "max_per_combo": 3}',
     }
     return render(request, "evaluations/new.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
+    """Fragment: what the form as it stands would cost. A file is not sent for it, so its rows are not known yet."""
+    form = EvaluationForm(access.project, request.POST)
+    found, problem = None, ""
+    if form.is_valid() and form.cleaned_data["split"]:
+        try:
+            found = estimate(project=access.project, kind="evaluate", params=form.params())
+        except Problem as refused:
+            problem = refused.detail
+    return render(request, "runs/_estimate.html", {"estimate": found, "problem": problem})
 
 
 @require_POST

@@ -80,8 +80,8 @@ NO_PAGES = {
     *("scenario-gate", "scenario-gate-all", "scenario-delete", "scenario-part"),
     *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
     *("trajectory-exchange", "trajectory-exchange-raw", "trajectory-find", "sample-sibling"),
-    *("evaluation-live", "evaluation-chart", "evaluation-line-up", "compare-chart", "baseline-pin", "baseline-unpin"),
-    *("split-new", "split-check"),
+    *("evaluation-live", "evaluation-chart", "evaluation-estimate", "compare-chart", "baseline-pin", "baseline-unpin"),
+    *("split-new", "split-check", "evaluation-line-up"),
     *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
 }
 # Opened by tests of their own, since they need something that the demo has not.

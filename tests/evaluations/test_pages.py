@@ -234,3 +234,15 @@ def test_the_command_launches_and_follows_an_evaluation(capsys: pytest.CaptureFi
     )
     said = json.loads(capsys.readouterr().out)
     assert said["state"] == "succeeded" and said["result"]["models"][0]["n"] == 2
+
+
+def test_the_form_says_what_it_would_cost(client: Client) -> None:
+    project = signed_in(client)
+    make_endpoint(project, "echo", model="scripted/echo", price_in=0, price_out=0)
+    split = make_split(project, make_rows(5))
+    url = reverse("evaluation-estimate", args=[project.slug])
+    form = {"models": ["echo"], "family": "aws", "split": str(split.pk), "max_per_combo": "3"}
+    said = client.post(url, form).content.decode()
+    assert "$0.00" in said and '<span class="figure__value">3</span>' in said
+    assert "Fill in the form" in client.post(url, {**form, "split": ""}).content.decode()
+    assert not Run.objects.filter(kind="evaluate").exists()
