@@ -58,9 +58,10 @@ class Setup:
 class ExecResult:
     """One command as a terminal would show it.
 
-    `output` is stdout and stderr as they came, decoded as UTF-8 (what is none becomes U+FFFD), cut in the middle
-    when it was longer than the limit (`truncated`). `exit_code` is the shell's, 128 + n for signal n. `timed_out`: it
-    was killed with all its children. `left`: its shell ended before the end of the command (`exit`, `exec`, `set -e`).
+    `output` is stdout and stderr as they came, decoded as UTF-8 (what is none becomes U+FFFD, NUL bytes are dropped),
+    cut in the middle when it was longer than the limit (`truncated`). `exit_code` is the shell's, 128 + n for signal
+    n. `timed_out`: it was killed with all its children. `left`: its shell ended before the end of the command
+    (`exit`, `exec`, `set -e`, a syntax error).
     `duration` in seconds.
     """
 
