@@ -19,7 +19,7 @@ from curation.scenarios.gate import task_of
 from curation.scenarios.taxonomy import shipped_taxonomy
 from sandbox.action import Ending
 from sandbox.choose import choose_backend
-from sandbox.episode import EpisodeLimits, Message, Reply, run_episode
+from sandbox.episode import Episode, EpisodeLimits, Message, Reply, run_episode
 from sandbox.gate import GateVerdict, Reference, run_gate
 from sandbox.protocol import Backend
 from sandbox.shell_environment import ShellEnvironment
@@ -112,28 +112,50 @@ def test_a_reference_that_forgets_one_thing_is_refused(name: str, rooms: Backend
     assert verdict.reason == "reference: the checker fails after the reference solution"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: Backend) -> None:
-    bundle = bundle_named(name)
+def played(model: str, bundle: Bundle, rooms: Backend, limits: EpisodeLimits, command_seconds: float = 10) -> Episode:
+    """An episode of a scripted operator."""
 
     async def complete(messages: Sequence[Message]) -> Reply:
-        return Reply(scripted.reply("operator-solver", messages).text)
+        return Reply(scripted.reply(model, messages).text)
 
     with ThreadPoolExecutor(1) as thread:
         task = task_of(bundle, labels={})
-        episode = asyncio.run(
+        return asyncio.run(
             run_episode(
-                open_environment=lambda: ShellEnvironment(task, rooms.session, thread, command_seconds=10),
+                open_environment=lambda: ShellEnvironment(task, rooms.session, thread, command_seconds=command_seconds),
                 complete=complete,
                 instructions="You operate a terminal.",
                 expected_terminal=bundle.expected_terminal,
-                limits=EpisodeLimits(max_turns=30),
+                limits=limits,
             )
         )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: Backend) -> None:
+    bundle = bundle_named(name)
+    episode = played("operator-solver", bundle, rooms, EpisodeLimits(max_turns=30))
     outputs = "\n".join(turn.text for turn in episode.turns)
     assert episode.outcome == ("correct_panic" if bundle.expected_terminal == "panic" else "solved"), outputs
     steps = next(steps for said, steps in written_steps().items() if said in bundle.announcement.text)
     assert episode.commands[-len(steps) + 1 :] == list(steps[:-1])
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome"),
+    [
+        ("operator-quitter", "checker_failed"),
+        ("operator-panicker", "wrong_terminal"),
+        ("operator-looper", "no_terminal"),
+        ("operator-mumbler", "format_error"),
+        ("operator-sleeper", "timeout"),
+    ],
+)
+def test_the_other_scripted_operators_fail_as_they_say(model: str, outcome: str, rooms: Backend) -> None:
+    limits = EpisodeLimits(max_turns=6, episode_seconds=4.0 if outcome == "timeout" else 60.0)
+    episode = played(model, bundle_named("harbour-berth-plan"), rooms, limits, command_seconds=3.0)
+    assert episode.outcome == outcome
+    assert not episode.keep
 
 
 COMBINATIONS = list(product(shipped_taxonomy().axes["task"].values, shipped_taxonomy().axes["provider"].values))
