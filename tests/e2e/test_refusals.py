@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from config.api import api
 from curation.duels.models import Duel, Exclusion, Prompt
+from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Split
 from curation.exports.models import Export, ExportFile, Recipe
 from curation.llm.models import Endpoint
 from curation.projects.models import Project, Role
@@ -79,6 +80,12 @@ def rows(owner: User) -> Rows:
     ExportFile.objects.create(export=export, name="manifest.json", stored_as="nowhere", sha256="0" * 64)
     make_endpoint(project, "judge-a")
     trajectory = make_trajectory(project)
+    split = Split.objects.create(project=project, name="val.jsonl", rows_count=1)
+    live = Run.objects.create(project=project, kind="evaluate", state="succeeded")
+    evaluation = Evaluation.objects.create(project=project, run=live, kind="live", split=split)
+    by = EvaluatedModel.objects.create(evaluation=evaluation, place=0, name="judge-a")
+    episode = Episode.objects.create(evaluation=evaluation, by=by, key="seed 0")
+    EpisodeText.objects.create(episode=episode)
     Recipe.objects.create(project=project, name="weekly", document={"formats": ["dpo"]}, created_by=owner)
     Exclusion.objects.create(project=project, instance_id="acme__billing-17", reason="broken")
     view = SavedView.objects.create(project=project, name="Leaks", query="flags=leak", created_by=owner)
@@ -91,7 +98,8 @@ def rows(owner: User) -> Rows:
         "duel_id": str(duel.pk), "sample_id": str(duel.sample_id), "lease_id": str(lease.pk),
         "export_id": str(export.pk), "before": str(export.pk), "after": str(export.pk), "view_id": str(view.pk),
         "webhook_id": str(hook.pk), "scenario_id": str(trajectory.scenario_id), "trajectory_id": str(trajectory.pk),
-        "models": "judge-a", "recipes": "weekly", "files": "manifest.json", "instructions": "judge",
+        "evaluation_id": str(episode.evaluation_id), "split_id": str(split.pk), "episode_id": str(episode.pk),
+        "name": "comparison.md", "models": "judge-a", "recipes": "weekly", "files": "manifest.json", "instructions": "judge",
     }  # fmt: skip
     return Rows(project, ids)
 

@@ -4,18 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('projects', '0002_instructions'),
-        ('runs', '0005_worker_sandbox'),
-        ('samples', '0003_search'),
-        ('scenarios', '0001_initial'),
-        ('trajectories', '0001_initial'),
+        ("projects", "0002_instructions"),
+        ("runs", "0005_worker_sandbox"),
+        ("samples", "0003_search"),
+        ("scenarios", "0001_initial"),
+        ("trajectories", "0001_initial"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='trajectory',
-            index=models.Index(condition=models.Q(('keep', True)), fields=['scenario'], name='trajectory_kept'),
+            model_name="trajectory",
+            index=models.Index(condition=models.Q(("keep", True)), fields=["scenario"], name="trajectory_kept"),
         ),
     ]
