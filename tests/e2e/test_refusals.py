@@ -99,7 +99,8 @@ def rows(owner: User) -> Rows:
         "export_id": str(export.pk), "before": str(export.pk), "after": str(export.pk), "view_id": str(view.pk),
         "webhook_id": str(hook.pk), "scenario_id": str(trajectory.scenario_id), "trajectory_id": str(trajectory.pk),
         "evaluation_id": str(episode.evaluation_id), "split_id": str(split.pk), "episode_id": str(episode.pk),
-        "name": "comparison.md", "models": "judge-a", "recipes": "weekly", "files": "manifest.json", "instructions": "judge",
+        "name": "comparison.md", "models": "judge-a", "recipes": "weekly", "files": "manifest.json",
+        "instructions": "judge",
     }  # fmt: skip
     return Rows(project, ids)
 
