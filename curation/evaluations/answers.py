@@ -110,7 +110,7 @@ def _episodes(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair]
 
 
 def _played(model: EvaluatedModel) -> dict[str, Episode]:
-    return {episode.key: episode for episode in Episode.objects.filter(by=model).order_by("pk")}
+    return {episode.key: episode for episode in Episode.objects.filter(by=model).order_by("number", "pk")}
 
 
 def _answer(episode: Episode) -> Answer:

@@ -292,6 +292,7 @@ class Episode(models.Model):
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="episodes")
     by = models.ForeignKey(EvaluatedModel, models.CASCADE, related_name="episodes")
     key = models.CharField(max_length=200)
+    number = models.PositiveIntegerField(default=0, help_text="Place among the tasks of its evaluation, from 0.")
     tier = models.CharField(max_length=100, blank=True, default="")
     completed = models.BooleanField(default=False)
     steps = models.PositiveIntegerField(default=0)

@@ -71,7 +71,9 @@ class TestLeavingNothingBehind:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(episode, range(300)))
         assert eventually(lambda: state()[0] <= before[0])
-        assert state() == before
+        *left, open_files = state()
+        assert left == list(before[:-1])
+        assert open_files <= before[-1]  # what the garbage collector closed meanwhile was another test's
         assert list((folder / "bubblewrap").iterdir()) == []
 
     def test_an_opening_that_fails_leaves_nothing(self, folder: Path) -> None:

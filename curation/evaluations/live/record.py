@@ -98,6 +98,7 @@ def record_played(*, by: EvaluatedModel, item: Item, played: Played) -> Write:
         key, tier = str(item.data["task"])[:200], storable(item.data["tier"] or played.tier)[:100]
         values = {
             "evaluation_id": by.evaluation_id,
+            "number": int(item.data["number"]),
             "tier": tier,
             "completed": played.completed,
             "steps": played.steps,
