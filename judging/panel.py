@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NotRequired, TypedDict
 
+from judging.messages import content_of
 from judging.neutral import Neutralised, neutralise
 from judging.rubric import DIMENSIONS
 
@@ -120,7 +121,7 @@ def _neutralised_history(text: str) -> Neutralised:
 
 def message_text(message: Mapping[str, object] | Message) -> str:
     """What a message says: its content, and its tool calls below it as the history shows them."""
-    lines = [_text_of(message.get("content"))]
+    lines = [content_of(message)]
     calls = message.get("tool_calls")
     if isinstance(calls, Sequence) and not isinstance(calls, str):
         lines += [_render_call(call) for call in calls]
@@ -131,13 +132,6 @@ def _render_message(number: int, message: Mapping[str, object] | Message) -> str
     answers = message.get("tool_call_id")
     title = f"[{number}] {message.get('role', 'unknown')}" + (f" (result of {answers})" if answers else "")
     return "\n".join(filter(None, [f"{title}:", message_text(message)]))
-
-
-def _text_of(content: object) -> str:
-    """Plain text, or the text parts of a message whose content is a list of parts."""
-    if isinstance(content, Sequence) and not isinstance(content, str):
-        return "\n".join(str(part["text"]) for part in content if isinstance(part, Mapping) and "text" in part)
-    return content if isinstance(content, str) else ""
 
 
 def _render_call(call: object) -> str:

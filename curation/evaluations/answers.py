@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from curation.evaluations.metrics import LIVE
 from curation.evaluations.models import (
     Episode,
     EvaluatedModel,
@@ -15,8 +16,6 @@ from curation.evaluations.models import (
 from curation.evaluations.rows import prompt_text
 from curation.web.problems import Invalid
 from judging.commands import FLAGS
-
-LIVE_COLUMNS = ("completed", "max_progress", "terminal_reward", "total_reward", "steps", "hinted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ def _played(model: EvaluatedModel) -> dict[str, Episode]:
 
 def _answer(episode: Episode) -> Answer:
     mark, label = ("completed", "completed") if episode.completed else ("missed", "not completed")
-    values = {name: float(getattr(episode, name)) for name in LIVE_COLUMNS}
+    values = {metric.name: float(getattr(episode, metric.name)) for metric in LIVE}
     return Answer(episode.pk, mark, label, values)
 
 

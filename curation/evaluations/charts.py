@@ -4,7 +4,7 @@ from typing import Any
 
 from curation.evaluations.compare import Comparison
 from curation.evaluations.figures import Row
-from curation.evaluations.tables import HEADS
+from curation.evaluations.tables import RATES
 
 Figure = dict[str, Any]
 SHOWN = ("fmt", "xtr", "exact", "svc", "op_token")
@@ -21,7 +21,7 @@ def score_chart(rows: list[Row]) -> Figure:
         bars.append(
             {
                 "type": "bar",
-                "name": HEADS[metric][0],
+                "name": RATES[metric].label,
                 "x": names,
                 "y": values,
                 "marker": {"color": f"var(--chart-{place})"},
@@ -34,7 +34,7 @@ def score_chart(rows: list[Row]) -> Figure:
                     "width": 2,
                     "color": "var(--text-2)",
                 },
-                "hovertemplate": "%{y:.0f} %<extra>" + HEADS[metric][0] + "</extra>",
+                "hovertemplate": "%{y:.0f} %<extra>" + RATES[metric].label + "</extra>",
             }
         )
     layout = {

@@ -13,8 +13,6 @@ from judging.rates import wilson
 
 Row = dict[str, object]
 Part = Combinable
-# The columns in their order, as tables and files have them.
-COLUMNS = ("n", "errors", *FLAGS, "lat", "len", "cut")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from curation.imports.rows import RowRefused
 from curation.samples.record import preview_of
-from curation.web.text import storable
+from curation.web.text import storable, storable_json
 from judging.contamination import EvalRow
+from judging.messages import content_of
 
 Message = dict[str, object]
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -28,7 +29,7 @@ class ReadRow:
     @property
     def opening(self) -> str:
         """The first thing a user says: it holds the task."""
-        return next((message_text(message) for message in self.messages if message.get("role") == "user"), "")
+        return next((content_of(message) for message in self.messages if message.get("role") == "user"), "")
 
     @property
     def preview(self) -> str:
@@ -46,7 +47,7 @@ def read_row(value: Mapping[str, object]) -> ReadRow:
     read = [_message(number, message) for number, message in enumerate(messages)]
     if len(read) < 2 or read[-1].get("role") != "assistant":
         raise RowRefused("the last of `messages` is not the expected assistant message, with others before it")
-    expected = message_text(read[-1])
+    expected = content_of(read[-1])
     if not expected.strip():
         raise RowRefused("the expected assistant message has no text")
     tier = value.get("tier") if value.get("tier") not in (None, "") else value.get("difficulty")
@@ -54,19 +55,9 @@ def read_row(value: Mapping[str, object]) -> ReadRow:
     return ReadRow(read[:-1], expected, task, _label(tier, LONGEST_LABEL), _label(value.get("source"), LONGEST_LABEL))
 
 
-def message_text(message: Mapping[str, object]) -> str:
-    """The text of a message whose content is a text, a list of text parts, or missing."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts: Sequence[object] = content if isinstance(content, list) else ()
-    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
-    return "\n".join(text for text in texts if isinstance(text, str))
-
-
 def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:
     """All messages as one text, each after its role: what contamination compares and the page shows."""
-    return "\n\n".join(f"{message.get('role')}:\n{message_text(message)}" for message in messages)
+    return "\n\n".join(f"{message.get('role')}:\n{content_of(message)}" for message in messages)
 
 
 def _message(number: int, message: object) -> Message:
@@ -75,18 +66,7 @@ def _message(number: int, message: object) -> Message:
     content = message.get("content")
     if not (content is None or isinstance(content, str | list)):
         raise RowRefused(f"message {number + 1} has a content that is neither text nor parts")
-    return {str(key): _stored(part) for key, part in message.items()}
-
-
-def _stored(value: object) -> object:
-    """Without what no database stores, however deep."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, list):
-        return [_stored(part) for part in value]
-    if isinstance(value, dict):
-        return {storable(str(key)): _stored(part) for key, part in value.items()}
-    return value
+    return {str(key): storable_json(part) for key, part in message.items()}
 
 
 def _label(value: object, longest: int) -> str:

@@ -1,21 +1,14 @@
 """Rows of figures as people read them: cells with words and intervals for pages, and a plain text table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.evaluations.figures import Row
+from curation.evaluations.metrics import STATIC
 from judging.commands import FLAGS
 
-# Column by column: the API's name, what the head says, and what it means.
-HEADS: Mapping[str, tuple[str, str]] = {
-    "fmt": ("fmt", "The answer is a command and nothing else"),
-    "xtr": ("+xtr", "A command can be extracted"),
-    "exact": ("exact", "The extracted command equals the expected one as a string"),
-    "svc": ("svc", "The same service (word 1)"),
-    "op_token": ("op", "The same operation (word 2), as the published figures count it"),
-    "service_and_op": ("svc+op", "The same service and operation"),
-    "exact_shell": ("shell", "Equal as a shell reads it, flags in any order"),
-}
+# The rates of the table, in the order of its columns.
+RATES = {metric.name: metric for metric in STATIC if metric.rate}
 # The narrow list drops these first.
 DROPPED = {"fmt": "", "xtr": "", "exact": "", "svc": "col-2", "op_token": "", "service_and_op": "col-4"} | {
     "exact_shell": "col-3"
@@ -59,7 +52,7 @@ class ScoreTable:
 
 
 def score_table(rows: Sequence[Row]) -> ScoreTable:
-    heads = tuple(Head(label, title, DROPPED[name]) for name, (label, title) in HEADS.items())
+    heads = tuple(Head(rate.label, rate.title, DROPPED[name]) for name, rate in RATES.items())
     return ScoreTable(heads, tuple(_line(row) for row in rows))
 
 
@@ -82,7 +75,7 @@ def plain_line(row: Row) -> str:
 def _line(row: Row) -> ScoreLine:
     intervals = row["intervals"] if isinstance(row["intervals"], dict) else {}
     cells = tuple(
-        Cell(name, _whole_percent(row, name), _interval(intervals.get(name)), HEADS[name][1], DROPPED[name])
+        Cell(name, _whole_percent(row, name), _interval(intervals.get(name)), RATES[name].title, DROPPED[name])
         for name in FLAGS
     )
     return ScoreLine(

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from django.core.files.storage import default_storage
 
 from curation.evaluations.models import Split
-from curation.evaluations.rows import ReadRow, message_text, read_row
+from curation.evaluations.rows import ReadRow, read_row
 from curation.exports.models import Export
 from curation.imports.rows import BadRow, Place, Reader, RowRefused, SourceError
 from curation.imports.sources import open_stored
+from judging.messages import content_of
 
 CHUNK = 500
 TRAIN = "train"
@@ -54,6 +55,6 @@ def _as_messages(value: dict[str, object]) -> dict[str, object]:
     if "messages" in value or not isinstance(prompt, list) or not isinstance(chosen, list) or not chosen:
         return value
     last = chosen[-1]
-    if isinstance(last, dict) and message_text(last):
+    if isinstance(last, dict) and content_of(last):
         return {**value, "messages": [*prompt, *chosen]}
     return value

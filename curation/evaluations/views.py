@@ -6,18 +6,18 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.evaluations.charts import score_chart
-from curation.evaluations.explain import explain
 from curation.evaluations.figures import overall
 from curation.evaluations.forms import EvaluationForm
 from curation.evaluations.line_up import add_served
 from curation.evaluations.live.views import show_live
 from curation.evaluations.log import CallListParams
 from curation.evaluations.models import Evaluation, EvaluationKind, Mark, Screened
-from curation.evaluations.pages import call_lines, call_page
+from curation.evaluations.pages import EvaluationPage, call_lines, call_page
 from curation.evaluations.pages import evaluation_page as page_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.runs.forms import explain
 from curation.runs.launch import estimate, launch
 from curation.web.ids import find
 from curation.web.keyset import paginate
@@ -94,7 +94,7 @@ def evaluation_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     if evaluation.kind == EvaluationKind.LIVE:
         return show_live(request, access, evaluation, fragment=False)
-    return render(request, "evaluations/page.html", _page_context(access, pk))
+    return render(request, "evaluations/page.html", _page_context(access, evaluation, page_of(evaluation)))
 
 
 @require_GET
@@ -104,9 +104,9 @@ def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     if evaluation.kind == EvaluationKind.LIVE:
         return show_live(request, access, evaluation, fragment=True)
-    context = _page_context(access, pk)
-    response = render(request, "evaluations/_live.html", context)
-    if not page_of(find(Evaluation.objects.of(access.project), pk, "evaluation")).live:
+    page = page_of(evaluation)
+    response = render(request, "evaluations/_live.html", _page_context(access, evaluation, page))
+    if not page.live:
         response["HX-Refresh"] = "true"
     return response
 
@@ -155,11 +155,10 @@ def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) ->
     return render(request, template, context)
 
 
-def _page_context(access: Access, pk: str) -> dict[str, object]:
-    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+def _page_context(access: Access, evaluation: Evaluation, page: EvaluationPage) -> dict[str, object]:
     others = Evaluation.objects.of(access.project).filter(split=evaluation.split).order_by("-id")[:LIMIT]
     return {
-        "page": page_of(evaluation),
+        "page": page,
         "others": others,
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/evaluations/{evaluation.pk}",

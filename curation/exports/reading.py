@@ -11,8 +11,8 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
-from curation.review.outcome import message_text
 from curation.web.among import Among
+from judging.messages import content_of
 
 _AT_ONCE = 50
 
@@ -59,7 +59,7 @@ def read_texts(sample_ids: Sequence[int], *, opponents: bool) -> Iterator[Texts 
 
 
 def _opponent(king: str | None, reference: str | None) -> str | None:
-    return king if reference is None else message_text(parsed(reference))
+    return king if reference is None else content_of(parsed(reference))
 
 
 def parsed(text: str) -> object:

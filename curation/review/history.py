@@ -7,9 +7,9 @@ from typing import cast
 from django.utils.safestring import SafeString
 
 from curation.duels.models import PromptText
-from curation.review.outcome import message_text
 from curation.samples.models import Sample
 from curation.web.markup import Segment, Span, answer_segments, found_spans, marked, visible, without_colours
+from judging.messages import content_of
 
 OPEN_TURNS = 4
 WINDOW = 40
@@ -73,7 +73,7 @@ def opening(messages: list[Message]) -> History:
     task = _task_index(messages)
     first = max(len(messages) - OPEN_TURNS, 0 if task is None else task + 1)
     turns = [turn_of(messages, index, opened=True) for index in range(first, len(messages))]
-    size = sum(len(message_text(message)) for message in messages)
+    size = sum(len(content_of(message)) for message in messages)
     shown = None if task is None else turn_of(messages, task, opened=True)
     return History(shown, Window(turns, first, _without_task(first, task)), len(messages), size)
 
@@ -113,7 +113,7 @@ def find_turns(messages: list[Message], wanted: str) -> tuple[list[Turn], int]:
 
 def full_text(message: Message) -> str:
     """A message as pages show it: text, tool calls as JSON below it; what a terminal printed without its colours."""
-    text = message_text(message)
+    text = content_of(message)
     if message.get("role") != "assistant":
         text = without_colours(text)
     return text + _calls(message)
@@ -132,7 +132,7 @@ def chunk_start_of(text: str, wanted: str) -> int:
 
 def raw_text(messages: list[Message]) -> str:
     """The whole history as plain text, each turn under its number and role."""
-    return "\n\n".join(f"=== {i} {m.get('role', '')} ===\n{message_text(m)}{_calls(m)}" for i, m in enumerate(messages))
+    return "\n\n".join(f"=== {i} {m.get('role', '')} ===\n{content_of(m)}{_calls(m)}" for i, m in enumerate(messages))
 
 
 def _without_task(count: int, task: int | None) -> int:

@@ -7,6 +7,7 @@ from curation.duels.models import Duel, PromptText
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.web.among import Among
+from judging.messages import content_of
 
 CHUNK = 1_000
 _CANDIDATE, _OPPONENT, _DRAW = Pick.CANDIDATE.value, Pick.OPPONENT.value, Pick.DRAW.value
@@ -128,15 +129,4 @@ def reference_texts(prompt_ids: Sequence[int]) -> dict[int, str]:
     if not prompt_ids:
         return {}
     rows = PromptText.objects.filter(prompt_id__in=Among(prompt_ids)).values_list("prompt_id", "reference")
-    return {prompt_id: message_text(reference) for prompt_id, reference in rows}
-
-
-def message_text(message: object) -> str:
-    """The text of a chat message, whose content is a string or a list of parts; what is no text is left out."""
-    content = message.get("content") if isinstance(message, dict) else message
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "\n".join(part for part in parts if isinstance(part, str))
-    return ""
+    return {prompt_id: content_of(reference) for prompt_id, reference in rows}

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
+from curation.web.problems import Problem
 
 # Who answers and who judges is what a launch is about; the rest has defaults that mostly stay.
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter")
@@ -141,3 +142,15 @@ def _defaults(params: type[BaseModel], project: Project) -> Json:
         elif not info.is_required():
             found[name] = info.get_default(call_default_factory=True)
     return found
+
+
+def explain(form: forms.Form, problem: Problem) -> None:
+    """Puts each of the problem's errors at its field; what has none stands above the form."""
+    placed = False
+    for error in problem.errors:
+        name = error.path.removeprefix("params.").split(".")[0]
+        if name in form.fields:
+            form.add_error(name, error.message)
+            placed = True
+    if not placed:
+        form.add_error(None, problem.detail)

@@ -11,7 +11,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs import control
 from curation.runs.api import CallListParams, ItemListParams, RunListParams
-from curation.runs.forms import LaunchForm
+from curation.runs.forms import LaunchForm, explain
 from curation.runs.kinds import Kind, kind_of, listed_kinds
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
@@ -72,7 +72,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
             )
             return redirect("run-page", access.project.slug, run.pk)
         except Problem as problem:
-            _explain(form, problem)
+            explain(form, problem)
     context = {
         "kind": kind,
         "kinds": _choices(access),
@@ -206,15 +206,3 @@ def _decimal(text: str) -> Decimal:
         return Decimal(text)
     except ArithmeticError:
         raise Problem(f"{text!r} is not an amount.") from None
-
-
-def _explain(form: LaunchForm, problem: Problem) -> None:
-    """Puts each of the problem's errors at its field; what has none stands above the form."""
-    placed = False
-    for error in problem.errors:
-        name = error.path.removeprefix("params.").split(".")[0]
-        if name in form.fields:
-            form.add_error(name, error.message)
-            placed = True
-    if not placed:
-        form.add_error(None, problem.detail)

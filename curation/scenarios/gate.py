@@ -16,7 +16,7 @@ from curation.scenarios.bundle import Bundle, parse_bundle, setup_of, stored_bun
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy import taxonomy_of
 from curation.web.problems import Invalid
-from curation.web.text import storable
+from curation.web.text import storable, storable_json
 from sandbox.action import Ending
 from sandbox.errors import SandboxFailed
 from sandbox.gate import Check, GateVerdict, Reference, run_gate
@@ -112,7 +112,7 @@ def save_verdict(*, scenario_id: int, bundle_sha256: str, run: Run | None, judge
         bundle_sha256=bundle_sha256,
         verdict=judged.status,
         reason=reason,
-        checks=[_storable_check(check) for check in judged.checks],
+        checks=storable_json([check.as_json() for check in judged.checks]),
         backend=judged.backend,
     )
     if row.bundle_sha256 != bundle_sha256:
@@ -138,12 +138,3 @@ def _reference(bundle: Bundle) -> Reference:
 
 def _status(verdict: GateVerdict) -> str:
     return Status.ADMITTED if verdict.admitted else Status.REJECTED
-
-
-def _storable_check(check: Check) -> Json:
-    entry = check.as_json()
-    lines = [
-        {**line.as_json(), "command": storable(line.command), "output": storable(line.output)}
-        for line in check.transcript
-    ]
-    return {**entry, "reason": storable(check.reason), "transcript": lines}

@@ -11,7 +11,7 @@ from curation.samples.priority import trajectory_priority
 from curation.samples.record import SampleRow, upsert_samples
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
-from curation.web.text import storable
+from curation.web.text import storable, storable_json
 from sandbox.episode import Episode
 from sandbox.loops import LoopFacts, loop_facts
 
@@ -55,9 +55,9 @@ def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
     row.sample = upsert_samples([_sample_row(rolled, loops, row)])[0]
     row.save()
     texts = {
-        "turns": [_storable(turn.as_json()) for turn in episode.turns],
+        "turns": storable_json([turn.as_json() for turn in episode.turns]),
         "checker_output": storable(episode.checker.output if episode.checker else ""),
-        "exchange": [_storable(dict(message)) for message in episode.exchange] + _broken(episode),
+        "exchange": storable_json([*episode.exchange, *_broken(episode)]),
     }
     TrajectoryText.objects.bulk_create(
         [TrajectoryText(trajectory=row, **texts)],
@@ -127,10 +127,6 @@ def priority_of_trajectory(row: Trajectory, *, looping: bool) -> float:
     )
 
 
-def _storable(entry: Json) -> Json:
-    return {name: storable(value) if isinstance(value, str) else value for name, value in entry.items()}
-
-
 def _broken(episode: Episode) -> list[Json]:
     """What broke, at the end of the exchange: nobody said it to the model."""
-    return [{"role": "sandbox", "content": storable(episode.error)}] if episode.error else []
+    return [{"role": "sandbox", "content": episode.error}] if episode.error else []

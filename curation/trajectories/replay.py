@@ -15,7 +15,7 @@ from curation.trajectories.params import ReplayParams, RolloutParams
 from curation.trajectories.record import priority_of_trajectory
 from curation.trajectories.rollout import limits_of
 from curation.trajectories.selecting import trajectories_in
-from curation.web.text import storable
+from curation.web.text import storable_json
 from sandbox.action import Ending
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import Limits
@@ -84,7 +84,7 @@ def _save(trajectory_id: int, run: Run, differences: tuple[Difference, ...], bac
         trajectory=row,
         run=run,
         agrees=agrees,
-        differences=[_storable(difference) for difference in differences],
+        differences=storable_json([difference.as_json() for difference in differences]),
         backend=backend_name,
     )
     row.replay = ReplayState.AGREES if agrees else ReplayState.DIFFERS
@@ -99,8 +99,3 @@ def _reorder(row: Trajectory) -> None:
     if sample is not None:
         priority = priority_of_trajectory(row, looping=bool(sample.flags & Flag.LOOP))
         Sample.objects.filter(pk=sample.pk).update(priority=priority)
-
-
-def _storable(difference: Difference) -> Json:
-    entry = difference.as_json()
-    return {**entry, "recorded": storable(difference.recorded), "replayed": storable(difference.replayed)}

@@ -59,7 +59,7 @@ class BubblewrapBackend:
         count = 0
         for record in list(self._records.all()):
             if not record.is_owned(is_alive):
-                record.process.kill()
+                record.kill()
                 with suppress(SandboxFailed):
                     self._remove(record.name)
                     count += 1

@@ -7,7 +7,6 @@ import select
 import signal
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -48,29 +47,32 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One sandbox. `owner` is the process that opened it, `process` bubblewrap's, `space` the PID namespace of both."""
+    """One sandbox. `maker` is the process that opened it, `process` bubblewrap's: None where the maker was killed
+    before it had written that down, and the sandbox ended with it."""
 
     name: str
-    owner: Process
-    process: Process
-    space: str
+    maker: Process
+    process: Process | None = None
     labels: dict[str, str] = field(default_factory=dict)
 
     def is_owned(self, is_alive: Callable[[Labels], bool]) -> bool:
         """Whether somebody alive answers for it; a sandbox without labels is its process's own affair."""
-        return self.owner.is_alive() and (not self.labels or is_alive(self.labels))
+        return self.maker.is_alive() and (not self.labels or is_alive(self.labels))
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
 
 
 class Records:
-    """The records in one folder, a small file each."""
+    """The records in one folder, a small file each. A file's name tells its maker from the moment it is there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, name: str, process: int, labels: Labels) -> None:
-        record = Record(name, this_process(), Process(process, _began(process)), _space(), dict(labels))
-        # A half-written file is passed over by `all` until it is whole.
-        (self._folder / f"{name}.json").write_text(json.dumps(asdict(record)))
+        said = {"process": asdict(Process(process, _began(process))), "labels": dict(labels)}
+        (self._folder / f"{name}.json").write_text(json.dumps(said))
 
     def forget(self, name: str) -> None:
         (self._folder / f"{name}.json").unlink(missing_ok=True)
@@ -78,28 +80,31 @@ class Records:
     def all(self) -> Iterator[Record]:
         """Those of this PID namespace: of another one nobody here can tell who lives."""
         for path in self._folder.glob("*.json"):
-            with suppress(FileNotFoundError, json.JSONDecodeError):
-                read = json.loads(path.read_text())
-                record = Record(
-                    name=read["name"],
-                    owner=Process(**read["owner"]),
-                    process=Process(**read["process"]),
-                    space=read["space"],
-                    labels=read["labels"],
-                )
-                if record.space == _space():
-                    yield record
+            maker = maker_of(path.stem)
+            if maker is None:
+                continue
+            try:
+                said = json.loads(path.read_text())
+            except FileNotFoundError:
+                continue
+            except json.JSONDecodeError:
+                yield Record(path.stem, maker)
+            else:
+                yield Record(path.stem, maker, Process(**said["process"]), said["labels"])
 
 
 def new_name() -> str:
-    """A name for a session that says who made it: also a group whose record was never written has an owner."""
+    """A name for a session that says who made it: also a group whose record was never written has a maker."""
     own = this_process()
-    return f"{own.pid}-{own.began}-{uuid.uuid4().hex[:8]}"
+    return f"{own.pid}-{own.began}-{_space()}-{uuid.uuid4().hex[:8]}"
 
 
 def maker_of(name: str) -> Process | None:
-    parts = name.split("-")
-    return Process(int(parts[0]), int(parts[1])) if len(parts) == 3 and "".join(parts[:2]).isdecimal() else None
+    """The process that gave the name; None for other names, and those of another PID namespace."""
+    match name.split("-"):
+        case [pid, began, space, _] if pid.isdecimal() and began.isdecimal() and space == _space():
+            return Process(int(pid), int(began))
+    return None
 
 
 def this_process() -> Process:
@@ -123,4 +128,5 @@ def _began(pid: int) -> int:
 
 @functools.cache
 def _space() -> str:
-    return str(Path("/proc/self/ns/pid").readlink())
+    """The number of this process's PID namespace."""
+    return str(Path("/proc/self/ns/pid").stat().st_ino)

@@ -6,9 +6,10 @@ import pytest
 from django.test import Client
 
 from curation.evaluations.models import Episode, Evaluation
+from curation.projects.instructions import instructions_for
 from curation.projects.models import Project
 from curation.runs.launch import launch
-from curation.runs.models import Item, Run
+from curation.runs.models import Call, Item, Run
 from curation.web.problems import Invalid
 from sandbox.protocol import Backend
 from tests.evaluations.evaluating import at_server, end, make_split
@@ -134,7 +135,34 @@ def test_scenarios_are_played_in_the_sandbox(
     left = Episode.objects.get(by__name="leaves").text.trace
     assert left[-1]["observation"]["outcome"] == "checker_failed"
     assert Evaluation.objects.get(run=run).split is None
+    assert set(Call.objects.filter(run=run).values_list("instructions_hash", flat=True)) == {
+        instructions_for(shop, "operator").sha256
+    }
     assert all(session.closed for session in rooms.sessions)
+
+
+def test_the_trace_in_the_sandbox_holds_what_was_said(
+    shop: Project, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms = FakeBackend(todo_machine, passes=has_greeting)
+
+    def choose(*_: object, **__: object) -> Backend:
+        return rooms
+
+    monkeypatch.setattr("curation.runs.sandboxes.choose_backend", choose)
+    make_scenario(shop, name="greets", status="admitted")
+    at_server(shop, server, "talks")
+    refusal = "The fenced block of your reply is not closed. Close it after the command."
+    replies = {refusal: "I look.\n```\nls\n```"}
+    server.behave("talks", text="Two at once:\n```\nexit", replies=replies, thinking="Hm.")
+    live(shop, "talks", environment="sandbox", max_steps=2)
+    first, second = Episode.objects.get().text.trace
+    assert (first["reply"], first["action"]) == ("Two at once:\n```\nexit", "")
+    assert (first["format_failure"], first["thinking"]) == (True, "Hm.")
+    assert second["prompt"] == first["observation"]["text"] == refusal
+    assert (second["action"], second["format_failure"], second["done"]) == ("ls", False, False)
+    assert (second["reward"], second["observation"]["outcome"]) == (0.0, "no_terminal")
+    assert Episode.objects.get().format_failures == 1
 
 
 def test_two_models_are_compared_task_by_task(

@@ -5,7 +5,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.access import Access
 from curation.review.decide import decide
-from curation.review.outcome import Outcome, message_text, outcomes
+from curation.review.outcome import Outcome, outcomes
 from curation.review.revise import revise
 from curation.review.undo import undo
 from tests.factories import CHALLENGER, KING, make_duel, make_sample
@@ -84,9 +84,3 @@ def test_the_number_of_queries_does_not_grow_with_the_samples(
         decide(access=access, sample_id=sample.pk, action="approve")
     with django_assert_num_queries(3):
         assert len(outcomes(samples)) == 12, "a sample without a duel has no answers to keep"
-
-
-def test_text_of_a_message_in_parts() -> None:
-    assert message_text({"content": [{"type": "text", "text": "a"}, {"type": "image_url"}, {"text": "b"}]}) == "a\nb"
-    assert message_text({"content": None, "tool_calls": []}) == ""
-    assert message_text("plain") == "plain"

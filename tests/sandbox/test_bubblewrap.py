@@ -140,6 +140,21 @@ session.exec("sleep 302", timeout=100) if {busy} else sys.stdin.read()
         assert groups(worker.pid) == set()
         assert backend.reap(lambda labels: True) == 0
 
+    def test_of_a_worker_that_was_writing_its_record_leaves_none(
+        self, backend: BubblewrapBackend, folder: Path
+    ) -> None:
+        named = subprocess.run(
+            [sys.executable, "-c", "from sandbox.bubblewrap.records import new_name; print(new_name(), new_name())"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        empty, half = (folder / "bubblewrap" / f"{name}.json" for name in named.stdout.split())
+        empty.write_text("")
+        half.write_text('{"process": {"pid": 4')
+        assert backend.reap(lambda labels: True) == 2
+        assert list((folder / "bubblewrap").iterdir()) == []
+
     def test_of_a_lease_is_the_reapers_too(self, backend: BubblewrapBackend) -> None:
         asked = []
 

@@ -34,7 +34,8 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
     call_command("migrate", verbosity=0)
     server = ModelServer()
     server.behave(**WEATHER)
-    worker = Worker(Path(os.environ["WINNOW_DATA"]) / "worker.log")
+    folder = Path(os.environ["WINNOW_DATA"])
+    worker = Worker(folder / "worker.log")
     survivors: list[int] = []
     began = time.monotonic()
     try:
@@ -61,7 +62,7 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
         "kills_left": len(marks),
         "survivors": survivors + [pid for pid in below if alive(pid)],
         "reaped": reap_sandboxes(),
-        "records": len(list((Path(os.environ["WINNOW_DATA"]) / "sandbox" / "bubblewrap").iterdir())),
+        "records": [f"{path.name}: {path.read_text()}" for path in (folder / "sandbox" / "bubblewrap").iterdir()],
         **figures(run),
     }
 

@@ -1,38 +1,53 @@
-"""What live episodes come to: a row per model, also by tier.
+"""What live episodes come to: a row per model, also by tier, counted in the database.
 
 Metrics as the specification of evaluations, section 2, names them. A summed reward can pay for stalling: it is given,
 and labelled; the last step's reward and the share of completed episodes are what models are ranked by.
 """
 
-import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Avg, Count, Q, StdDev, Sum
 
 from curation.evaluations.figures import Figures, Group, Row
 from curation.evaluations.models import Episode, EvaluatedModel, Evaluation
 from curation.runs.models import Item, ItemState
 from judging.rates import wilson
 
-# The columns in their order, as tables and files have them; `n` episodes and `errors` stand before.
-COLUMNS = (
-    *("completion_rate", "avg_steps_to_complete", "avg_max_progress", "terminal_reward", "avg_reward_per_step"),
-    *("avg_episode_reward", "reward_std", "hint_usage_rate", "format_failure_rate"),
-)
-RATES = ("completion_rate", "hint_usage_rate")
 DECIMALS = 4
+COMPLETED = Q(completed=True)
+TALLY = {
+    "n": Count("pk"),
+    "completions": Count("pk", filter=COMPLETED),
+    "hints": Count("pk", filter=Q(hinted=True)),
+    "all_steps": Sum("steps", default=0),
+    "failures": Sum("format_failures", default=0),
+    "rewards": Sum("total_reward", default=0.0),
+    "steps_to_complete": Avg("steps", filter=COMPLETED),
+    "progress": Avg("max_progress"),
+    "last_reward": Avg("terminal_reward"),
+    "summed_reward": Avg("total_reward"),
+    "deviation": StdDev("total_reward"),
+}
+NOTHING: Mapping[str, Any] = dict.fromkeys(TALLY) | dict.fromkeys(("n", "completions", "hints", "all_steps"), 0)
 
 
 def live_rows(evaluation: Evaluation) -> list[Row]:
-    """One row per model that has played, ranked. Episodes that broke are counted in `errors` and nowhere else."""
-    return _table(_episodes(evaluation), _errors(evaluation))
+    """One row per model, ranked. Episodes that broke are counted in `errors` and nowhere else."""
+    errors = _errors(evaluation)
+    tallies = {tally["by_id"]: tally for tally in _tallies(evaluation, "by_id")}
+    models = evaluation.models.order_by("place")
+    return _ranked([_row(model.name, tallies.get(model.pk, NOTHING), errors.get(model.place, 0)) for model in models])
 
 
 def live_tiers(evaluation: Evaluation) -> list[Group]:
     """The same by tier, in the order of their names; errors belong to no tier."""
-    by_tier: dict[str, list[Episode]] = defaultdict(list)
-    for episode in _episodes(evaluation):
-        by_tier[episode.tier].append(episode)
-    return [Group(tier, _table(episodes, {})) for tier, episodes in sorted(by_tier.items())]
+    names = dict(evaluation.models.values_list("pk", "name"))
+    by_tier: dict[str, list[Row]] = defaultdict(list)
+    for tally in _tallies(evaluation, "tier", "by__place", "by_id"):
+        by_tier[tally["tier"]].append(_row(names[tally["by_id"]], tally))
+    return [Group(tier, _ranked(rows)) for tier, rows in sorted(by_tier.items())]
 
 
 def live_figures(evaluation: Evaluation) -> Figures:
@@ -48,38 +63,28 @@ def keep_live_figures(evaluation: Evaluation) -> list[Row]:
     return rows
 
 
-def live_row(model: str, episodes: Sequence[Episode], errors: int = 0) -> Row:
+def _row(model: str, tally: Mapping[str, Any], errors: int = 0) -> Row:
     """The API's row. Means and rates with four decimals, None where there is nothing to average; intervals: Wilson,
     95 %; `reward_std` is the population's."""
-    n = len(episodes)
-    completed = [episode for episode in episodes if episode.completed]
-    steps = sum(episode.steps for episode in episodes)
-    rewards = [episode.total_reward for episode in episodes]
-    counts = {"completion_rate": len(completed), "hint_usage_rate": sum(episode.hinted for episode in episodes)}
-    intervals = {name: wilson(count, n) for name, count in counts.items()}
+    n, steps = tally["n"], tally["all_steps"]
+    intervals = {"completion_rate": wilson(tally["completions"], n), "hint_usage_rate": wilson(tally["hints"], n)}
     figures = {
-        "completion_rate": _mean([float(episode.completed) for episode in episodes]),
-        "avg_steps_to_complete": _mean([float(episode.steps) for episode in completed]),
-        "avg_max_progress": _mean([episode.max_progress for episode in episodes]),
-        "terminal_reward": _mean([episode.terminal_reward for episode in episodes]),
-        "avg_reward_per_step": sum(rewards) / steps if steps else None,
-        "avg_episode_reward": _mean(rewards),
-        "reward_std": statistics.pstdev(rewards) if rewards else None,
-        "hint_usage_rate": _mean([float(episode.hinted) for episode in episodes]),
-        "format_failure_rate": sum(episode.format_failures for episode in episodes) / steps if steps else None,
+        "completion_rate": tally["completions"] / n if n else None,
+        "avg_steps_to_complete": tally["steps_to_complete"],
+        "avg_max_progress": tally["progress"],
+        "terminal_reward": tally["last_reward"],
+        "avg_reward_per_step": tally["rewards"] / steps if steps else None,
+        "avg_episode_reward": tally["summed_reward"],
+        "reward_std": tally["deviation"],
+        "hint_usage_rate": tally["hints"] / n if n else None,
+        "format_failure_rate": tally["failures"] / steps if steps else None,
     }
-    rounded = {name: None if value is None else round(value, DECIMALS) for name, value in figures.items()}
+    rounded = {name: None if value is None else round(float(value), DECIMALS) for name, value in figures.items()}
     ends = {name: [round(found.low, 3), round(found.high, 3)] for name, found in intervals.items()}
     return {"model": model, "n": n, "errors": errors, **rounded, "intervals": ends}
 
 
-def _table(episodes: Iterable[Episode], errors: dict[str, int]) -> list[Row]:
-    by_model: dict[str, list[Episode]] = defaultdict(list)
-    for name in errors:
-        by_model[name] = []
-    for episode in episodes:
-        by_model[episode.by.name].append(episode)
-    rows = [live_row(name, found, errors.get(name, 0)) for name, found in by_model.items()]
+def _ranked(rows: list[Row]) -> list[Row]:
     return [{"rank": place, **row} for place, row in enumerate(sorted(rows, key=_order), 1)]
 
 
@@ -90,18 +95,13 @@ def _order(row: Row) -> tuple[float, float, float]:
     return (-(done or 0.0), -(reward or 0.0), float("inf") if steps is None else steps)
 
 
-def _episodes(evaluation: Evaluation) -> list[Episode]:
-    return list(Episode.objects.filter(evaluation=evaluation).with_model().order_by("by__place", "pk"))
+def _tallies(evaluation: Evaluation, *parts: str) -> list[dict[str, Any]]:
+    episodes = Episode.objects.filter(evaluation=evaluation)
+    return list(episodes.values(*parts).annotate(**TALLY).order_by(*parts))
 
 
-def _errors(evaluation: Evaluation) -> dict[str, int]:
-    names = dict(evaluation.models.values_list("place", "name"))
+def _errors(evaluation: Evaluation) -> dict[int, int]:
+    """How many episodes of each model broke, by the model's place."""
     failed = Item.objects.filter(run_id=evaluation.run_id, stage="episodes", state=ItemState.FAILED)
-    counts = dict.fromkeys(names.values(), 0)
-    for data in failed.values_list("data", flat=True):
-        counts[names[data["place"]]] += 1
-    return counts
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    counted = failed.values_list("data__place").annotate(Count("pk")).order_by()
+    return {int(place): count for place, count in counted}

@@ -12,6 +12,7 @@ from curation.evaluations.models import Episode, EvaluatedModel, Evaluation
 from curation.runs.models import LIVE
 from curation.web.markup import code_html, visible
 from curation.web.transcript import render_output
+from sandbox.environment import Observation
 from sandbox.live import ERROR, OUTPUT, PROGRESS
 
 # Column by column: the API's name, what the head says, what it means, its unit, and what a narrow list drops first.
@@ -93,6 +94,7 @@ class StepLine:
 
 def live_page(evaluation: Evaluation) -> LivePage:
     run, params = evaluation.run, evaluation.params
+    live = run.state in LIVE
     facts = (
         ("Environment", str(params.get("environment", ""))),
         ("Steps at most", str(params.get("max_steps", ""))),
@@ -100,14 +102,18 @@ def live_page(evaluation: Evaluation) -> LivePage:
     )
     return LivePage(
         evaluation=evaluation,
-        live=run.state in LIVE,
+        live=live,
         done=run.items_done + run.items_failed + run.items_skipped,
         total=run.items_total,
         table=live_table("", live_rows(evaluation)),
-        tiers=tuple(live_table(group.name or "no tier", group.rows) for group in live_tiers(evaluation)),
+        tiers=() if live else _tiers(evaluation),
         models=list(evaluation.models.order_by("place")),
         facts=facts,
     )
+
+
+def _tiers(evaluation: Evaluation) -> tuple[LiveTable, ...]:
+    return tuple(live_table(group.name or "no tier", group.rows) for group in live_tiers(evaluation))
 
 
 def live_table(title: str, rows: Sequence[Row]) -> LiveTable:
@@ -137,14 +143,14 @@ def _cell(name: str, value: object, ends: object) -> LiveCell:
 
 def _step(number: int, step: Mapping[str, object]) -> StepLine:
     given = step.get("observation")
-    fields: Mapping[str, object] = given if isinstance(given, dict) else {}
-    output = _first(fields, OUTPUT)
-    progress = step.get("progress") if step.get("progress") is not None else _first(fields, PROGRESS)
+    seen = Observation("", given if isinstance(given, dict) else {})
+    output = seen.observed(OUTPUT)
+    progress = step.get("progress") if step.get("progress") is not None else seen.observed(PROGRESS)
     return StepLine(
         number=number,
         action=code_html(str(step.get("action", ""))),
         output=render_output(output if isinstance(output, str) else ""),
-        error=visible(str(_first(fields, ERROR) or "")),
+        error=visible(str(seen.observed(ERROR) or "")),
         reward="–" if step.get("reward") is None else f"{step['reward']:.2f}",
         progress=f"{100 * progress:.0f}%" if isinstance(progress, int | float) else "–",
         format_failure=bool(step.get("format_failure")),
@@ -152,9 +158,5 @@ def _step(number: int, step: Mapping[str, object]) -> StepLine:
         prompt=visible(str(step.get("prompt", ""))),
         reply=visible(str(step.get("reply", ""))),
         thinking=visible(str(step.get("thinking") or "")),
-        fields=visible(orjson.dumps(fields, option=orjson.OPT_INDENT_2, default=str).decode()),
+        fields=visible(orjson.dumps(seen.fields, option=orjson.OPT_INDENT_2, default=str).decode()),
     )
-
-
-def _first(fields: Mapping[str, object], names: Sequence[str]) -> object:
-    return next((fields[name] for name in names if fields.get(name) is not None), None)

@@ -1,12 +1,15 @@
 """An episode as it is kept, whatever environment it was played in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Item
 from curation.web.text import storable, storable_json
+from sandbox.action import FormatError, read_action
 from sandbox.episode import Episode as ShellEpisode
+from sandbox.episode import Message
 from sandbox.live import LiveEpisode
 
 
@@ -58,37 +61,56 @@ def from_live(episode: LiveEpisode) -> Played:
 def from_shell(episode: ShellEpisode, *, task: str) -> Played:
     """A scenario knows one reward: 1 for the right terminal and state, else 0; its progress is the same."""
     solved = float(episode.keep)
-    turns = list(episode.turns)
-    actions = [(place, turn) for place, turn in enumerate(turns) if turn.kind == "action"]
-    trace: list[Json] = []
-    for number, (place, action) in enumerate(actions, 1):
-        shown = turns[place + 1] if place + 1 < len(turns) else None
-        last = number == len(actions)
-        trace.append(
-            {
-                "prompt": turns[place - 1].text,
-                "reply": action.text,
-                "action": action.text,
-                "format_failure": False,
-                "hint": False,
-                "observation": _observation(episode, shown.text if shown else "", last=last),
-                "reward": solved if last else 0.0,
-                "progress": solved if last else None,
-                "done": last and bool(episode.terminal),
-            }
-        )
+    steps = _steps(episode.exchange)
+    if steps:
+        steps[-1] |= {"reward": solved, "progress": solved, "done": bool(episode.terminal)}
+        steps[-1]["observation"] |= _ending(episode)
     return Played(
         task=task,
         tier="",
         completed=episode.keep,
-        steps=len(actions) + episode.format_errors,
+        steps=len(steps),
         max_progress=solved,
         total_reward=solved,
         terminal_reward=solved,
         hinted=False,
         format_failures=episode.format_errors,
-        trace=trace,
+        trace=steps,
     )
+
+
+def _steps(exchange: Sequence[Message]) -> list[Json]:
+    """A step for each reply: the message before it, the action read from it, and the message after, if one came."""
+    steps: list[Json] = []
+    for place, said in enumerate(exchange):
+        if said["role"] != "assistant":
+            continue
+        reply, after = str(said["content"]), exchange[place + 1 : place + 2]
+        try:
+            action, unread = read_action(reply, finish_reason=str(said.get("finish", ""))), False
+        except FormatError:
+            action, unread = "", True
+        steps.append(
+            {
+                "prompt": exchange[place - 1]["content"],
+                "reply": reply,
+                "thinking": said.get("thinking", ""),
+                "action": action,
+                "format_failure": unread,
+                "hint": False,
+                "observation": {"text": str(after[0]["content"]) if after else ""},
+                "reward": 0.0,
+                "progress": None,
+                "done": False,
+            }
+        )
+    return steps
+
+
+def _ending(episode: ShellEpisode) -> Json:
+    checker = episode.checker
+    said = {"checker_passed": checker.passed, "checker_output": checker.output} if checker else {}
+    return {"outcome": episode.outcome, **said}
 
 
 def record_played(*, by: EvaluatedModel, item: Item, played: Played) -> Write:
@@ -114,11 +136,3 @@ def record_played(*, by: EvaluatedModel, item: Item, played: Played) -> Write:
         return {"episode": row.pk, "completed": played.completed, "steps": played.steps}
 
     return write
-
-
-def _observation(episode: ShellEpisode, text: str, *, last: bool) -> Json:
-    if not last:
-        return {"text": text}
-    checker = episode.checker
-    said = {"checker_passed": checker.passed, "checker_output": checker.output} if checker else {}
-    return {"text": text, "outcome": episode.outcome, **said}

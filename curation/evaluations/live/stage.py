@@ -1,6 +1,7 @@
 """Stage `episodes`: every task to every model, each a whole episode in an environment of its own."""
 
 import asyncio
+import hashlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -12,7 +13,6 @@ from curation.evaluations.live.record import Played, from_live, from_shell, reco
 from curation.evaluations.live.tasks import tasks_of
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
 from curation.evaluations.params import EvaluateParams
-from curation.evaluations.rows import message_text
 from curation.llm.completion import Request, Target
 from curation.runs.drive_llm import LlmContext
 from curation.runs.instructions import run_instructions
@@ -25,6 +25,7 @@ from curation.scenarios.models import Scenario
 from curation.trajectories.rollout import session_threads
 from judging.commands import extract
 from judging.families import CommandFamily
+from judging.messages import content_of
 from sandbox.episode import Complete, EpisodeLimits, Message, Reply, run_episode
 from sandbox.errors import EnvironmentFull, SandboxError, SandboxFailed
 from sandbox.live import LivePrompt, Rules, run_live_episode
@@ -41,7 +42,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class EpisodeJob:
-    """One task for one model. `bundle` of a scenario; else `system` and `turn` are the texts of its prompts."""
+    """One task for one model. `bundle` of a scenario; `system` and, on a server, `turn` are its prompts."""
 
     by: EvaluatedModel
     target: Target
@@ -49,6 +50,11 @@ class EpisodeJob:
     system: str
     turn: str
     bundle: Bundle | None
+
+    @property
+    def instructions_hash(self) -> str:
+        """SHA-256 over all that this job tells its model besides the task."""
+        return hashlib.sha256("\n".join(filter(None, (self.system, self.turn))).encode()).hexdigest()
 
 
 class EpisodeStage:
@@ -77,11 +83,12 @@ class EpisodeStage:
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, EpisodeJob]:
         evaluation = Evaluation.objects.get(run=run)
         asked = {model.place: model for model in evaluation.models.all()}
-        targets = {target.name: target for target in self.targets(run)}
+        targets = {target.name: target for target in targets_named(run.project, self._params.models, "models")}
         ids = [item.target_id for item in items if item.target_id is not None]
         in_sandbox = self._params.environment == SANDBOX
         system = run_instructions(run, "operator" if in_sandbox else "live").text
-        turn = run_instructions(run, "live_turn").text
+        turn = "" if in_sandbox else run_instructions(run, "live_turn").text
+        family = family_of(evaluation)
         bundles = _bundles(run, ids) if in_sandbox else {}
         systems = {} if in_sandbox else _systems(ids)
         jobs = {}
@@ -91,7 +98,7 @@ class EpisodeStage:
             by = asked[item.data["place"]]
             own = systems.get(item.target_id or 0) or system
             bundle = bundles.get(item.target_id or 0)
-            jobs[item.pk] = EpisodeJob(by, targets[by.name], family_of(evaluation), own, turn, bundle)
+            jobs[item.pk] = EpisodeJob(by, targets[by.name], family, own, turn, bundle)
         return jobs
 
     async def work(self, context: LlmContext, item: Item, job: EpisodeJob | None) -> Write:
@@ -110,7 +117,10 @@ class EpisodeStage:
     def _complete(self, context: LlmContext, item: Item, job: EpisodeJob) -> Complete:
         async def complete(messages: Sequence[Message]) -> Reply:
             request = Request(messages, job.by.call_params, sample_index=int(item.data["number"]))
-            said = (await context.ask(item, job.target, request, fresh=self._params.fresh)).completion
+            given = await context.ask(
+                item, job.target, request, instructions_hash=job.instructions_hash, fresh=self._params.fresh
+            )
+            said = given.completion
             tokens = (said.tokens_in or 0) + (said.tokens_out or 0)
             return Reply(said.text, said.thinking, said.finish_reason, tokens)
 
@@ -214,7 +224,7 @@ def _systems(row_ids: Sequence[int]) -> Mapping[int, str]:
     """The system message of each row's prompt: what a model was trained with is what it is measured with."""
     texts = SplitRowText.objects.filter(row_id__in=row_ids).values_list("row_id", "messages")
     return {
-        row_id: message_text(messages[0])
+        row_id: content_of(messages[0])
         for row_id, messages in texts
         if messages and messages[0].get("role") in ("system", "developer")
     }

@@ -4,13 +4,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from curation.evaluations.explain import explain
 from curation.evaluations.live.forms import LiveForm
 from curation.evaluations.live.lists import EpisodeListParams
 from curation.evaluations.live.pages import live_page, steps_of
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.runs.forms import explain
 from curation.runs.launch import launch
 from curation.web.ids import find
 from curation.web.keyset import paginate

@@ -7,11 +7,12 @@ so: answers come from a written table or from plain rules, verdicts from simple 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from curation.llm.scripted.answers import challenger_answer, king_answer, message_text
+from curation.llm.scripted.answers import challenger_answer, king_answer
 from curation.llm.scripted.cli import cli_answer
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
 from curation.llm.scripted.teacher import teacher_reply
+from judging.messages import content_of
 
 RAW_TOOL_CALL = '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0{"command": "ls"}<|tool_call_end|>'
 CHARACTERS_PER_TOKEN = 4  # the usual rule of thumb for English and code; an estimate, nothing is tokenised here
@@ -51,7 +52,7 @@ def _challenger(messages: Sequence[Mapping[str, object]], sample_index: int, att
 
 
 def _last_user(messages: Sequence[Mapping[str, object]]) -> str:
-    return next((message_text(m) for m in reversed(messages) if m.get("role") == "user"), "")
+    return next((content_of(m) for m in reversed(messages) if m.get("role") == "user"), "")
 
 
 def _judge(judge: Callable[[str, int], tuple[str, str]]) -> Script:
@@ -157,5 +158,5 @@ def reply(
         raise UnknownScriptedModel(f"no scripted model {name!r}; there are {', '.join(sorted(_MODELS))}")
     script, _ = _MODELS[name]
     said = script(messages, sample_index, attempt)
-    tokens_in = _tokens(sum(len(message_text(message)) for message in messages))
+    tokens_in = _tokens(sum(len(content_of(message)) for message in messages))
     return ScriptedReply(said.text, said.finish_reason, tokens_in, _tokens(len(said.text)))

@@ -7,23 +7,13 @@ from hashlib import blake2b
 from pathlib import Path
 
 from curation.llm.scripted.text import ANY_BLOCK, commands_of, identifiers_in, paths_in
+from judging.messages import content_of
 
 WRITTEN = Path(__file__).with_name("answers.json")
 RECENT = 12_000  # characters of history that a derived answer looks at
 LEAKS_ONE_IN = 8
 REPEATS_ONE_IN = 3
 REFUSED = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>"
-
-
-def message_text(message: Mapping[str, object]) -> str:
-    """The text of a chat message whose content is a string, a list of text parts, or missing."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    if isinstance(content, Sequence):
-        texts = (part.get("text") for part in content if isinstance(part, Mapping))
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return ""
 
 
 def turn_key(messages: Sequence[Mapping[str, object]]) -> str:
@@ -35,8 +25,8 @@ def turn_key(messages: Sequence[Mapping[str, object]]) -> str:
     last = next((i for i in range(len(talk) - 1, -1, -1) if talk[i].get("role") == "user"), None)
     if last is None:
         return ""
-    before = message_text(talk[last - 1]) if last and talk[last - 1].get("role") == "assistant" else ""
-    normal = " ".join(before.split()) + "\0" + " ".join(message_text(talk[last]).split())
+    before = content_of(talk[last - 1]) if last and talk[last - 1].get("role") == "assistant" else ""
+    normal = " ".join(before.split()) + "\0" + " ".join(content_of(talk[last]).split())
     return blake2b(normal.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -55,7 +45,7 @@ def king_answer(messages: Sequence[Mapping[str, object]], *, sample_index: int, 
 
 
 def challenger_answer(messages: Sequence[Mapping[str, object]], *, sample_index: int, attempt: int) -> str:
-    record = "\n".join(message_text(m) for m in messages if m.get("role") == "system")
+    record = "\n".join(content_of(m) for m in messages if m.get("role") == "system")
     return _written("challenger", messages, sample_index, attempt) or _derived(messages, record, sample_index)
 
 
@@ -76,7 +66,7 @@ def _derived(messages: Sequence[Mapping[str, object]], record: str, sample_index
     With a `record` it prefers files that stand there too, and now and then leaks one; without, it now and then runs
     the last command once more, so that duels on unknown turns are not all draws.
     """
-    history = "\n".join(message_text(m) for m in messages if m.get("role") in ("user", "assistant"))
+    history = "\n".join(content_of(m) for m in messages if m.get("role") in ("user", "assistant"))
     recent = history[-RECENT:]
     lot = int.from_bytes(blake2b(f"{sample_index}\0{turn_key(messages)}".encode(), digest_size=4).digest())
     ran = list(commands_of(recent, ANY_BLOCK))

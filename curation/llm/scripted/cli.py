@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from curation.llm.scripted.answers import message_text
+from judging.messages import content_of
 
 WRITTEN = Path(__file__).with_name("cli_answers.json")
 # What either says to a prompt that nobody wrote an answer for: it knows nothing, and does not pretend to.
@@ -20,5 +20,5 @@ def cli_answers() -> Mapping[str, Mapping[str, str]]:
 
 
 def cli_answer(who: str, messages: Sequence[Mapping[str, object]]) -> str:
-    asked = next((message_text(m) for m in reversed(messages) if m.get("role") == "user"), "")
+    asked = next((content_of(m) for m in reversed(messages) if m.get("role") == "user"), "")
     return cli_answers().get(asked, UNKNOWN)[who]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from curation.llm.scripted.answers import message_text
+from judging.messages import content_of
 
 WRITTEN = Path(__file__).with_name("operator_steps.json")
 LOOK_AROUND, READ_NOTICE, READ_ENVIRONMENT = "ls -a", "cat NOTICE", "env"
@@ -95,7 +95,7 @@ def _found(messages: Messages) -> tuple[Sequence[str], int]:
         if message.get("role") == "assistant":
             said += 1
             continue
-        text = message_text(message)
+        text = content_of(message)
         for announcement, steps in written_steps().items():
             if announcement in text:
                 return steps, said
@@ -107,6 +107,6 @@ def _wander(messages: Messages, turn: int) -> str:
     if turn == 0:
         return LOOK_AROUND
     began = next(index for index, message in enumerate(messages) if message.get("role") == "assistant")
-    listed = next((message_text(message) for message in messages[began:] if message.get("role") == "user"), "")
+    listed = next((content_of(message) for message in messages[began:] if message.get("role") == "user"), "")
     order = [READ_NOTICE, READ_ENVIRONMENT] if "NOTICE" in listed else [READ_ENVIRONMENT]
     return order[turn - 1] if turn <= len(order) else "exit"

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from curation.llm.scripted.answers import message_text
+from judging.messages import content_of
 
 WRITTEN = Path(__file__).with_name("teacher.toml")
 TASKS = Path(__file__).with_name("teacher_tasks.toml")
@@ -36,7 +36,7 @@ def teacher_reply(messages: Messages, *, sample_index: int, attempt: int) -> str
     asked = [m for m in messages if m.get("role") != "assistant"]
     # What is said later may quote the bundle that is to be mended; the order was given first.
     orders = sorted(asked, key=lambda m: m.get("role") != "user")
-    request = next((message_text(m) for m in orders if wanted(message_text(m))), "")
+    request = next((content_of(m) for m in orders if wanted(content_of(m))), "")
     combination = _known(wanted(request))
     lot = blake2b(f"{sample_index}\0{request}".encode("utf-8", "surrogatepass"), digest_size=DIGEST)
     bundle = write_bundle(combination, int.from_bytes(lot.digest()))
