@@ -10,7 +10,9 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$name"; exit; fi; done)
 # The files are complete and leave out what is declared and not needed (`requirements/left-out.txt`), hence --no-deps.
-# Byte code is written when a module is first imported: compiling everything at installation takes longer than the demo's start.
+# Byte code is written when a module is first imported: compiling everything at installation takes longer than the demo's
+# start. Where an environment forbids it, each of the demo's processes would compile LiteLLM for itself.
+export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --require-hashes
 PYTEST_ARGS ?=
 export PIP_ROOT_USER_ACTION := ignore
