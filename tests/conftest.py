@@ -1,8 +1,13 @@
 import functools
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
+from django.db.models.signals import post_migrate
+from xdist.scheduler import LoadFileScheduling
 
 from tests.parts import PARTS, missing
 from tests.product import product as product
@@ -11,6 +16,24 @@ from tests.product import product as product
 @functools.cache
 def _lacks(part: str) -> str | None:
     return PARTS[part]()
+
+
+class _Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
+    """Files for several processes, in the order of collection; all that use the running product for one of them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/e2e" if nodeid.startswith("tests/e2e/") else str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Sharing:
+    config.option.loadscopereorder = False
+    return _Sharing(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is long begins first: where several processes share the files out, nothing long is left to the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -24,6 +47,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def quick_passwords() -> None:
     """A hash that is slow on purpose would take most of the time of tests that make users."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_flush() -> None:
+    """What empties the database after a test with transactions of its own took longer than most of the tests.
+
+    PostgreSQL makes new files for each table that it truncates, so rows are deleted instead; and nothing here reads
+    the content types and permissions that Django would write anew.
+    """
+    post_migrate.disconnect(create_contenttypes)
+    post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+
+    def deletions(style: object, tables: Iterable[str], **_: object) -> list[str]:
+        return [f"DELETE FROM {connection.ops.quote_name(table)}" for table in tables]  # noqa: S608 - our own tables
+
+    if connection.vendor == "postgresql":
+        connection.ops.sql_flush = deletions  # type: ignore[method-assign]  # for this process alone
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,9 @@ def _environment(data: Path, port: int, database: str) -> dict[str, str]:
     if database:
         environment["DATABASE_URL"] = database
     if os.environ.get("TEST_BROKER_URL") and PARTS["redis"]() is None:
-        environment["CELERY_BROKER_URL"] = os.environ["TEST_BROKER_URL"]
+        # Every installation has a number of its own in Redis: workers would take each other's messages.
+        number = 1 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        environment["CELERY_BROKER_URL"] = urlsplit(os.environ["TEST_BROKER_URL"])._replace(path=f"/{number}").geturl()
     return environment | {"WINNOW_DATA": str(data), "PORT": str(port), "WEB_PROCESSES": "2"}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.long, pytest.mark.embedded]
 ROOT = Path(__file__).resolve().parents[2]
 
 

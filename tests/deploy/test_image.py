@@ -17,6 +17,7 @@ from tests.deploy.containers import Installation, build_image, docker, eventuall
 from tests.parts import missing
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.docker,
     pytest.mark.redis,
     pytest.mark.timeout(900),

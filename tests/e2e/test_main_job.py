@@ -19,7 +19,7 @@ from tests.model_server import ModelServer
 from tests.parts import shared_data
 from tests.product import Product
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.long, pytest.mark.browser]
 LAYOUTS = {"swe_agent_nebius.jsonl": ("trajectory", "ai"), "mini_coder.jsonl": ("messages", "assistant")}
 JUDGES = ("judge-a", "judge-b", "judge-prose")
 SLUG = f"turns-{secrets.token_hex(3)}"

@@ -11,7 +11,7 @@ from tests.e2e.addresses import ELSEWHERE, NO_PAGES, PAGES, address, names_of_th
 from tests.e2e.conftest import OpenTab
 from tests.product import Product
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.long, pytest.mark.browser]
 
 # What a control is called by a screen reader, or "" for one that has no name.
 UNNAMED = """() => [...document.querySelectorAll('input, select, textarea, button, a[href], summary, [role=button]')]

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import OpenTab
 from tests.product import Product
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.long, pytest.mark.browser]
 
 
 def test_written_by_hand_gated_dry_and_deleted(open_tab: OpenTab, product: Product) -> None:

@@ -1,6 +1,5 @@
 """300 duels × 3 judges × 2 orders while workers are killed, the broker restarts and a fifth of all calls go wrong."""
 
-import os
 import shutil
 import socket
 from decimal import Decimal
@@ -43,13 +42,14 @@ def check(found: dict[str, Any]) -> None:
     assert ITEMS <= found["server"]["answered"] <= ITEMS + calls["lost"]
 
 
+@pytest.mark.long
+@pytest.mark.embedded
 @pytest.mark.timeout(420)
 def test_on_sqlite_with_the_embedded_broker(tmp_path: Path) -> None:
-    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
-        pytest.skip("this run of the tests is about PostgreSQL; the one on SQLite has it")
     check(run_elsewhere("tests.runs.storm", str(DUELS), str(KILLS), folder=tmp_path, database=""))
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 @pytest.mark.redis
 @pytest.mark.timeout(420)

@@ -26,6 +26,7 @@ def check(found: dict[str, Any]) -> None:
     assert found["records"] == []
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 @pytest.mark.timeout(420)
 def test_every_rollout_has_one_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

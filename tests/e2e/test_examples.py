@@ -11,6 +11,7 @@ import pytest
 
 from tests.product import ROOT, Product
 
+pytestmark = pytest.mark.long
 BLOCK = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 CHAT = [
