@@ -13,7 +13,7 @@ from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRe
 from curation.duels.selecting import prompts_in
 from curation.llm.completion import Completion, Request, Target
 from curation.projects.instructions import Instructions
-from curation.runs.calls import Answered
+from curation.runs.call_rows import Answered
 from curation.runs.drive_llm import LlmContext
 from curation.runs.instructions import run_instructions
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write

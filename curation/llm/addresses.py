@@ -27,7 +27,7 @@ def refuse_private(api_base: str) -> None:
     ask before each call, because a name may lead elsewhere tomorrow.
     """
     host = _parts(api_base).hostname or ""
-    addresses = _addresses(host, int(time.monotonic() / LOOKUP_SECONDS))
+    addresses = _addresses(host, lookup_window())
     if not addresses and not settings.ALLOW_PRIVATE_MODEL_HOSTS:
         raise _refusal(f"The host {host!r} cannot be found by name, so it cannot be checked.", code="unresolvable_host")
     for address in addresses:
@@ -38,6 +38,11 @@ def refuse_private(api_base: str) -> None:
                 f"The host {host!r} leads to the private address {address}. "
                 "The operator of this server allows such hosts by ALLOW_PRIVATE_MODEL_HOSTS=1."
             )
+
+
+def lookup_window() -> int:
+    """The number of the time window in which a host that was looked up is not looked up again."""
+    return int(time.monotonic() / LOOKUP_SECONDS)
 
 
 def check_form(api_base: str) -> None:

@@ -174,9 +174,11 @@ class EndpointLimiter:
         self._commit = commit
         self._in_use = 0
         self._slots = 0
+        self._renewed_at = 0.0
         self._next_up = asyncio.Semaphore(max(2, target.max_concurrency // 4))
         self._ceiling = float(target.max_concurrency)
         self._cooldown_until = 0.0
+        self._turns = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._recent: deque[tuple[float, bool]] = deque(maxlen=64)
         self._halved_at = 0.0
@@ -184,17 +186,23 @@ class EndpointLimiter:
         self._first = True
         self._deleted = False
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn has to be waited for, or is taken from a limit per minute."""
+        return bool(self.target.rpm or self.target.tpm) or self._next_up.locked() or not self._free()
+
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[Turn]:
         """Waits until it is next, and for the endpoint's pace; `tokens` is the prompt's size.
 
         With limits per minute the slot comes first: time spent waiting for it must not bunch up what was spread.
         """
-        if self._first:
-            self._first = False
-            await self.renew(eager=True)
         turn = Turn(self)
+        self._turns += 1
         try:
+            if self._first:
+                self._first = False
+                await self.renew(eager=True)
             if self.target.rpm or self.target.tpm:
                 await turn.enter()
             else:
@@ -205,23 +213,27 @@ class EndpointLimiter:
             if turn.tokens is not None:
                 await self._correct(turn.tokens, prompt=tokens, reserved=reserved)
         finally:
+            self._turns -= 1
             turn.leave()
             turn.give_way()
 
     async def renew(self, *, eager: bool = False) -> None:
         """Asks for the slots it could use now; tells of a storm that it met and hears of those that others met."""
-        demand = self.target.max_concurrency if eager or self._waiting else self._in_use
-        in_use, cooldown_until = self._in_use, self._cooldown_until
-        # Until the answer is there nobody else may come in: the database is told that this many are in use.
-        self._slots = min(self._slots, in_use)
+        cap = self.target.max_concurrency
+        demand = cap if eager else min(cap, self._turns)
+        # Calls go on leaving while the database answers, as many as it gave: it is told that these are in use. A share
+        # that was not renewed for long may have been given to others.
+        is_ours = time.monotonic() - self._renewed_at < SILENT_AFTER / 2
+        held = max(self._in_use, min(self._slots, demand) if is_ours else 0)
+        self._slots, cooldown_until = held, self._cooldown_until
         try:
             share = await self._commit(
                 lambda: share_slots(
                     endpoint_id=self.target.endpoint_id,
                     holder=self._holder,
                     wanted=demand,
-                    in_use=in_use,
-                    cap=self.target.max_concurrency,
+                    in_use=held,
+                    cap=cap,
                     cooldown_until=cooldown_until,
                 ),
                 rank=self.target.endpoint_id,
@@ -229,7 +241,7 @@ class EndpointLimiter:
         except Endpoint.DoesNotExist:
             self._deleted = True
         else:
-            self._slots = share.slots
+            self._slots, self._renewed_at = share.slots, time.monotonic()
             self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
         self._admit()
 

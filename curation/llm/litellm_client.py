@@ -15,7 +15,7 @@ import litellm
 import openai
 import openai.resources.chat.completions.completions as openai_completions
 
-from curation.llm.addresses import refuse_private
+from curation.llm.addresses import lookup_window, refuse_private
 from curation.llm.completion import Completion, Request, Target
 from curation.llm.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
 from curation.llm.pricing import cost_of, rounded
@@ -79,6 +79,9 @@ async def make_ready() -> None:
 class LiteLlmClient:
     """Asks whatever LiteLLM can reach. It never retries: retries are ours, recorded one by one."""
 
+    def __init__(self) -> None:
+        self._checked: tuple[str, int] | None = None
+
     async def complete(self, target: Target, request: Request) -> Completion:
         params = {**target.params, **request.params}
         limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
@@ -86,7 +89,7 @@ class LiteLlmClient:
             params["response_format"] = request.schema
         key = _key(target)
         if target.api_base:
-            await _check_address(target.api_base)
+            await self._check_address(target.api_base)
         _make_known(target.model)
         started = time.perf_counter()
         try:
@@ -113,15 +116,18 @@ class LiteLlmClient:
         except (AttributeError, IndexError, TypeError) as error:
             raise Transient(f"the answer has not the form of a completion: {error}") from error
 
-
-async def _check_address(api_base: str) -> None:
-    """The host may lead elsewhere than when it was set. The look-up blocks, so it stands aside of the event loop."""
-    try:
-        await asyncio.to_thread(refuse_private, api_base)
-    except Problem as problem:
-        if problem.code == "unresolvable_host":
-            raise Transient(problem.detail) from problem
-        raise Misconfigured(problem.detail) from problem
+    async def _check_address(self, api_base: str) -> None:
+        """The host may lead elsewhere than when it was set. The look-up blocks: it is done beside the event loop."""
+        passing = (api_base, lookup_window())
+        if passing == self._checked:
+            return
+        try:
+            await asyncio.to_thread(refuse_private, api_base)
+        except Problem as problem:
+            if problem.code == "unresolvable_host":
+                raise Transient(problem.detail) from problem
+            raise Misconfigured(problem.detail) from problem
+        self._checked = passing
 
 
 def _make_known(model: str) -> None:

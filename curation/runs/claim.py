@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from curation.runs.calls import lose_calls
+from curation.runs.call_rows import lose_calls
 from curation.runs.counters import count
 from curation.runs.kinds import Write
 from curation.runs.models import LIVE, Item, ItemState, Run, RunState

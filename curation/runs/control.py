@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from curation.projects.audit import record
 from curation.runs.bell import ring
-from curation.runs.calls import lose_calls
+from curation.runs.call_rows import lose_calls
 from curation.runs.kinds import kind_of, stages_of
 from curation.runs.launch import check_budget, launch
 from curation.runs.models import ENDED, LIVE, Call, Item, ItemState, Run, RunEvent, RunState

@@ -13,7 +13,8 @@ from curation.llm.completion import Client, Request, Target
 from curation.llm.gateway import client_for, make_ready
 from curation.llm.limits import EndpointLimiter
 from curation.runs.budget import BudgetSpent
-from curation.runs.calls import MOST_TRIES, Answered, ask
+from curation.runs.call_rows import Answered
+from curation.runs.calls import MOST_TRIES, ask
 from curation.runs.claim import LeaseLost, claim, end_aside, end_done, release
 from curation.runs.control import stop_for_budget
 from curation.runs.group_commit import GroupCommit

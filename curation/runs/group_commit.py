@@ -4,9 +4,10 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import groupby
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from django.db import DatabaseError, Error, connection, transaction
 
@@ -17,11 +18,30 @@ T = TypeVar("T")
 MOST_TOGETHER = 64
 
 
+@runtime_checkable
+class Joint(Protocol):
+    """Work that takes no more queries for many than for one: in a group, all of a class are done by one `together`,
+    which gives their results in the same order."""
+
+    def __call__(self) -> Any: ...
+
+    @classmethod
+    def together(cls, works: Sequence[Any]) -> Sequence[Any]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     work: Callable[[], Any]
     rank: int
     future: "asyncio.Future[Any]"
+
+    @property
+    def joint(self) -> type[Joint] | None:
+        return type(self.work) if isinstance(self.work, Joint) else None
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.rank, self.joint.__name__ if self.joint else ""
 
 
 _Ended = tuple["asyncio.Future[Any]", Any, BaseException | None]
@@ -37,8 +57,9 @@ class GroupCommit:
     A group whose works all succeed costs one transaction and nothing else. Where one raises, whether for its own sake
     or the database's (a lost connection, a deadlock, a constraint that is checked at the commit), the group is undone
     and each work is done once more by itself, so that only the guilty one fails: works must be repeatable until they
-    have committed. `hold` is called first in every transaction; `rank` orders the works of one: whoever locks rows
-    that several runs share gives them a rank, so that no two workers wait in a circle.
+    have committed. Works of one `Joint` class are done together. `hold` is called first in every transaction; `rank`
+    orders the works of one: whoever locks rows that several runs share gives them a rank, so that no two workers wait
+    in a circle.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hold: Callable[[], None] = _nothing) -> None:
@@ -79,7 +100,7 @@ class GroupCommit:
         else:
             if batch:
                 self._waiting.put(None)
-        return sorted(batch, key=lambda waiting: waiting.rank)
+        return sorted(batch, key=lambda waiting: waiting.place)
 
     def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
         """What came of each work. Nothing escapes: a coroutine that is never told would wait for ever."""
@@ -95,7 +116,12 @@ class GroupCommit:
     def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
         with transaction.atomic(), counting_together():
             self._hold()
-            ended: list[_Ended] = [(waiting.future, waiting.work(), None) for waiting in batch]
+            ended: list[_Ended] = []
+            for joint, alike in groupby(batch, key=lambda waiting: waiting.joint):
+                group = list(alike)
+                works = [waiting.work for waiting in group]
+                results = joint.together(works) if joint else [work() for work in works]
+                ended += [(waiting.future, result, None) for waiting, result in zip(group, results, strict=True)]
             if connection.needs_rollback:
                 # A work's own savepoint could not be rolled back. Django would undo the block in silence, and works
                 # that are undone would pass for done.

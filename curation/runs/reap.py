@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from curation.runs.advance import advance, breakdown
 from curation.runs.bell import ring
-from curation.runs.calls import lose_calls
+from curation.runs.call_rows import lose_calls
 from curation.runs.claim import MOST_CLAIMS
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
 

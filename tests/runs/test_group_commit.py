@@ -1,9 +1,10 @@
 """Group commit: what a coroutine is told has happened in the database has happened, and it is always told."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.db import InterfaceError, OperationalError, connection
@@ -12,7 +13,7 @@ from django.db.utils import IntegrityError
 from curation.projects.models import Project
 from curation.runs.claim import LeaseLost
 from curation.runs.counters import count
-from curation.runs.group_commit import GroupCommit
+from curation.runs.group_commit import GroupCommit, Joint
 from curation.runs.models import Item, Run
 from tests.factories import make_project, make_run
 
@@ -58,6 +59,36 @@ def fail(error: Exception) -> Callable[[], None]:
 def test_works_are_written_together_and_one_that_raises_is_undone_alone() -> None:
     found = together(make("a"), fail(LeaseLost("x")), make("b"))
     assert (found[0], found[2], slugs()) == ("a", "b", {"a", "b"})
+    assert isinstance(found[1], LeaseLost)
+
+
+@dataclass(frozen=True)
+class MakeJointly(Joint):
+    """Makes a project; how many are made at once is written down."""
+
+    slug: str
+    groups: ClassVar[list[int]] = []
+
+    def __call__(self) -> str:
+        return self.together([self])[0]
+
+    @classmethod
+    def together(cls, works: Sequence["MakeJointly"]) -> list[str]:
+        cls.groups.append(len(works))
+        for work in works:
+            make_project(work.slug)
+            if work.slug == "guilty":
+                raise LeaseLost("x")
+        return [work.slug for work in works]
+
+
+def test_joint_works_are_one_and_each_hears_of_its_own() -> None:
+    MakeJointly.groups.clear()
+    found = together(*(MakeJointly(slug) if slug in "ace" else make(slug) for slug in "abcde"))
+    assert found == list("abcde") and slugs() == set("abcde")
+    assert sum(MakeJointly.groups) == 3 > len(MakeJointly.groups), "some of them together"
+    found = together(MakeJointly("f"), MakeJointly("guilty"), MakeJointly("g"))
+    assert (found[0], found[2], slugs()) == ("f", "g", set("abcdefg"))
     assert isinstance(found[1], LeaseLost)
 
 
