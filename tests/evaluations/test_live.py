@@ -232,3 +232,22 @@ def test_episodes_are_started_by_a_form_and_refused_at_its_fields(
     assert started.status_code == 302
     run = Run.objects.get()
     assert (run.params["episodes"], run.params["max_steps"], run.items_total) == (2, 3, 2)
+
+
+def test_the_form_takes_the_scenarios_that_its_filter_names(
+    shop: Project, server: ModelServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curation.runs.sandboxes.choose_backend", lambda *_, **__: FakeBackend(todo_machine))
+    at_server(shop, server, "good")
+    for name in ("oven", "harbour"):
+        make_scenario(shop, name=name, status="admitted")
+    client.force_login(make_member(shop, role="curator"))
+    here, given = (
+        f"/p/{shop.slug}/evaluations/new/live/",
+        {"models": ["good"], "family": "shop", "environment": "sandbox"},
+    )
+    refused = client.post(here, {**given, "filter": '{"text": '})
+    assert refused.status_code == 422 and "not JSON" in refused.content.decode()
+    assert client.post(here, {**given, "filter": '{"text": "oven"}'}).status_code == 302
+    run = Run.objects.get()
+    assert (run.params["filter"], run.items_total) == ({"text": "oven"}, 1)

@@ -8,6 +8,7 @@ from curation.evaluations.families import families_of
 from curation.evaluations.models import Split
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
+from curation.runs.forms import JsonField
 from curation.runs.kinds import Json
 
 SHOWN = 200
@@ -22,6 +23,11 @@ class LiveForm(forms.Form):
         max_length=300,
         label="Environment",
         help_text="sandbox: the project's admitted scenarios. ws://host:port: an OpenEnv server.",
+    )
+    filter = JsonField(
+        required=False,
+        label="Scenarios",
+        help_text='In the sandbox, as JSON: {"axes": ["difficulty=2"], "text": "oven"}. Empty means all.',
     )
     split = forms.ChoiceField(
         required=False, label="Tasks of a split", help_text="On a server: one episode for each task of the split."
@@ -57,7 +63,7 @@ class LiveForm(forms.Form):
 
     def params(self) -> Json:
         given = self.cleaned_data
-        named = {"models", "environment", "split", "family"}
+        named = {"models", "environment", "filter", "split", "family"}
         params: Json = {"kind": "live", **{name: given[name] for name in named}}
         return params | {name: given[name] for name in NUMBERS if given[name] is not None}
 

@@ -86,6 +86,7 @@ class StepLine:
     progress: str
     format_failure: bool
     hint: bool
+    outcome: str
     prompt: SafeString
     reply: SafeString
     thinking: SafeString
@@ -113,7 +114,9 @@ def live_page(evaluation: Evaluation) -> LivePage:
 
 
 def _tiers(evaluation: Evaluation) -> tuple[LiveTable, ...]:
-    return tuple(live_table(group.name or "no tier", group.rows) for group in live_tiers(evaluation))
+    return tuple(
+        live_table(f"Tier {group.name}" if group.name else "No tier", group.rows) for group in live_tiers(evaluation)
+    )
 
 
 def live_table(title: str, rows: Sequence[Row]) -> LiveTable:
@@ -149,12 +152,13 @@ def _step(number: int, step: Mapping[str, object]) -> StepLine:
     return StepLine(
         number=number,
         action=code_html(str(step.get("action", ""))),
-        output=render_output(output if isinstance(output, str) else ""),
+        output=render_output(output) if isinstance(output, str) and output else SafeString(),
         error=visible(str(seen.observed(ERROR) or "")),
         reward="–" if step.get("reward") is None else f"{step['reward']:.2f}",
         progress=f"{100 * progress:.0f}%" if isinstance(progress, int | float) else "–",
         format_failure=bool(step.get("format_failure")),
         hint=bool(step.get("hint")),
+        outcome=str(seen.fields.get("outcome", "")).replace("_", " "),
         prompt=visible(str(step.get("prompt", ""))),
         reply=visible(str(step.get("reply", ""))),
         thinking=visible(str(step.get("thinking") or "")),
