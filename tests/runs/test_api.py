@@ -41,8 +41,9 @@ class Script:
 def make_script(prompts: int = 2, **endpoint: Any) -> Script:
     script = Script()
     make_endpoint(script.project, "small", **{"model": "scripted/king", **endpoint})
-    for _ in range(prompts):
-        make_prompt(script.project)
+    for number in range(prompts):
+        # Prompts of their own words: two that are alike may be answered by one call.
+        make_prompt(script.project, history=[{"role": "user", "content": f"Fix the rounding of bill {number}."}])
     return script
 
 
