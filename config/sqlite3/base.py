@@ -34,8 +34,6 @@ class Connection(sqlite3.Connection):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """The hooks below are those of every Django backend; the stubs leave them out."""
-
     _lock: int | None = None
 
     def get_connection_params(self) -> dict[str, Any]:
@@ -64,21 +62,21 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _start_transaction_under_autocommit(self) -> None:
         self.take_turn()
         try:
-            super()._start_transaction_under_autocommit()  # type: ignore[misc]
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # a hook that the stubs leave out
         except BaseException:
             self.end_turn()
             raise
 
     def _commit(self) -> None:
-        super()._commit()  # type: ignore[misc]
+        super()._commit()  # type: ignore[misc]  # a hook that the stubs leave out
         self.end_turn()
 
     def _rollback(self) -> None:
-        super()._rollback()  # type: ignore[misc]
+        super()._rollback()  # type: ignore[misc]  # a hook that the stubs leave out
         self.end_turn()
 
     def _close(self) -> None:
-        super()._close()  # type: ignore[misc]
+        super()._close()  # type: ignore[misc]  # a hook that the stubs leave out
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

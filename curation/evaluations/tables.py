@@ -9,10 +9,8 @@ from judging.commands import FLAGS
 
 # The rates of the table, in the order of its columns.
 RATES = {metric.name: metric for metric in STATIC if metric.rate}
-# The narrow list drops these first.
-DROPPED = {"fmt": "", "xtr": "", "exact": "", "svc": "col-2", "op_token": "", "service_and_op": "col-4"} | {
-    "exact_shell": "col-3"
-}
+# What a narrow list drops, the highest first.
+DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class ScoreTable:
 
 
 def score_table(rows: Sequence[Row]) -> ScoreTable:
-    heads = tuple(Head(rate.label, rate.title, DROPPED[name]) for name, rate in RATES.items())
+    heads = tuple(Head(rate.label, rate.title, DROPPED.get(name, "")) for name, rate in RATES.items())
     return ScoreTable(heads, tuple(_line(row) for row in rows))
 
 
@@ -75,7 +73,7 @@ def plain_line(row: Row) -> str:
 def _line(row: Row) -> ScoreLine:
     intervals = row["intervals"] if isinstance(row["intervals"], dict) else {}
     cells = tuple(
-        Cell(name, _whole_percent(row, name), _interval(intervals.get(name)), RATES[name].title, DROPPED[name])
+        Cell(name, _whole_percent(row, name), _interval(intervals.get(name)), RATES[name].title, DROPPED.get(name, ""))
         for name in FLAGS
     )
     return ScoreLine(

@@ -174,6 +174,7 @@ class EndpointLimiter:
         self._commit = commit
         self._in_use = 0
         self._slots = 0
+        self._renewing = asyncio.Lock()
         self._renewed_at = 0.0
         self._next_up = asyncio.Semaphore(max(2, target.max_concurrency // 4))
         self._ceiling = float(target.max_concurrency)
@@ -218,32 +219,36 @@ class EndpointLimiter:
             turn.give_way()
 
     async def renew(self, *, eager: bool = False) -> None:
-        """Asks for the slots it could use now; tells of a storm that it met and hears of those that others met."""
-        cap = self.target.max_concurrency
-        demand = cap if eager else min(cap, self._turns)
-        # Calls go on leaving while the database answers, as many as it gave: it is told that these are in use. A share
-        # that was not renewed for long may have been given to others.
-        is_ours = time.monotonic() - self._renewed_at < SILENT_AFTER / 2
-        held = max(self._in_use, min(self._slots, demand) if is_ours else 0)
-        self._slots, cooldown_until = held, self._cooldown_until
-        try:
-            share = await self._commit(
-                lambda: share_slots(
-                    endpoint_id=self.target.endpoint_id,
-                    holder=self._holder,
-                    wanted=demand,
-                    in_use=held,
-                    cap=cap,
-                    cooldown_until=cooldown_until,
-                ),
-                rank=self.target.endpoint_id,
-            )
-        except Endpoint.DoesNotExist:
-            self._deleted = True
-        else:
-            self._slots, self._renewed_at = share.slots, time.monotonic()
-            self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
-        self._admit()
+        """Asks for the slots it could use now; tells of a storm that it met and hears of those that others met.
+
+        One renewal at a time: an earlier answer that comes after a later question would let in more than were told.
+        """
+        async with self._renewing:
+            cap = self.target.max_concurrency
+            demand = cap if eager else min(cap, self._turns)
+            # Calls go on leaving while the database answers, as many as it gave: it is told that these are in use. A
+            # share that was not renewed for long may have been given to others.
+            is_ours = time.monotonic() - self._renewed_at < SILENT_AFTER / 2
+            held = max(self._in_use, min(self._slots, demand) if is_ours else 0)
+            self._slots, cooldown_until = held, self._cooldown_until
+            try:
+                share = await self._commit(
+                    lambda: share_slots(
+                        endpoint_id=self.target.endpoint_id,
+                        holder=self._holder,
+                        wanted=demand,
+                        in_use=held,
+                        cap=cap,
+                        cooldown_until=cooldown_until,
+                    ),
+                    rank=self.target.endpoint_id,
+                )
+            except Endpoint.DoesNotExist:
+                self._deleted = True
+            else:
+                self._slots, self._renewed_at = share.slots, time.monotonic()
+                self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
+            self._admit()
 
     async def give_back(self) -> None:
         await self._commit(

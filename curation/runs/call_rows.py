@@ -13,8 +13,7 @@ from curation.runs.counters import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
 from curation.web.text import storable
 
-# Written out, since they are part of every call: Django takes ten times as long to put them together as the database
-# takes to answer them.
+# Written out: both are part of every call, and Django has no words for an update of many rows by as many values.
 NEWEST_ANSWERS = (
     "SELECT content_hash, MAX(id) FROM runs_call WHERE project_id = %s AND status = 'ok' AND content_hash IN ({}) "
     "GROUP BY content_hash"
@@ -22,7 +21,7 @@ NEWEST_ANSWERS = (
 END_CALLS = (
     "UPDATE runs_call SET status = 'ok', error = '', finish_reason = column2, tokens_in = column3, "
     "tokens_out = column4, tokens_cached = column5, cost = column6, latency_ms = column7 FROM (VALUES {}) AS ended "
-    "WHERE id = column1 AND status = 'sent' RETURNING id"
+    "WHERE id = column1 AND status = %s RETURNING id"
 )
 ENDED = (
     "(CAST(%s AS bigint), CAST(%s AS text), CAST(%s AS integer), CAST(%s AS integer), CAST(%s AS integer), "
@@ -46,7 +45,7 @@ Opened = Answered | int | BudgetHeld | BudgetSpent
 class OpenCall:
     """Gives the recorded answer where there is one, else the id of a call that may leave now.
 
-    Where the budget does not pay for it, the exception for that, not raised.
+    Where the budget does not pay for it, the exception for that, not raised. Those done together are of one run.
     """
 
     run: Run
@@ -115,7 +114,7 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class CloseCall:
-    """Writes a call's answer and counts it, once."""
+    """Writes a call's answer and counts it, once: it may have been given up as lost while its worker was slow."""
 
     run_id: int
     call_id: int
@@ -126,40 +125,26 @@ class CloseCall:
 
     @classmethod
     def together(cls, closings: Sequence["CloseCall"]) -> list[None]:
-        values = [value for closing in closings for value in closing._values()]
-        with connection.cursor() as cursor:
-            cursor.execute(END_CALLS.format(", ".join([ENDED] * len(closings))), values)
-            ended = {row[0] for row in cursor.fetchall()}
-        texts = []
-        for closing in closings:
-            if closing.call_id in ended:
-                _count(closing.run_id, closing.said.cost, closing._counted())
-            elif not _settle_lost(closing.run_id, closing.call_id, closing._end(), closing._counted()):
-                continue
-            texts.append(CallText(call_id=closing.call_id, text=closing.said.text, thinking=closing.said.thinking))
-        CallText.objects.bulk_create(texts)
+        answered = _end(closings, CallStatus.SENT)
+        ended = {closing.call_id for closing in answered}
+        late = _end([closing for closing in closings if closing.call_id not in ended], CallStatus.LOST)
+        for closing in answered:
+            _count(closing.run_id, closing.said.cost, closing._used())
+        for closing in late:
+            _count_late(closing.run_id, closing.said.cost, closing._used())
+        CallText.objects.bulk_create(
+            CallText(call_id=closing.call_id, text=closing.said.text, thinking=closing.said.thinking)
+            for closing in (*answered, *late)
+        )
         return [None] * len(closings)
 
     def _values(self) -> tuple[int | str | Decimal | None, ...]:
         said = self.said
         cost = None if said.cost is None else connection.ops.adapt_decimalfield_value(said.cost, 16, 8)
-        counts = (said.tokens_in, said.tokens_out, said.tokens_cached)
-        return self.call_id, storable(said.finish_reason)[:30], *counts, cost, said.latency_ms
+        tokens = (said.tokens_in, said.tokens_out, said.tokens_cached)
+        return self.call_id, storable(said.finish_reason)[:30], *tokens, cost, said.latency_ms
 
-    def _end(self) -> Mapping[str, object]:
-        said = self.said
-        return {
-            "status": CallStatus.OK,
-            "error": "",
-            "finish_reason": storable(said.finish_reason)[:30],
-            "tokens_in": said.tokens_in,
-            "tokens_out": said.tokens_out,
-            "tokens_cached": said.tokens_cached,
-            "cost": said.cost,
-            "latency_ms": said.latency_ms,
-        }
-
-    def _counted(self) -> Counted:
+    def _used(self) -> Counted:
         said = self.said
         return {"tokens_in": said.tokens_in or 0, "tokens_out": said.tokens_out or 0, "cost": said.cost or 0}
 
@@ -168,11 +153,11 @@ def fail_call(run_id: int, call_id: int, error: CallError, latency_ms: int) -> N
     """A refused request costs nothing; one that broke off or timed out may have been paid for, which nobody knows."""
     cost = None if isinstance(error, Transient) else Decimal(0)
     end = {"error_kind": error.kind, "error": storable(str(error))[:2000], "cost": cost, "latency_ms": latency_ms}
-    end |= {"status": CallStatus.ERROR}
-    if Call.objects.filter(pk=call_id, status=CallStatus.SENT).update(**end) == 1:
+    call = Call.objects.filter(pk=call_id)
+    if call.filter(status=CallStatus.SENT).update(status=CallStatus.ERROR, **end):
         _count(run_id, cost, {})
-    else:
-        _settle_lost(run_id, call_id, end, {})
+    elif call.filter(status=CallStatus.LOST).update(status=CallStatus.ERROR, **end):
+        _count_late(run_id, cost, {})
 
 
 def lose_calls(item_ids: Sequence[int], why: str) -> None:
@@ -184,17 +169,24 @@ def lose_calls(item_ids: Sequence[int], why: str) -> None:
         count(run_id, {"calls": number, "cost_unknown_calls": number})
 
 
-def _count(run_id: int, cost: Decimal | None, counted: Counted) -> None:
-    count(run_id, {**counted, "calls": 1, "cost_unknown_calls": int(cost is None)})
+def _end(closings: Sequence[CloseCall], status: CallStatus) -> list[CloseCall]:
+    """Writes the answers of those whose calls stand at `status`; which they were."""
+    if not closings:
+        return []
+    values = [value for closing in closings for value in closing._values()]
+    with connection.cursor() as cursor:
+        cursor.execute(END_CALLS.format(", ".join([ENDED] * len(closings))), [*values, status.value])
+        ended = {row[0] for row in cursor.fetchall()}
+    return [closing for closing in closings if closing.call_id in ended]
 
 
-def _settle_lost(run_id: int, call_id: int, end: Mapping[str, object], counted: Counted) -> bool:
-    """Writes how a call ended that was given up as lost while its worker was slow; it is counted already, at an unknown
-    cost. False where it had ended before."""
-    if Call.objects.filter(pk=call_id, status=CallStatus.LOST).update(**end) == 0:
-        return False
-    count(run_id, {**counted, "cost_unknown_calls": int(end["cost"] is None) - 1})
-    return True
+def _count(run_id: int, cost: Decimal | None, used: Counted) -> None:
+    count(run_id, {**used, "calls": 1, "cost_unknown_calls": int(cost is None)})
+
+
+def _count_late(run_id: int, cost: Decimal | None, used: Counted) -> None:
+    """Of a call that was given up as lost while its worker was slow: it is counted already, at an unknown cost."""
+    count(run_id, {**used, "cost_unknown_calls": int(cost is None) - 1})
 
 
 def _newest_answers(openings: Sequence[OpenCall]) -> dict[str, CallText]:

@@ -92,6 +92,18 @@ class JsonField(forms.CharField):
         return orjson.dumps(value).decode() if isinstance(value, dict) and value else value or ""
 
 
+def explain(form: forms.Form, problem: Problem) -> None:
+    """Puts each of the problem's errors at its field; what has none stands above the form."""
+    placed = False
+    for error in problem.errors:
+        name = error.path.removeprefix("params.").split(".")[0]
+        if name in form.fields:
+            form.add_error(name, error.message)
+            placed = True
+    if not placed:
+        form.add_error(None, problem.detail)
+
+
 def _field(name: str, info: FieldInfo, models: list[str]) -> forms.Field:
     kind = _plain(info.annotation)
     label = name.replace("_", " ").capitalize()
@@ -142,15 +154,3 @@ def _defaults(params: type[BaseModel], project: Project) -> Json:
         elif not info.is_required():
             found[name] = info.get_default(call_default_factory=True)
     return found
-
-
-def explain(form: forms.Form, problem: Problem) -> None:
-    """Puts each of the problem's errors at its field; what has none stands above the form."""
-    placed = False
-    for error in problem.errors:
-        name = error.path.removeprefix("params.").split(".")[0]
-        if name in form.fields:
-            form.add_error(name, error.message)
-            placed = True
-    if not placed:
-        form.add_error(None, problem.detail)

@@ -4,9 +4,9 @@ import asyncio
 import logging
 import queue
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from django.db import DatabaseError, Error, connection, transaction
@@ -34,14 +34,6 @@ class _Waiting:
     work: Callable[[], Any]
     rank: int
     future: "asyncio.Future[Any]"
-
-    @property
-    def joint(self) -> type[Joint] | None:
-        return type(self.work) if isinstance(self.work, Joint) else None
-
-    @property
-    def place(self) -> tuple[int, str]:
-        return self.rank, self.joint.__name__ if self.joint else ""
 
 
 _Ended = tuple["asyncio.Future[Any]", Any, BaseException | None]
@@ -100,7 +92,7 @@ class GroupCommit:
         else:
             if batch:
                 self._waiting.put(None)
-        return sorted(batch, key=lambda waiting: waiting.place)
+        return sorted(batch, key=lambda waiting: waiting.rank)
 
     def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
         """What came of each work. Nothing escapes: a coroutine that is never told would wait for ever."""
@@ -116,12 +108,10 @@ class GroupCommit:
     def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
         with transaction.atomic(), counting_together():
             self._hold()
-            ended: list[_Ended] = []
-            for joint, alike in groupby(batch, key=lambda waiting: waiting.joint):
-                group = list(alike)
-                works = [waiting.work for waiting in group]
-                results = joint.together(works) if joint else [work() for work in works]
-                ended += [(waiting.future, result, None) for waiting, result in zip(group, results, strict=True)]
+            results = _results([waiting.work for waiting in batch])
+            ended: list[_Ended] = [
+                (waiting.future, result, None) for waiting, result in zip(batch, results, strict=True)
+            ]
             if connection.needs_rollback:
                 # A work's own savepoint could not be rolled back. Django would undo the block in silence, and works
                 # that are undone would pass for done.
@@ -140,6 +130,21 @@ class GroupCommit:
             except Exception as error:  # as above
                 ended.append((waiting.future, None, error))
         return ended
+
+
+def _results(works: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What came of each work, in their order; joint works are done after the others."""
+    results: list[Any] = [None] * len(works)
+    joint: dict[type[Joint], list[int]] = defaultdict(list)
+    for place, work in enumerate(works):
+        if isinstance(work, Joint):
+            joint[type(work)].append(place)
+        else:
+            results[place] = work()
+    for kind, places in joint.items():
+        for place, result in zip(places, kind.together([works[place] for place in places]), strict=True):
+            results[place] = result
+    return results
 
 
 def _settle(ended: list[_Ended]) -> None:

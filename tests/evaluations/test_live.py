@@ -29,6 +29,18 @@ def shop() -> Project:
     return make_project(settings_json=FAMILIES)
 
 
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
+    """The sandbox of this machine, as a run finds it."""
+    backend = FakeBackend(todo_machine, passes=has_greeting)
+
+    def choose(*_: object, **__: object) -> Backend:
+        return backend
+
+    monkeypatch.setattr("curation.runs.sandboxes.choose_backend", choose)
+    return backend
+
+
 def live(project: Project, *models: str, **params: Any) -> Run:
     given = {"kind": "live", "models": list(models), "family": "shop", **params}
     return end(launch(project=project, kind="evaluate", params=given, user=None))
@@ -113,15 +125,7 @@ def test_what_cannot_be_played_is_refused_at_launch(
     assert not Run.objects.exists()
 
 
-def test_scenarios_are_played_in_the_sandbox(
-    shop: Project, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rooms = FakeBackend(todo_machine, passes=has_greeting)
-
-    def choose(*_: object, **__: object) -> Backend:
-        return rooms
-
-    monkeypatch.setattr("curation.runs.sandboxes.choose_backend", choose)
+def test_scenarios_are_played_in_the_sandbox(shop: Project, server: ModelServer, rooms: FakeBackend) -> None:
     make_scenario(shop, name="greets", status="admitted")
     make_scenario(shop, name="not proven", status="draft")
     for name, text in (("leaves", "exit"), ("works", "echo 'hello world' > greeting.txt")):
@@ -141,15 +145,7 @@ def test_scenarios_are_played_in_the_sandbox(
     assert all(session.closed for session in rooms.sessions)
 
 
-def test_the_trace_in_the_sandbox_holds_what_was_said(
-    shop: Project, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rooms = FakeBackend(todo_machine, passes=has_greeting)
-
-    def choose(*_: object, **__: object) -> Backend:
-        return rooms
-
-    monkeypatch.setattr("curation.runs.sandboxes.choose_backend", choose)
+def test_the_trace_in_the_sandbox_holds_what_was_said(shop: Project, server: ModelServer, rooms: FakeBackend) -> None:
     make_scenario(shop, name="greets", status="admitted")
     at_server(shop, server, "talks")
     refusal = "The fenced block of your reply is not closed. Close it after the command."
@@ -235,9 +231,8 @@ def test_episodes_are_started_by_a_form_and_refused_at_its_fields(
 
 
 def test_the_form_takes_the_scenarios_that_its_filter_names(
-    shop: Project, server: ModelServer, client: Client, monkeypatch: pytest.MonkeyPatch
+    shop: Project, server: ModelServer, client: Client, rooms: FakeBackend
 ) -> None:
-    monkeypatch.setattr("curation.runs.sandboxes.choose_backend", lambda *_, **__: FakeBackend(todo_machine))
     at_server(shop, server, "good")
     for name in ("oven", "harbour"):
         make_scenario(shop, name=name, status="admitted")

@@ -184,6 +184,26 @@ def test_two_workers_together_never_have_more_slots_than_the_endpoint() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_calls_leave_while_a_share_is_renewed_and_renewals_take_turns() -> None:
+    target, holders = make_target(), Holders()
+
+    async def work() -> None:
+        commit = AtOnce()
+        limiter = EndpointLimiter(target, "a", commit)
+        calls = [asyncio.create_task(use(limiter, holders, seconds=0.1)) for _ in range(3 * CAP)]
+        while holders.now < CAP:
+            await asyncio.sleep(0.01)
+        async with commit.lock:  # the database is slow to answer
+            renewals = [asyncio.create_task(limiter.renew()) for _ in range(2)]
+            await asyncio.gather(*calls)
+            assert (holders.ever, holders.most, commit.asked) == (3 * CAP, CAP, 2), "one of the renewals has asked"
+        await asyncio.gather(*renewals)
+        assert commit.asked == 3
+
+    run(work)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_whoever_stops_waiting_leaves_no_slot_behind() -> None:
     target = make_target(max_concurrency=1)
     holders = Holders()
