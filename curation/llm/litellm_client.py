@@ -4,16 +4,20 @@ import asyncio
 import atexit
 import gc
 import os
+import re
 import time
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+# LiteLLM's own HTTP client, as for all other providers: a call by the OpenAI package takes twice the processor time.
+os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
 
 import litellm
 import openai
-import openai.resources.chat.completions.completions as openai_completions
+from litellm._internal_context import is_internal_call
+from litellm.litellm_core_utils.litellm_logging import Logging
 
 from curation.llm.addresses import lookup_window, refuse_private
 from curation.llm.completion import Completion, Request, Target
@@ -26,34 +30,18 @@ litellm.telemetry = False
 litellm.suppress_debug_info = True
 litellm.modify_params = True
 
-# What LiteLLM's packaged list knows, before we add to it.
-LISTED = frozenset(litellm.model_cost)
 TIMEOUT_SECONDS = 120.0
+# LiteLLM names an error up to three times before it says what the endpoint said.
+WRAPPINGS = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception)(?:: | - ))+")
 WORTH_ANOTHER_TRY = frozenset({408, 409, 500, 502, 503, 504, 529})
 
 
-_openai = vars(openai_completions)
-_openai_transform = _openai["async_maybe_transform"]
+def _unpriced(*_: object, **__: object) -> None:
+    """LiteLLM prices every answer several times over, for a fifth of a call's time. Costs are ours: `cost_of`, or its
+    list where we ask for it."""
 
 
-async def _transform(body: Any, expected: Any) -> Any:
-    """What the OpenAI client does to the body of a request, without walking through messages that are plain texts.
-
-    It holds every message against every type that a message may have, in search of fields to rename: half of a call's
-    time once a conversation has twenty turns. A message of texts alone has none.
-    """
-    messages = body.get("messages") if isinstance(body, dict) else None
-    if not isinstance(messages, list) or not all(_is_plain(message) for message in messages):
-        return await _openai_transform(body, expected)
-    rest = {name: value for name, value in body.items() if name != "messages"}
-    return {"messages": messages, **await _openai_transform(rest, expected)}
-
-
-def _is_plain(message: object) -> bool:
-    return isinstance(message, dict) and all(isinstance(value, str) for value in message.values())
-
-
-_openai["async_maybe_transform"] = _transform
+Logging.response_cost_calculator = _unpriced  # type: ignore[method-assign]  # that is what is meant
 
 _ready = False
 
@@ -90,7 +78,7 @@ class LiteLlmClient:
         key = _key(target)
         if target.api_base:
             await self._check_address(target.api_base)
-        _make_known(target.model)
+        is_internal_call.set(True)  # no callbacks, no billing: nobody here listens to LiteLLM's record of calls
         started = time.perf_counter()
         try:
             async with asyncio.timeout(limit + 1.0):
@@ -130,16 +118,6 @@ class LiteLlmClient:
         self._checked = passing
 
 
-def _make_known(model: str) -> None:
-    """LiteLLM looks for the price of a model that it does not know several times a call, for an eighth of its time.
-    What it is told here is read by nobody: costs are ours, or those of `LISTED` models."""
-    if model not in litellm.model_cost:
-        provider, _, name = model.partition("/")
-        if name:
-            free = {"litellm_provider": provider, "mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0}
-            litellm.register_model({model: free})
-
-
 def _key(target: Target) -> str:
     """The key of the named variable; a placeholder where the endpoint is called without one."""
     if not target.api_key_env:
@@ -153,11 +131,12 @@ def _key(target: Target) -> str:
 def _translate(error: Exception, key: str) -> CallError:
     """The error as ours. Servers repeat the key that they refuse; it is neither kept nor shown."""
     status = getattr(error, "status_code", None)
-    detail = f"{type(error).__name__}: {getattr(error, 'message', error)}"
+    detail = f"{type(error).__name__}: {WRAPPINGS.sub('', str(getattr(error, 'message', error)))}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
-    if isinstance(error, litellm.exceptions.APIConnectionError) or status in WORTH_ANOTHER_TRY or status is None:
+    is_unread = status is None or status < 400  # no answer, or half of one
+    if isinstance(error, litellm.exceptions.APIConnectionError) or is_unread or status in WORTH_ANOTHER_TRY:
         return Transient(detail, _retry_after(error))
     return Refused(detail)
 
@@ -195,6 +174,6 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
 
 def _listed_cost(target: Target, response: Any) -> Decimal | None:
     """The cost by LiteLLM's packaged price list; None where the model is not in it or is served from elsewhere."""
-    if target.api_base or target.model not in LISTED:
+    if target.api_base or target.model not in litellm.model_cost:
         return None
     return rounded(Decimal(str(litellm.completion_cost(completion_response=response, model=target.model))))

@@ -135,7 +135,7 @@ def _bounds(version: int, controller: str, limits: Limits) -> list[tuple[str, st
     return {
         "memory": [("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory)],
         "pids": [("pids.max", pids)],
-        "cpu": [("cpu.cfs_period_us", str(_PERIOD)), ("cpu.cfs_quota_us", quota)],
+        "cpu": [("cpu.cfs_period_us", str(_PERIOD)), ("cpu.cfs_quota_us", quota), ("cpu.shares", "128")],
     }[controller]
 
 

@@ -71,7 +71,7 @@ def test_a_refused_connection_is_a_reason_in_words() -> None:
     project = make_asked(server)
     server.stop()
     run = asked(project, n=1)
-    assert "Connection error" in reasons(run)[0]
+    assert "InternalServerError: Cannot connect to host 127.0.0.1" in reasons(run)[0]
 
 
 def test_a_storm_of_429s_does_not_burn_the_tries(server: ModelServer) -> None:
