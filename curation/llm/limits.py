@@ -189,8 +189,11 @@ class EndpointLimiter:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn has to be waited for, or is taken from a limit per minute."""
-        return bool(self.target.rpm or self.target.tpm) or self._next_up.locked() or not self._free()
+        """Whether a turn has to be waited for, or is taken from a limit per minute. Before the first share came, which
+        takes no longer than any other look into the database, it is not."""
+        if self.target.rpm or self.target.tpm or self._next_up.locked():
+            return True
+        return self._renewed_at > 0.0 and not self._free()
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[Turn]:

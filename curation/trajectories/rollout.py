@@ -1,9 +1,7 @@
 """Stage `rollout`: a model works through each admitted scenario, in a sandbox of its own, sample by sample."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 
 from django.conf import settings
 
@@ -13,7 +11,7 @@ from curation.runs.drive_llm import LlmContext
 from curation.runs.instructions import run_instructions
 from curation.runs.kinds import ItemFailed, ItemSkipped, PlannedItem, Write
 from curation.runs.models import Item, Run
-from curation.runs.sandboxes import backend, labels_of
+from curation.runs.sandboxes import backend, labels_of, shell_environment
 from curation.runs.targets import call_params, run_target
 from curation.scenarios.bundle import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
@@ -126,17 +124,9 @@ class RolloutStage:
     def _environment(self, job: RolloutJob, item: Item) -> ShellEnvironment:
         setup = setup_of(job.bundle, limits=limits_of(self._params), labels=labels_of(item))
         task = Task(setup, job.bundle.checker, job.bundle.expected_terminal)
-        return ShellEnvironment(
-            task, job.plan.rooms.session, session_threads(), command_seconds=self._params.command_timeout
-        )
+        return shell_environment(task, job.plan.rooms, command_seconds=self._params.command_timeout)
 
 
 def limits_of(params: RolloutParams) -> Limits:
     """What a session of a run with these parameters may use."""
     return Limits(output=OUTPUT_BYTES, command_seconds=params.command_timeout)
-
-
-@cache
-def session_threads() -> ThreadPoolExecutor:
-    """One thread for every session that is open, so that none waits for another's command; they live as the process."""
-    return ThreadPoolExecutor(settings.SANDBOX_SESSIONS, thread_name_prefix="session")

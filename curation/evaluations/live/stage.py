@@ -18,11 +18,10 @@ from curation.runs.drive_llm import LlmContext
 from curation.runs.instructions import run_instructions
 from curation.runs.kinds import ItemFailed, PlannedItem, Write
 from curation.runs.models import Item, Run
-from curation.runs.sandboxes import backend, labels_of
+from curation.runs.sandboxes import backend, labels_of, shell_environment
 from curation.runs.targets import targets_named
 from curation.scenarios.bundle import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
-from curation.trajectories.rollout import session_threads
 from judging.commands import extract
 from judging.families import CommandFamily
 from judging.messages import content_of
@@ -135,7 +134,7 @@ class EpisodeStage:
         seconds = Limits().command_seconds
 
         def environment() -> ShellEnvironment:
-            return ShellEnvironment(task, rooms.session, session_threads(), command_seconds=seconds)
+            return shell_environment(task, rooms, command_seconds=seconds)
 
         episode = await run_episode(
             open_environment=environment,
