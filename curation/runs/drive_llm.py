@@ -75,16 +75,17 @@ class LlmContext:
     async def keep_shares(self) -> None:
         """Renews this worker's share of each endpoint's slots for as long as the shard lasts."""
         while True:
-            for limiter in list(self._limiters.values()):
-                try:
-                    await limiter.renew()
-                except Error as error:
-                    logger.warning("share of %s: %s", limiter.target.name, error)
+            await asyncio.gather(*(self._renew(limiter) for limiter in self._limiters.values()))
             await asyncio.sleep(SHARE_SECONDS)
 
+    async def _renew(self, limiter: EndpointLimiter) -> None:
+        try:
+            await limiter.renew()
+        except Error as error:
+            logger.warning("share of %s: %s", limiter.target.name, error)
+
     async def give_back_shares(self) -> None:
-        for limiter in self._limiters.values():
-            await limiter.give_back()
+        await asyncio.gather(*(limiter.give_back() for limiter in self._limiters.values()))
 
 
 @cache
