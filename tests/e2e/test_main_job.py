@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import datasets
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from curation.duels.models import Verdict
 from tests.duels.recomputed import Figures, bucket, lower_bound, recompute
@@ -112,8 +112,24 @@ def add_model(tab: Page, name: str, api_base: str) -> None:
 def models_answer(tab: Page) -> None:
     """*Test* makes one real call and says what it took."""
     row = tab.locator("tr", has=tab.get_by_role("link", name="king-a", exact=True))
-    tab.wait_for_load_state()  # before htmx is there the key would do nothing
-    row.get_by_role("button", name="Test").press("Enter")
+    held: dict[str, Route] = {}
+
+    def hold(route: Route) -> None:
+        """The first request of each method waits; those after it pass."""
+        if route.request.method in held:
+            route.continue_()
+        else:
+            held[route.request.method] = route
+
+    tab.route("**/king-a/test/", hold)
+    tab.reload()  # waits for the end of loading: before htmx is there the key would do nothing
+    # What was asked when the page came is answered after the key, and must not hide what the key brings.
+    with tab.expect_request(lambda request: request.method == "POST"):
+        row.get_by_role("button", name="Test").press("Enter")
+        held["GET"].continue_()
+    tab.wait_for_timeout(300)
+    held["POST"].continue_()
+    tab.unroute("**/king-a/test/")
     expect(row).to_contain_text("answers", timeout=120_000)
     expect(row).to_contain_text("ms")
     expect(row).to_contain_text("tokens")
@@ -259,7 +275,7 @@ def undo_and_look_back(tab: Page, product: Product, triage: Triage, sample: str)
 def export(tab: Page, product: Product, triage: Triage, folder: Path) -> None:
     go(tab, "e", "Exports")
     tab.get_by_role("link", name=re.compile("^New export")).first.press("Enter")
-    expect(tab.locator("#preview")).to_contain_text("sft-messages", timeout=15_000)
+    expect(tab.locator("#preview")).to_contain_text("sft-messages", timeout=120_000)
     tab.keyboard.press("Control+Enter")
     tab.wait_for_url(re.compile(r"/exports/\d+/$"))
     rows = {}
