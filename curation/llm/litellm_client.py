@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import gc
+import json
 import os
 import re
 import time
@@ -11,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-# LiteLLM's own HTTP client, as for all other providers: a call by the OpenAI package takes twice the processor time.
+# LiteLLM's own HTTP client, as for most providers: a call by the OpenAI package takes 1 ms more of the processor.
 os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
 
 import litellm
@@ -32,7 +33,7 @@ litellm.modify_params = True
 
 TIMEOUT_SECONDS = 120.0
 # LiteLLM names an error up to three times before it says what the endpoint said.
-WRAPPINGS = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception)(?:: | - ))+")
+WRAPPINGS = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
 WORTH_ANOTHER_TRY = frozenset({408, 409, 500, 502, 503, 504, 529})
 
 
@@ -131,7 +132,7 @@ def _key(target: Target) -> str:
 def _translate(error: Exception, key: str) -> CallError:
     """The error as ours. Servers repeat the key that they refuse; it is neither kept nor shown."""
     status = getattr(error, "status_code", None)
-    detail = f"{type(error).__name__}: {WRAPPINGS.sub('', str(getattr(error, 'message', error)))}"
+    detail = f"{type(error).__name__}: {_words(error)}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
@@ -139,6 +140,18 @@ def _translate(error: Exception, key: str) -> CallError:
     if isinstance(error, litellm.exceptions.APIConnectionError) or is_unread or status in WORTH_ANOTHER_TRY:
         return Transient(detail, _retry_after(error))
     return Refused(detail)
+
+
+def _words(error: Exception) -> str:
+    """What the endpoint said: the message in the body that such servers answer with, else all of it."""
+    text = WRAPPINGS.sub("", str(getattr(error, "message", error)))
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return text
+    told = body.get("error", body) if isinstance(body, dict) else None
+    message = told.get("message") if isinstance(told, dict) else told
+    return message if isinstance(message, str) else text
 
 
 def _retry_after(error: Exception) -> float | None:

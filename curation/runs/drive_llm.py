@@ -93,7 +93,7 @@ def _runner() -> asyncio.Runner:
     """One event loop for the life of the process: HTTP connections outlive a shard.
 
     Between two calls an item is in the hands of several threads (loop, database, sandbox), and each may wait for
-    Python's lock; they get it after 1 ms instead of 5, which is a tenth of a busy shard's time.
+    Python's lock; they get it after 1 ms instead of 5 (64 rollouts at once: 1.22 instead of 1.25 × of latency alone).
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     return asyncio.Runner()

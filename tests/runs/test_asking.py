@@ -34,10 +34,11 @@ def test_a_status_that_may_pass_is_asked_again_until_it_does(server: ModelServer
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_a_refusal_is_asked_once_and_keeps_the_servers_words(server: ModelServer, status: int) -> None:
-    server.behave(error=1, status=status, detail="the context is too long")
+    server.behave(error=1, status=status, detail="ValueError: the context is too long")
     run = asked(make_asked(server), n=1)
     assert (run.state, server.counts().asked) == (RunState.FAILED, 1)
-    assert "the context is too long" in reasons(run)[0]
+    assert "Error: ValueError: the context is too long" in reasons(run)[0]
+    assert "litellm" not in reasons(run)[0]
     call = Call.objects.get()
     assert (call.error_kind, call.cost, call.latency_ms is not None) == ("refused", FREE, True)
 
