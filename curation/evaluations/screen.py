@@ -13,11 +13,23 @@ from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, 
 from curation.runs.models import Call, Item, Run
 from curation.runs.targets import targets_named
 from curation.web.text import storable
+from curation.web.upsert import Upsert
 from judging.commands import FAILED, FLAGS, CommandScore, score_command
 from judging.families import CommandFamily
 
 CUT = frozenset({"length", "max_tokens"})
 MOST_ERROR = 2000
+SCREENED = Upsert(
+    Screened,
+    [
+        *("evaluation_id", "by_id", "row_id"),
+        *("call_id", "mark", "cut", "failed", "latency_ms", "length", *FLAGS),
+    ],
+    unique=["by_id", "row_id"],
+)
+TEXTS = Upsert(
+    ScreenedText, ["screened_id", "completion", "extracted", "thinking", "error"], unique=["screened_id"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +108,8 @@ class ScreenStage:
             said = await context.ask(item, job.target, job.request, fresh=job.fresh)
         except ItemFailed as failed:
             reason = str(failed)
-            return lambda: _save(job, _failure(item, reason))
-        given = Given(said.call_id, said.completion, said.completion.latency_ms)
-        return lambda: _save(job, given)
+            return lambda: _answered(job, _failure(item, reason))()
+        return _answered(job, Given(said.call_id, said.completion, said.completion.latency_ms))
 
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
@@ -123,38 +134,20 @@ def _failure(item: Item, reason: str) -> Given:
     return Given(call_id, None, latency_ms or 0, reason)
 
 
-def _save(job: Question, given: Given) -> Json:
+def _answered(job: Question, given: Given) -> Write:
+    """The write of one answer: one row per model and row of the split, whatever was there before."""
     said = given.completion
     text = storable(said.text) if said else ""
     score: CommandScore = score_command(text, job.expected, job.family) if said else FAILED
-    row = Screened(
-        evaluation_id=job.evaluation_id,
-        by_id=job.by_id,
-        row_id=job.row_id,
-        call_id=given.call_id,
-        mark=score.mark,
-        cut=said is not None and said.finish_reason.lower() in CUT,
-        failed=said is None,
-        latency_ms=given.latency_ms,
-        length=len(text),
-        **{name: getattr(score, name) for name in FLAGS},
-    )
-    fields = ["call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS]
-    made = Screened.objects.bulk_create(
-        [row], update_conflicts=True, unique_fields=["by", "row"], update_fields=fields
-    )[0]
-    ScreenedText.objects.bulk_create(
-        [
-            ScreenedText(
-                screened_id=made.pk,
-                completion=text,
-                extracted=score.extracted if score.xtr else "",
-                thinking=storable(said.thinking) if said else "",
-                error=storable(given.error)[:MOST_ERROR],
-            )
-        ],
-        update_conflicts=True,
-        unique_fields=["screened"],
-        update_fields=["completion", "extracted", "thinking", "error"],
-    )
-    return {"mark": score.mark, "error": given.error[:200]} if given.error else {"mark": score.mark}
+    cut = said is not None and said.finish_reason.lower() in CUT
+    flags = [getattr(score, name) for name in FLAGS]
+    thinking, error = storable(said.thinking) if said else "", storable(given.error)
+    shown = score.extracted if score.xtr else ""
+
+    def write() -> Json:
+        figures = (given.call_id, score.mark, cut, said is None, given.latency_ms, len(text), *flags)
+        screened_id = SCREENED.write([(job.evaluation_id, job.by_id, job.row_id, *figures)])[0]
+        TEXTS.write([(screened_id, text, shown, thinking, error[:MOST_ERROR])])
+        return {"mark": score.mark, "error": error[:200]} if error else {"mark": score.mark}
+
+    return write

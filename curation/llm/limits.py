@@ -1,26 +1,18 @@
-"""What all workers share of an endpoint: its slots, its requests and tokens per minute, and its bad moments.
-
-The database holds the shares, so that the limits hold for any number of workers on any broker.
-"""
+"""One worker's view of an endpoint: who may call it next, and with how many others. What all workers share of it is in
+`curation.llm.pace`."""
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
-
-from django.db import transaction
 
 from curation.llm.completion import Target
 from curation.llm.errors import Misconfigured
-from curation.llm.models import Endpoint, EndpointPace, EndpointShare
+from curation.llm.pace import SILENT_AFTER, SlotsGivenBack, SlotsWanted, correct, reserve
 
 T = TypeVar("T")
-SILENT_AFTER = 10.0
-BURST_SECONDS = 2.0
-SLOWED_MINUTE = 60.0 + BURST_SECONDS
 # Tokens that an answer is taken to have until the first ones came.
 FIRST_ANSWER = 200.0
 STORM_CALLS, STORM_SHARE, STORM_SECONDS = 6, 0.5, 3.0
@@ -31,91 +23,6 @@ class Commit(Protocol):
     nobody who locks several endpoints waits in a circle."""
 
     def __call__(self, work: Callable[[], T], *, rank: int) -> Awaitable[T]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Slots this worker may use now, and until when (Unix seconds) a storm of 429s holds the endpoint back."""
-
-    slots: int
-    cooldown_until: float
-
-
-def share_slots(
-    *, endpoint_id: int, holder: str, wanted: int, in_use: int, cap: int, cooldown_until: float = 0.0
-) -> Share:
-    """Gives a worker as many of `cap` slots as are free, and no more than its fair part while others go short.
-
-    What it still has in use stays counted until it is given back, so that all shares together never exceed `cap`.
-    A `cooldown_until` (Unix seconds) that this worker was told by the endpoint holds for all.
-    """
-    now = time.time()
-    with transaction.atomic():
-        pace = _locked_pace(endpoint_id)
-        if cooldown_until > pace.cooldown_until:
-            pace.cooldown_until = cooldown_until
-            pace.save(update_fields=["cooldown_until"])
-        others = list(
-            EndpointShare.objects.filter(endpoint_id=endpoint_id, seen_at__gt=now - SILENT_AFTER).exclude(holder=holder)
-        )
-        slots = min(wanted, max(0, cap - sum(other.granted for other in others)))
-        if any(other.wanted > other.granted for other in others):
-            slots = min(slots, max(1, cap // (len(others) + 1)))
-        EndpointShare.objects.update_or_create(
-            endpoint_id=endpoint_id,
-            holder=holder,
-            defaults={"wanted": wanted, "granted": max(in_use, slots), "seen_at": now},
-        )
-        return Share(slots, pace.cooldown_until)
-
-
-def give_back_slots(*, endpoint_id: int, holder: str) -> None:
-    now = time.time()
-    EndpointShare.objects.filter(endpoint_id=endpoint_id, holder=holder).delete()
-    EndpointShare.objects.filter(endpoint_id=endpoint_id, seen_at__lt=now - 60 * SILENT_AFTER).delete()
-
-
-def reserve(*, target: Target, tokens: int) -> float:
-    """Seconds to wait until one more request of `tokens` fits into `rpm` and `tpm`, and into a storm's pause.
-
-    A leaky bucket per limit that lets `BURST_SECONDS` through at once and drips that much slower than the limit, so
-    that no minute holds more than is allowed.
-    """
-    now = time.time()
-    with transaction.atomic():
-        pace = _locked_pace(target.endpoint_id)
-        wait = max(0.0, pace.cooldown_until - now)
-        if target.rpm:
-            pace.requests_free_at, start = _drip(pace.requests_free_at, now, SLOWED_MINUTE / target.rpm)
-            wait = max(wait, start - now)
-        if target.tpm:
-            pace.tokens_free_at, start = _drip(pace.tokens_free_at, now, SLOWED_MINUTE * tokens / target.tpm)
-            wait = max(wait, start - now)
-        pace.save(update_fields=["requests_free_at", "tokens_free_at"])
-        return wait
-
-
-def _drip(free_at: float, now: float, seconds: float) -> tuple[float, float]:
-    """When the bucket is free again, and when this request of so many `seconds` may start."""
-    start = max(free_at, min(now, now - BURST_SECONDS + seconds))
-    return start + seconds, start
-
-
-def correct(*, target: Target, tokens: int) -> None:
-    """The request took so many `tokens` more (or, negative, fewer) than were reserved: later ones start later."""
-    with transaction.atomic():
-        pace = _locked_pace(target.endpoint_id)
-        pace.tokens_free_at += SLOWED_MINUTE * tokens / (target.tpm or 1)
-        pace.save(update_fields=["tokens_free_at"])
-
-
-def _locked_pace(endpoint_id: int) -> EndpointPace:
-    """The endpoint's pace row, locked; made on first use. `Endpoint.DoesNotExist` where the endpoint was deleted."""
-    found = EndpointPace.objects.select_for_update().filter(pk=endpoint_id).first()
-    if found is None:
-        Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint_id)
-        found, _ = EndpointPace.objects.select_for_update().get_or_create(endpoint_id=endpoint_id)
-    return found
 
 
 class Turn:
@@ -234,19 +141,9 @@ class EndpointLimiter:
             is_ours = time.monotonic() - self._renewed_at < SILENT_AFTER / 2
             held = max(self._in_use, min(self._slots, demand) if is_ours else 0)
             self._slots, cooldown_until = held, self._cooldown_until
-            try:
-                share = await self._commit(
-                    lambda: share_slots(
-                        endpoint_id=self.target.endpoint_id,
-                        holder=self._holder,
-                        wanted=demand,
-                        in_use=held,
-                        cap=cap,
-                        cooldown_until=cooldown_until,
-                    ),
-                    rank=self.target.endpoint_id,
-                )
-            except Endpoint.DoesNotExist:
+            asked = SlotsWanted(self.target.endpoint_id, self._holder, demand, held, cap, cooldown_until)
+            share = await self._commit(asked, rank=self.target.endpoint_id)
+            if share is None:
                 self._deleted = True
             else:
                 self._slots, self._renewed_at = share.slots, time.monotonic()
@@ -254,10 +151,8 @@ class EndpointLimiter:
             self._admit()
 
     async def give_back(self) -> None:
-        await self._commit(
-            lambda: give_back_slots(endpoint_id=self.target.endpoint_id, holder=self._holder),
-            rank=self.target.endpoint_id,
-        )
+        back = SlotsGivenBack(self.target.endpoint_id, self._holder)
+        await self._commit(back, rank=self.target.endpoint_id)
 
     def went_well(self) -> None:
         self._recent.append((time.monotonic(), False))

@@ -1,6 +1,5 @@
 """The record of calls: a row before each leaves, and how it ended; many are written by the same queries as one."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,14 +13,9 @@ from curation.runs.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.counters import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
 from curation.web.text import storable
+from curation.web.upsert import Upsert
 
-# Written out: they are part of every call, Django takes longer to build them than a database to do them, and it has no
-# words for an update of many rows by as many values.
-OPEN_CALLS = (
-    "INSERT INTO runs_call (project_id, run_id, item_id, endpoint_id, endpoint_name, content_hash, instructions_hash, "
-    "params, attempt, reserved, status, error_kind, error, finish_reason, created_at) VALUES {} RETURNING id"
-)
-OPENED = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 'sent', '', '', '', %s)"
+# Written out: both are part of every call, and Django has no words for an update of many rows by as many values.
 NEWEST_ANSWERS = (
     "SELECT content_hash, MAX(id) FROM runs_call WHERE project_id = %s AND status = 'ok' AND content_hash IN ({}) "
     "GROUP BY content_hash"
@@ -35,7 +29,16 @@ ENDED = (
     "(CAST(%s AS bigint), CAST(%s AS text), CAST(%s AS integer), CAST(%s AS integer), CAST(%s AS integer), "
     "CAST(%s AS numeric), CAST(%s AS integer))"
 )
-KEEP_TEXTS = "INSERT INTO runs_calltext (call_id, text, thinking) VALUES {}"
+CALLS = Upsert(
+    Call,
+    [
+        *("project_id", "run_id", "item_id", "endpoint_id", "endpoint_name", "content_hash", "instructions_hash"),
+        *("params", "attempt", "reserved", "created_at", "status"),
+        *("error_kind", "error", "finish_reason", "tokens_in", "tokens_out", "tokens_cached", "cost", "latency_ms"),
+    ],
+)
+NOTHING_YET = ("", "", "", None, None, None, None, None)
+TEXTS = Upsert(CallText, ["call_id", "text", "thinking"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class OpenCall:
             elif found is None:
                 leaving.append(opening)
             opened.append(found)
-        ids = iter(_insert([opening._values(None) for opening in leaving]))
+        ids = iter(CALLS.write([opening._row(None) for opening in leaving]))
         return [next(ids) if found is None else found for found in opened]
 
     def _taken(self, newest: Mapping[str, CallText]) -> Answered | None:
@@ -101,14 +104,15 @@ class OpenCall:
         reserved = reserve_cost(self.run.pk, self.target, self.request)
         if isinstance(reserved, BudgetHeld | BudgetSpent):
             return reserved
-        return _insert([self._values(reserved)])[0]
+        call_id: int = CALLS.write([self._row(reserved)])[0]
+        return call_id
 
-    def _values(self, reserved: Decimal | None) -> tuple[object, ...]:
-        params = json.dumps({**self.target.params, **self.request.params})
+    def _row(self, reserved: Decimal | None) -> tuple[object, ...]:
+        params = {**self.target.params, **self.request.params}
         return (
             *(self.run.project_id, self.run.pk, self.item.pk, self.target.endpoint_id, self.target.name),
-            *(self.content_hash, self.instructions_hash, params, self.request.attempt, _amount(reserved)),
-            connection.ops.adapt_datetimefield_value(timezone.now()),
+            *(self.content_hash, self.instructions_hash, params, self.request.attempt, reserved),
+            *(timezone.now(), CallStatus.SENT.value, *NOTHING_YET),
         )
 
 
@@ -126,19 +130,20 @@ class CloseCall:
     @classmethod
     def together(cls, closings: Sequence["CloseCall"]) -> list[None]:
         answered = _end(closings, CallStatus.SENT)
-        ended = {closing.call_id for closing in answered}
-        late = _end([closing for closing in closings if closing.call_id not in ended], CallStatus.LOST)
+        told = {closing.call_id for closing in answered}
+        late = _end([closing for closing in closings if closing.call_id not in told], CallStatus.LOST)
         for closing in answered:
             _count(closing.run_id, closing.said.cost, closing._used())
         for closing in late:
             _count_late(closing.run_id, closing.said.cost, closing._used())
-        _keep_texts([*answered, *late])
+        TEXTS.write([(ended.call_id, ended.said.text, ended.said.thinking) for ended in (*answered, *late)])
         return [None] * len(closings)
 
     def _values(self) -> tuple[object, ...]:
         said = self.said
+        cost = None if said.cost is None else connection.ops.adapt_decimalfield_value(said.cost, 16, 8)
         tokens = (said.tokens_in, said.tokens_out, said.tokens_cached)
-        return self.call_id, storable(said.finish_reason)[:30], *tokens, _amount(said.cost), said.latency_ms
+        return self.call_id, storable(said.finish_reason)[:30], *tokens, cost, said.latency_ms
 
     def _used(self) -> Counted:
         said = self.said
@@ -165,23 +170,6 @@ def lose_calls(item_ids: Sequence[int], why: str) -> None:
         count(run_id, {"calls": number, "cost_unknown_calls": number})
 
 
-def _insert(rows: Sequence[Sequence[object]]) -> list[int]:
-    """The ids of the calls that are under way now, in the order of the rows."""
-    if not rows:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(OPEN_CALLS.format(", ".join([OPENED] * len(rows))), [value for row in rows for value in row])
-        return [row[0] for row in cursor.fetchall()]
-
-
-def _keep_texts(ended: Sequence[CloseCall]) -> None:
-    if not ended:
-        return
-    values = [value for closing in ended for value in (closing.call_id, closing.said.text, closing.said.thinking)]
-    with connection.cursor() as cursor:
-        cursor.execute(KEEP_TEXTS.format(", ".join(["(%s, %s, %s)"] * len(ended))), values)
-
-
 def _end(closings: Sequence[CloseCall], status: CallStatus) -> list[CloseCall]:
     """Writes the answers of those whose calls stand at `status`; which they were."""
     if not closings:
@@ -191,10 +179,6 @@ def _end(closings: Sequence[CloseCall], status: CallStatus) -> list[CloseCall]:
         cursor.execute(END_CALLS.format(", ".join([ENDED] * len(closings))), [*values, status.value])
         ended = {row[0] for row in cursor.fetchall()}
     return [closing for closing in closings if closing.call_id in ended]
-
-
-def _amount(dollars: Decimal | None) -> Decimal | str | None:
-    return None if dollars is None else connection.ops.adapt_decimalfield_value(dollars, 16, 8)
 
 
 def _count(run_id: int, cost: Decimal | None, used: Counted) -> None:

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import queue
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
 
 from django.db import DatabaseError, Error, connection, transaction
 
@@ -18,10 +18,9 @@ T = TypeVar("T")
 MOST_TOGETHER = 64
 
 
-@runtime_checkable
 class Joint(Protocol):
-    """Work that takes no more queries for many than for one: in a group, all of a class are done by one `together`,
-    which gives their results in the same order."""
+    """Work that takes no more queries for many than for one: those of a class that follow each other in a group are
+    done by one `together`, which gives their results in the same order."""
 
     def __call__(self) -> Any: ...
 
@@ -49,7 +48,7 @@ class GroupCommit:
     A group whose works all succeed costs one transaction and nothing else. Where one raises, whether for its own sake
     or the database's (a lost connection, a deadlock, a constraint that is checked at the commit), the group is undone
     and each work is done once more by itself, so that only the guilty one fails: works must be repeatable until they
-    have committed. Works of one `Joint` class are done together. `hold` is called first in every transaction; `rank`
+    have committed. `Joint` works of a class are done together. `hold` is called first in every transaction; `rank`
     orders the works of one: whoever locks rows that several runs share gives them a rank, so that no two workers wait
     in a circle.
     """
@@ -92,7 +91,7 @@ class GroupCommit:
         else:
             if batch:
                 self._waiting.put(None)
-        return sorted(batch, key=lambda waiting: waiting.rank)
+        return sorted(batch, key=lambda waiting: (waiting.rank, type(waiting.work).__qualname__))
 
     def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
         """What came of each work. Nothing escapes: a coroutine that is never told would wait for ever."""
@@ -133,17 +132,12 @@ class GroupCommit:
 
 
 def _results(works: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What came of each work, in their order; joint works are done after the others."""
-    results: list[Any] = [None] * len(works)
-    joint: dict[type[Joint], list[int]] = defaultdict(list)
-    for place, work in enumerate(works):
-        if isinstance(work, Joint):
-            joint[type(work)].append(place)
-        else:
-            results[place] = work()
-    for kind, places in joint.items():
-        for place, result in zip(places, kind.together([works[place] for place in places]), strict=True):
-            results[place] = result
+    """What came of each work, in their order."""
+    results: list[Any] = []
+    for kind, following in groupby(works, key=type):
+        alike = list(following)
+        together = getattr(kind, "together", None)
+        results += together(alike) if together else [work() for work in alike]
     return results
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from curation.llm import limits
 from curation.llm.completion import Target
 from curation.llm.errors import Misconfigured
 from curation.llm.gateway import target_of
-from curation.llm.limits import EndpointLimiter, correct, give_back_slots, reserve, share_slots
+from curation.llm.limits import EndpointLimiter
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
+from curation.llm.pace import SILENT_AFTER, Share, SlotsGivenBack, SlotsWanted, correct, reserve
 from tests.factories import make_endpoint, make_project
 
 CAP = 8
@@ -36,7 +36,13 @@ def make_target(**values: Any) -> Target:
 
 
 def share(target: Target, holder: str, wanted: int = CAP, in_use: int = 0, cap: int = CAP) -> int:
-    return share_slots(endpoint_id=target.endpoint_id, holder=holder, wanted=wanted, in_use=in_use, cap=cap).slots
+    return asked(SlotsWanted(target.endpoint_id, holder, wanted, in_use, cap)).slots
+
+
+def asked(wish: SlotsWanted) -> Share:
+    given = wish()
+    assert given
+    return given
 
 
 def granted(target: Target) -> int:
@@ -67,9 +73,9 @@ def test_slots_that_one_worker_does_not_want_are_there_for_the_others() -> None:
 def test_what_a_worker_gives_back_or_a_dead_one_held_is_free_again(clock: Callable[[float], None]) -> None:
     target = make_target()
     share(target, "a")
-    give_back_slots(endpoint_id=target.endpoint_id, holder="a")
+    SlotsGivenBack(target.endpoint_id, "a")()
     assert share(target, "b") == CAP
-    clock(limits.SILENT_AFTER + 1)
+    clock(SILENT_AFTER + 1)
     assert share(target, "c") == CAP
 
 
@@ -105,8 +111,8 @@ def test_answers_longer_than_expected_hold_the_next_ones_back(clock: Callable[[f
 def test_a_storm_that_one_worker_met_holds_all_back(clock: Callable[[float], None]) -> None:
     target = make_target()
     until = time.time() + 30
-    share_slots(endpoint_id=target.endpoint_id, holder="a", wanted=1, in_use=1, cap=CAP, cooldown_until=until)
-    other = share_slots(endpoint_id=target.endpoint_id, holder="b", wanted=1, in_use=0, cap=CAP)
+    asked(SlotsWanted(target.endpoint_id, "a", 1, 1, CAP, cooldown_until=until))
+    other = asked(SlotsWanted(target.endpoint_id, "b", 1, 0, CAP))
     assert other.cooldown_until == until
     assert reserve(target=target, tokens=1) == pytest.approx(30)
 
