@@ -139,7 +139,7 @@ class CloseCall:
         TEXTS.write([(ended.call_id, ended.said.text, ended.said.thinking) for ended in (*answered, *late)])
         return [None] * len(closings)
 
-    def _values(self) -> tuple[object, ...]:
+    def _values(self) -> tuple[int | str | Decimal | None, ...]:
         said = self.said
         cost = None if said.cost is None else connection.ops.adapt_decimalfield_value(said.cost, 16, 8)
         tokens = (said.tokens_in, said.tokens_out, said.tokens_cached)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.utils import timezone
 
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
@@ -11,12 +11,24 @@ from curation.samples.priority import trajectory_priority
 from curation.samples.record import SampleRow, upsert_samples
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
+from curation.web.prepared import Prepared
 from curation.web.text import storable, storable_json
+from curation.web.upsert import Upsert
 from sandbox.episode import Episode
 from sandbox.loops import LoopFacts, loop_facts
 
 SOURCE = "scenarios"
 MOST_REASON = 1000
+PLACE = ("run_id", "scenario_id", "sample_index")
+COLUMNS = [field.attname for field in Trajectory._meta.concrete_fields if not field.primary_key]
+TRAJECTORIES = Upsert(Trajectory, COLUMNS, unique=PLACE, update=sorted({*COLUMNS} - {"created_at"}))
+TEXTS = Upsert(TrajectoryText, ["trajectory_id", "turns", "checker_output", "exchange"], unique=["trajectory_id"])
+THERE = Prepared(lambda pk: Scenario.objects.filter(pk=pk).only("pk")[:1], pk=int)
+SIBLINGS = Prepared(
+    lambda run, scenario: Trajectory.objects.filter(run=run, scenario=scenario).only("sample_index", "sample_id"),
+    run=int,
+    scenario=int,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +49,7 @@ def record_episode(rolled: RolledOut) -> Write:
     loops = loop_facts(rolled.episode.commands)
 
     def write() -> Json:
-        if not Scenario.objects.filter(pk=rolled.scenario.pk).exists():
+        if not THERE.first(pk=rolled.scenario.pk):
             return {"left": "its scenario was deleted meanwhile"}
         row = _save(rolled, loops)
         return {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep}
@@ -45,26 +57,18 @@ def record_episode(rolled: RolledOut) -> Write:
     return write
 
 
-@transaction.atomic
 def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
-    episode = rolled.episode
-    place = {"run": rolled.run, "scenario": rolled.scenario, "sample_index": rolled.sample_index}
-    row = Trajectory.objects.filter(**place).first() or Trajectory(project_id=rolled.run.project_id, **place)
-    for name, value in _columns(rolled, loops).items():
-        setattr(row, name, value)
-    row.sample = upsert_samples([_sample_row(rolled, loops, row)])[0]
-    row.save()
-    texts = {
-        "turns": storable_json([turn.as_json() for turn in episode.turns]),
-        "checker_output": storable(episode.checker.output if episode.checker else ""),
-        "exchange": storable_json([*episode.exchange, *_broken(episode)]),
-    }
-    TrajectoryText.objects.bulk_create(
-        [TrajectoryText(trajectory=row, **texts)],
-        update_conflicts=True,
-        unique_fields=["trajectory"],
-        update_fields=list(texts),
-    )
+    episode, run, scenario = rolled.episode, rolled.run, rolled.scenario
+    place = {"run": run, "scenario": scenario, "sample_index": rolled.sample_index}
+    siblings = SIBLINGS.rows(run=run.pk, scenario=scenario.pk)
+    known = next((sibling for sibling in siblings if sibling.sample_index == rolled.sample_index), None)
+    row = Trajectory(project_id=run.project_id, created_at=timezone.now(), **place, **_columns(rolled, loops))
+    row.sample_id = known.sample_id if known else None
+    row.sample_id = upsert_samples([_sample_row(rolled, loops, row)])[0].pk
+    row.pk = TRAJECTORIES.write([[getattr(row, name) for name in COLUMNS]])[0]
+    turns = storable_json([turn.as_json() for turn in episode.turns])
+    exchange = storable_json([*episode.exchange, *_broken(episode)])
+    TEXTS.write([(row.pk, turns, storable(episode.checker.output if episode.checker else ""), exchange)])
     return row
 
 

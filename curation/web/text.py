@@ -1,5 +1,10 @@
 """Text from outside that no database would take as it is."""
 
+import json
+
+# As JSON writes NUL and half a surrogate pair; a whole pair is written as two halves, and looked at as well.
+UNSTORABLE = ("\\u0000", "\\ud")
+
 
 def storable(text: str) -> str:
     """The text with NUL and lone surrogates, which no database stores, as replacement characters."""
@@ -8,8 +13,13 @@ def storable(text: str) -> str:
 
 def storable_json(value: object) -> object:
     """The same document with every text in it storable, keys too."""
+    written = json.dumps(value)
+    return _storable_parts(value) if any(mark in written for mark in UNSTORABLE) else value
+
+
+def _storable_parts(value: object) -> object:
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, dict):
-        return {storable(str(name)): storable_json(inner) for name, inner in value.items()}
-    return [storable_json(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {storable(str(name)): _storable_parts(inner) for name, inner in value.items()}
+    return [_storable_parts(inner) for inner in value] if isinstance(value, list | tuple) else value
