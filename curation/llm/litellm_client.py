@@ -3,11 +3,13 @@
 import asyncio
 import atexit
 import gc
+import inspect
 import json
 import os
 import re
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +19,6 @@ os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
 
 import litellm
 import openai
-from litellm._internal_context import is_internal_call
 from litellm.litellm_core_utils.litellm_logging import Logging
 
 from curation.llm.addresses import lookup_window, refuse_private
@@ -37,12 +38,9 @@ WRAPPINGS = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
 WORTH_ANOTHER_TRY = frozenset({408, 409, 500, 502, 503, 504, 529})
 
 
-def _unpriced(*_: object, **__: object) -> None:
-    """LiteLLM prices every answer several times over, for a fifth of a call's time. Costs are ours: `cost_of`, or its
-    list where we ask for it."""
-
-
-Logging.response_cost_calculator = _unpriced  # type: ignore[method-assign]  # that is what is meant
+# The call as LiteLLM makes it, without what it wraps around: prices, callbacks, a cache, retries, budgets, and token
+# limits lowered to what its list says the model can. None of that is ours to use, and it takes a quarter of a call.
+_acompletion = inspect.unwrap(litellm.acompletion)
 
 _ready = False
 
@@ -57,12 +55,26 @@ async def make_ready() -> None:
     global _ready
     if not _ready:
         _ready = True
-        nowhere = {"model": "openai/none", "api_base": "http://127.0.0.1:9", "api_key": "none", "max_retries": 0}
+        nowhere: dict[str, Any] = {
+            "model": "openai/none",
+            "api_base": "http://127.0.0.1:9",
+            "api_key": "none",
+            "max_retries": 0,
+        }
         with suppress(openai.OpenAIError):
-            await litellm.acompletion(messages=[{"role": "user", "content": ""}], timeout=1.0, **nowhere)
+            await _call(messages=[{"role": "user", "content": ""}], timeout=1.0, **nowhere)
         gc.collect()
         gc.freeze()
         atexit.register(gc.unfreeze)
+
+
+async def _call(*, model: str, messages: list[Any], **given: Any) -> Any:
+    """LiteLLM's answer, or what it raises. Its record of the call, which its parts insist on, is nobody's."""
+    began = datetime.now(UTC)
+    record = Logging(
+        model, messages, stream=False, call_type="acompletion", start_time=began, litellm_call_id="", function_id=""
+    )
+    return await _acompletion(model=model, messages=messages, litellm_logging_obj=record, **given)
 
 
 class LiteLlmClient:
@@ -79,17 +91,15 @@ class LiteLlmClient:
         key = _key(target)
         if target.api_base:
             await self._check_address(target.api_base)
-        is_internal_call.set(True)  # no callbacks, no billing: nobody here listens to LiteLLM's record of calls
         started = time.perf_counter()
         try:
             async with asyncio.timeout(limit + 1.0):
-                response = await litellm.acompletion(
+                response = await _call(
                     model=target.model,
                     messages=list(request.messages),
                     api_base=target.api_base or None,
                     api_key=key,
                     timeout=limit,
-                    num_retries=0,
                     max_retries=0,
                     **params,
                 )
