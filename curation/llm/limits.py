@@ -96,9 +96,9 @@ class EndpointLimiter:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn has to be waited for, or is taken from a limit per minute. Before the first share came, which
-        takes no longer than any other look into the database, it is not."""
-        if self.target.rpm or self.target.tpm or self._next_up.locked():
+        """Whether a slot has to be waited for, or a turn is taken from a limit per minute. Before the first share came,
+        which takes no longer than any other look into the database, it is not."""
+        if self.target.rpm or self.target.tpm:
             return True
         return self._renewed_at > 0.0 and not self._free()
 

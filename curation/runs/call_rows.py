@@ -71,10 +71,6 @@ class OpenCall:
     def __call__(self) -> Opened:
         return self.together([self])[0]
 
-    def kept(self) -> Answered | None:
-        """The recorded answer alone."""
-        return self._taken(_newest_answers([self]))
-
     @classmethod
     def together(cls, openings: Sequence["OpenCall"]) -> list[Opened]:
         newest = _newest_answers(openings)
@@ -114,6 +110,21 @@ class OpenCall:
             *(self.content_hash, self.instructions_hash, params, self.request.attempt, reserved),
             *(timezone.now(), CallStatus.SENT.value, *NOTHING_YET),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FindAnswer:
+    """The recorded answer alone, if there is one."""
+
+    opening: OpenCall
+
+    def __call__(self) -> Answered | None:
+        return self.together([self])[0]
+
+    @classmethod
+    def together(cls, wanted: Sequence["FindAnswer"]) -> list[Answered | None]:
+        newest = _newest_answers([one.opening for one in wanted])
+        return [one.opening._taken(newest) for one in wanted]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from curation.llm.completion import Client, Completion, Request, Target
 from curation.llm.errors import CallError, RateLimited, Transient
 from curation.llm.limits import EndpointLimiter
 from curation.runs.budget import BudgetHeld, BudgetSpent
-from curation.runs.call_rows import Answered, CloseCall, OpenCall, fail_call
+from curation.runs.call_rows import Answered, CloseCall, FindAnswer, OpenCall, fail_call
 from curation.runs.group_commit import GroupCommit
 from curation.runs.kinds import ItemFailed
 from curation.runs.models import Item, Run
@@ -50,7 +50,7 @@ async def ask(
     A `fresh` answer comes from no other item; the item's own record counts, so that a crash pays for nothing twice.
     """
     opening = OpenCall(asking.run, item, target, request, request.content_hash(target), instructions_hash, fresh)
-    if asking.limiter(target).is_busy and (kept := await asking.commit(opening.kept)):
+    if asking.limiter(target).is_busy and (kept := await asking.commit(FindAnswer(opening))):
         return kept
     deadline = time.monotonic() + PATIENCE_SECONDS
     tried = 0
