@@ -13,6 +13,8 @@ from curation.llm.errors import Misconfigured
 from curation.llm.pace import SILENT_AFTER, SlotsGivenBack, SlotsWanted, correct, reserve
 
 T = TypeVar("T")
+# How many renewals back the most turns are remembered that were wanted at once.
+LATELY = 8
 # Tokens that an answer is taken to have until the first ones came.
 FIRST_ANSWER = 200.0
 STORM_CALLS, STORM_SHARE, STORM_SECONDS = 6, 0.5, 3.0
@@ -86,7 +88,8 @@ class EndpointLimiter:
         self._next_up = asyncio.Semaphore(max(2, target.max_concurrency // 4))
         self._ceiling = float(target.max_concurrency)
         self._cooldown_until = 0.0
-        self._turns = 0
+        self._turns = self._most_turns = 0
+        self._lately: deque[int] = deque(maxlen=LATELY)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._recent: deque[tuple[float, bool]] = deque(maxlen=64)
         self._halved_at = 0.0
@@ -110,6 +113,7 @@ class EndpointLimiter:
         """
         turn = Turn(self)
         self._turns += 1
+        self._most_turns = max(self._most_turns, self._turns)
         try:
             if self._first:
                 self._first = False
@@ -129,13 +133,16 @@ class EndpointLimiter:
             turn.give_way()
 
     async def renew(self, *, eager: bool = False) -> None:
-        """Asks for the slots it could use now; tells of a storm that it met and hears of those that others met.
+        """Asks for the slots that it could have used lately: an episode that works in its sandbox will be back at once.
+        Tells of a storm that it met and hears of those that others met.
 
         One renewal at a time: an earlier answer that comes after a later question would let in more than were told.
         """
         async with self._renewing:
             cap = self.target.max_concurrency
-            demand = cap if eager else min(cap, self._turns)
+            self._lately.append(self._most_turns)
+            self._most_turns = self._turns
+            demand = cap if eager else min(cap, max(self._lately))
             # Calls go on leaving while the database answers, as many as it gave: it is told that these are in use. A
             # share that was not renewed for long may have been given to others.
             is_ours = time.monotonic() - self._renewed_at < SILENT_AFTER / 2
