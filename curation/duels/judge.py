@@ -24,6 +24,7 @@ from curation.runs.models import Item, Run
 from curation.runs.targets import call_params, targets_named
 from curation.samples.models import Flag
 from curation.web.among import Among
+from curation.web.upsert import Upsert
 from judging.panel import VERDICT_SCHEMA, JudgePrompt, judge_messages
 from judging.parsing import ParsedVerdict, Unparsed, parse_verdict
 
@@ -31,8 +32,7 @@ CHUNK = 1000
 JUDGED_ALREADY = "judged already, with the same model, instructions and parameters"
 Place = tuple[int, str, str]
 # What names a verdict, and what a newer reading replaces.
-PLACE = ("duel", "judge", "order")
-READING = [field.name for field in Verdict._meta.concrete_fields if field.name not in {*PLACE, "id", "created_at"}]
+VERDICTS = Upsert(Verdict, unique=["duel_id", "judge", "order"], kept=["created_at"])
 RESPONSE_FORMAT = {
     "type": "json_schema",
     "json_schema": {"name": "verdict", "strict": True, "schema": VERDICT_SCHEMA},
@@ -188,8 +188,7 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], posing: bool) ->
         cost=_sum_costs(readings),
         latency_ms=said.latency_ms,
     )
-    # One statement: this is written as often as models answer.
-    Verdict.objects.bulk_create([verdict], update_conflicts=True, unique_fields=PLACE, update_fields=READING)
+    VERDICTS.save([verdict])
     if posing:
         Duel.objects.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
     return {"parsed": parsed, "attempts": len(readings)}

@@ -27,9 +27,7 @@ SCREENED = Upsert(
     ],
     unique=["by_id", "row_id"],
 )
-TEXTS = Upsert(
-    ScreenedText, ["screened_id", "completion", "extracted", "thinking", "error"], unique=["screened_id"]
-)
+TEXTS = Upsert(ScreenedText, ["screened_id", "completion", "extracted", "thinking", "error"], unique=["screened_id"])
 
 
 @dataclass(frozen=True, slots=True)

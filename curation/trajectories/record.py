@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from django.utils import timezone
-
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
 from curation.samples.models import Flag, Kind
@@ -19,9 +17,7 @@ from sandbox.loops import LoopFacts, loop_facts
 
 SOURCE = "scenarios"
 MOST_REASON = 1000
-PLACE = ("run_id", "scenario_id", "sample_index")
-COLUMNS = [field.attname for field in Trajectory._meta.concrete_fields if not field.primary_key]
-TRAJECTORIES = Upsert(Trajectory, COLUMNS, unique=PLACE, update=sorted({*COLUMNS} - {"created_at"}))
+TRAJECTORIES = Upsert(Trajectory, unique=["run_id", "scenario_id", "sample_index"], kept=["created_at"])
 TEXTS = Upsert(TrajectoryText, ["trajectory_id", "turns", "checker_output", "exchange"], unique=["trajectory_id"])
 THERE = Prepared(lambda pk: Scenario.objects.filter(pk=pk).only("pk")[:1], pk=int)
 SIBLINGS = Prepared(
@@ -62,10 +58,10 @@ def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
     place = {"run": run, "scenario": scenario, "sample_index": rolled.sample_index}
     siblings = SIBLINGS.rows(run=run.pk, scenario=scenario.pk)
     known = next((sibling for sibling in siblings if sibling.sample_index == rolled.sample_index), None)
-    row = Trajectory(project_id=run.project_id, created_at=timezone.now(), **place, **_columns(rolled, loops))
+    row = Trajectory(project_id=run.project_id, **place, **_columns(rolled, loops))
     row.sample_id = known.sample_id if known else None
     row.sample_id = upsert_samples([_sample_row(rolled, loops, row)])[0].pk
-    row.pk = TRAJECTORIES.write([[getattr(row, name) for name in COLUMNS]])[0]
+    TRAJECTORIES.save([row])
     turns = storable_json([turn.as_json() for turn in episode.turns])
     exchange = storable_json([*episode.exchange, *_broken(episode)])
     TEXTS.write([(row.pk, turns, storable(episode.checker.output if episode.checker else ""), exchange)])

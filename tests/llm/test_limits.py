@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from curation.llm.completion import Target
 from curation.llm.errors import Misconfigured
 from curation.llm.gateway import target_of
-from curation.llm.limits import EndpointLimiter
+from curation.llm.limits import LATELY, EndpointLimiter
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
 from curation.llm.pace import SILENT_AFTER, Share, SlotsGivenBack, SlotsWanted, correct, reserve
 from tests.factories import make_endpoint, make_project
@@ -207,6 +208,42 @@ def test_calls_leave_while_a_share_is_renewed_and_renewals_take_turns() -> None:
         assert commit.asked == 3
 
     run(work)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_slots_that_were_used_lately_are_kept_for_calls_that_come_back_and_given_up_after_a_while() -> None:
+    target, holders = make_target(), Holders()
+
+    async def work() -> None:
+        limiter = EndpointLimiter(target, "a", AtOnce())
+        await asyncio.gather(*(use(limiter, holders, seconds=0.1) for _ in range(CAP)))
+        await limiter.renew()  # nobody asks at this moment: the answers are being acted on
+        await asyncio.gather(*(use(limiter, holders, seconds=0.1) for _ in range(CAP)))
+        for _ in range(LATELY + 1):
+            await limiter.renew()
+
+    run(work)
+    assert holders.most == CAP
+    assert share(target, "b") == CAP, "a worker without work keeps nothing from the others"
+
+
+@pytest.mark.django_db
+def test_wishes_for_many_endpoints_take_no_more_queries_than_one(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    project = make_project()
+    targets = [target_of(make_endpoint(project, f"m{n}", max_concurrency=CAP)) for n in range(5)]
+    wishes = [SlotsWanted(target.endpoint_id, "a", 3, 0, CAP) for target in targets]
+    for target in targets[:2]:
+        share(target, "b", wanted=CAP - 1)
+    SlotsWanted.together(wishes)
+    Endpoint.objects.get(pk=targets[4].endpoint_id).delete()
+    with django_assert_num_queries(4):  # paces, the endpoint that has none, others' shares, ours
+        given = SlotsWanted.together(wishes)
+    assert [one and one.slots for one in given] == [1, 1, 3, 3, None]
+    with django_assert_num_queries(1):
+        SlotsGivenBack.together([SlotsGivenBack(target.endpoint_id, "a") for target in targets])
+    assert set(EndpointShare.objects.values_list("holder", flat=True)) == {"b"}
 
 
 @pytest.mark.django_db(transaction=True)
