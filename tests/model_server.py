@@ -67,6 +67,7 @@ class Counts:
     most_at_once: int = 0
     times: list[float] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    max_tokens: list[int | None] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     answers: dict[str, int] = field(default_factory=dict)
 
@@ -107,6 +108,7 @@ class _Server:
         model = asked["model"]
         counts = self.counts.setdefault(model, Counts())
         counts.times.append(time.time())
+        counts.max_tokens.append(asked.get("max_tokens"))
         counts.keys.append(key)
         self.at_once[model] = self.at_once.get(model, 0) + 1
         counts.most_at_once = max(counts.most_at_once, self.at_once[model])
@@ -281,6 +283,7 @@ class ModelServer:
             total.most_at_once = max(total.most_at_once, counts.most_at_once)
             total.times += counts.times
             total.tokens += counts.tokens
+            total.max_tokens += counts.max_tokens
             total.keys += counts.keys
             total.answers |= counts.answers
         return total

@@ -30,6 +30,7 @@ class AskingParams(BaseModel):
     n: int = 3
     model: str = "judge-a"
     words: int = 4
+    max_tokens: int = 50
     fresh: bool = False
     refuse: str = ""
 
@@ -75,7 +76,7 @@ class AskStage:
         if SCRIPT.work_error:
             raise SCRIPT.work_error
         question = f"Question {item.key}: " + "word " * self._params.words
-        request = Request([{"role": "user", "content": question}], {"max_tokens": 50})
+        request = Request([{"role": "user", "content": question}], {"max_tokens": self._params.max_tokens})
         answered = await context.ask(item, job, request, fresh=self._params.fresh)
         said = answered.completion
         if self._params.refuse and self._params.refuse in said.text:

@@ -120,6 +120,12 @@ def test_a_reply_cut_by_the_token_limit_says_so(server: ModelServer) -> None:
     assert Item.objects.get(run=run, stage="ask").result["finish"] == "length"
 
 
+def test_the_token_limit_is_sent_as_it_was_set(server: ModelServer) -> None:
+    """LiteLLM's list says that this model writes 16,384 tokens at most; whoever serves the name may allow more."""
+    asked(make_asked(server, model="openai/gpt-4o-mini"), n=1, max_tokens=20_000)
+    assert server.counts().max_tokens == [20_000]
+
+
 def test_text_that_no_database_stores_does_not_cost_its_answer(server: ModelServer) -> None:
     server.behave(text="one\0two\ud800")
     run = asked(make_asked(server), n=1)
