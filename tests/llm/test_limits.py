@@ -294,14 +294,11 @@ def test_those_who_wait_for_an_endpoint_that_was_deleted_are_told() -> None:
 
     async def work() -> None:
         limiter = EndpointLimiter(target, "a", AtOnce())
-        holders = Holders()
-        first = asyncio.create_task(use(limiter, holders, seconds=0.3))
-        await asyncio.sleep(0.1)
-        waiting = [asyncio.create_task(use(limiter, holders)) for _ in range(3)]
-        await asyncio.to_thread(closing, Endpoint.objects.filter(pk=target.endpoint_id).delete)
-        await limiter.renew()
-        told.extend(await asyncio.gather(*waiting, return_exceptions=True))
-        await first
+        async with limiter.turn(1) as turn, turn.slot():
+            waiting = [asyncio.create_task(use(limiter, Holders())) for _ in range(3)]
+            await asyncio.to_thread(closing, Endpoint.objects.filter(pk=target.endpoint_id).delete)
+            await limiter.renew()
+            told.extend(await asyncio.gather(*waiting, return_exceptions=True))
 
     run(work)
     assert [type(one) for one in told] == [Misconfigured] * 3
