@@ -4,12 +4,14 @@ from decimal import Decimal
 
 import pytest
 from django.db import transaction
+from pytest_django import DjangoAssertNumQueries
 
-from curation.llm.completion import Completion
+from curation.llm.completion import Completion, Request
 from curation.llm.errors import Refused
-from curation.runs.call_rows import CloseCall, fail_call
-from curation.runs.models import Call, CallText, Run
-from tests.factories import make_project, make_run
+from curation.llm.gateway import target_of
+from curation.runs.call_rows import Answered, CloseCall, FindAnswer, OpenCall, fail_call
+from curation.runs.models import Call, CallText, Item, Run
+from tests.factories import make_endpoint, make_project, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +58,24 @@ def test_calls_are_closed_together_and_a_late_answer_takes_the_place_of_the_loss
         None,
         "stop",
     )
+
+
+def test_answers_are_found_together_each_its_own(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    run = make_run(make_project())
+    target, item = target_of(make_endpoint(run.project, "m")), Item.objects.create(run=run, stage="ask", key="0")
+    openings = []
+    for question in "abc":
+        request = Request([{"role": "user", "content": question}], {"max_tokens": 5})
+        openings.append(OpenCall(run, item, target, request, request.content_hash(target), "", fresh=False))
+    first, second, third = OpenCall.together(openings)
+    assert isinstance(first, int) and isinstance(third, int)
+    close(CloseCall(run.pk, third, answer("to c")), CloseCall(run.pk, first, answer("to a")))
+    with django_assert_num_queries(2):  # which there are, and their texts
+        found = FindAnswer.together([FindAnswer(opening) for opening in openings])
+    assert [one and (one.completion.text, one.call_id) for one in found] == [("to a", first), None, ("to c", third)]
+    again = OpenCall.together(openings)
+    assert isinstance(again[0], Answered) and again[0].cached
+    assert again[1] not in (None, second), "an answer that did not come is asked for anew"
 
 
 def test_a_lost_call_that_was_refused_cost_nothing() -> None:
