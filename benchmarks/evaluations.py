@@ -38,14 +38,14 @@ def main(models: int, rows: int) -> int:
 def measure(models: int, rows: int) -> int:
     from django.core.management import call_command
 
-    from curation.evaluations.figures import overall
     from curation.evaluations.models import Evaluation
-    from curation.llm.gateway import make_ready
-    from curation.runs.drive import drive
-    from curation.runs.drive_llm import _runner
+    from curation.evaluations.screen.figures import overall
+    from curation.llm.client.gateway import make_ready
+    from curation.runs.calls.targets import targets_named
+    from curation.runs.engine.llm_stage import _runner
+    from curation.runs.engine.worker import drive
     from curation.runs.launch import launch
     from curation.runs.models import LIVE
-    from curation.runs.targets import targets_named
     from curation.runs.tasks import work
     from tests.model_server import ModelServer
 

@@ -181,10 +181,10 @@ def _export(project: int, formats: list[str], checkpoint: Callable[[], None] = l
     """Freeze and write by the run's own code."""
     from django.db import transaction
 
-    from curation.exports.freeze import freeze
+    from curation.exports.files.write import write
     from curation.exports.models import Export
-    from curation.exports.recipe import read_recipe
-    from curation.exports.write import write
+    from curation.exports.recipes.recipe import read_recipe
+    from curation.exports.rows.freeze import freeze
     from curation.runs.models import Run
 
     recipe = read_recipe({"formats": formats, "filter": {"status": "approved"}})

@@ -19,9 +19,9 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.core.management import call_command
 
-from curation.imports.stored import keep
+from curation.imports.sources.stored import keep
 from curation.projects.models import Project
-from curation.runs.drive import drive
+from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.tasks import work
 

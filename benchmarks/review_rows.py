@@ -17,7 +17,7 @@ from django.db import connection  # noqa: E402
 
 from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText  # noqa: E402
 from curation.projects.models import Member, Project, Role, Scope  # noqa: E402
-from curation.projects.tokens import create_token  # noqa: E402
+from curation.projects.tokens.issue import create_token  # noqa: E402
 from curation.samples.models import Sample  # noqa: E402
 
 CHUNK = 10_000

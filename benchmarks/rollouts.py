@@ -42,11 +42,11 @@ def main(rollouts: int, profile: bool) -> int:
 def measure(rollouts: int, profile: bool) -> int:
     from django.core.management import call_command
 
-    from curation.llm.gateway import make_ready
-    from curation.runs.drive_llm import _runner
-    from curation.runs.sandboxes import backend
-    from curation.runs.targets import targets_named
+    from curation.llm.client.gateway import make_ready
+    from curation.runs.calls.targets import targets_named
+    from curation.runs.engine.llm_stage import _runner
     from curation.runs.tasks import work
+    from curation.runs.workers.sandbox import backend
     from curation.trajectories.models import Outcome, Trajectory
     from tests.model_server import ModelServer
 
@@ -96,7 +96,7 @@ def _fill(rollouts: int, api_base: str) -> "Project":
 
 def _roll_out(project: "Project", profile: bool) -> "tuple[float, float, float, Run]":
     """Seconds, CPU seconds of the worker and of its sandboxes, from the launched run to its end."""
-    from curation.runs.drive import drive
+    from curation.runs.engine.worker import drive
     from curation.runs.launch import launch
     from curation.runs.models import LIVE, Run
 

@@ -48,10 +48,10 @@ def main(duels: int, profile: bool) -> int:
 def measure(duels: int, profile: bool) -> int:
     from django.core.management import call_command
 
-    from curation.llm.gateway import make_ready
-    from curation.runs.drive_llm import _runner
+    from curation.llm.client.gateway import make_ready
+    from curation.runs.calls.targets import targets_named
+    from curation.runs.engine.llm_stage import _runner
     from curation.runs.models import Call, CallStatus
-    from curation.runs.targets import targets_named
     from curation.runs.tasks import work
     from tests.model_server import ModelServer
 
@@ -112,7 +112,7 @@ def _fill(duels: int, api_base: str) -> "Project":
 
 def _judge(project: "Project", duels: int, profile: bool) -> "tuple[float, float, Run]":
     """Seconds and CPU seconds of the judge stage: from the launched run to the first item of the next stage."""
-    from curation.runs.drive import drive
+    from curation.runs.engine.worker import drive
     from curation.runs.launch import launch
     from curation.runs.models import Run
 

@@ -23,11 +23,11 @@ from django.test import Client
 
 from curation.projects.models import Member, Project, Role
 from curation.runs.models import Run
-from curation.samples.filters import SampleFilter
-from curation.samples.lists import SORTS, sample_page
+from curation.samples.list.filters import SampleFilter
+from curation.samples.list.queries import SORTS, sample_page
 from curation.samples.models import Kind, Sample
-from curation.samples.record import SampleRow, upsert_samples
-from curation.web.keyset import encode_cursor
+from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.web.lists.keyset import encode_cursor
 
 Values = tuple[bool | int | float | str | datetime | None, ...]
 LIMIT_MS = 50.0

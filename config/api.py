@@ -1,28 +1,28 @@
-"""The one NinjaAPI. Each app brings its router; how calls fail is said once, in `curation.web.answers`."""
+"""The one NinjaAPI. Each app brings its router; how calls fail is said once, in `curation.web.http.responses`."""
 
 import orjson
 from django.http import HttpRequest
 from ninja import NinjaAPI
 from ninja.renderers import BaseRenderer
 
-from curation.dashboard.api import router as dashboard_router
-from curation.duels.api import router as duels_router
-from curation.duels.api_prompts import router as prompts_router
-from curation.evaluations.api import router as evaluations_router
-from curation.evaluations.api_splits import router as splits_router
+from curation.dashboard.overview.api import router as dashboard_router
+from curation.duels.pages.api import router as duels_router
+from curation.duels.prompts.api import router as prompts_router
 from curation.evaluations.live.api import router as episodes_router
-from curation.exports.api import router as exports_router
-from curation.imports.api import router as imports_router
-from curation.llm.api import router as llm_router
-from curation.projects.api import router as projects_router
-from curation.projects.auth import AUTH
+from curation.evaluations.screen.api import router as evaluations_router
+from curation.evaluations.splits.api import router as splits_router
+from curation.exports.pages.api import router as exports_router
+from curation.imports.pages.api import router as imports_router
+from curation.llm.endpoints.api import router as llm_router
+from curation.projects.pages.api import router as projects_router
+from curation.projects.tokens.auth import AUTH
 from curation.review.api import router as review_router
-from curation.runs.api import router as runs_router
-from curation.runs.trial_api import router as trial_router
-from curation.samples.api import router as samples_router
-from curation.scenarios.api import router as scenarios_router
-from curation.trajectories.api import router as trajectories_router
-from curation.web.answers import install_problem_handlers
+from curation.runs.endpoint_check.api import router as trial_router
+from curation.runs.pages.api import router as runs_router
+from curation.samples.list.api import router as samples_router
+from curation.scenarios.pages.api import router as scenarios_router
+from curation.trajectories.pages.api import router as trajectories_router
+from curation.web.http.responses import install_problem_handlers
 from curation.webhooks.api import router as webhooks_router
 
 

@@ -82,8 +82,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
 ]
 MIDDLEWARE = [
-    "curation.web.traffic.TrafficMiddleware",
-    "curation.web.middleware.RequestIdMiddleware",
+    "curation.web.http.traffic.TrafficMiddleware",
+    "curation.web.http.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -95,9 +95,9 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     # before whatever reads a body: the idempotency of the next, the CSRF token of forms
-    "curation.imports.middleware.UploadLimitMiddleware",
-    "curation.web.middleware.ApiMiddleware",
-    "curation.web.middleware.ProblemMiddleware",
+    "curation.imports.pages.middleware.UploadLimitMiddleware",
+    "curation.web.http.middleware.ApiMiddleware",
+    "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "config.urls"

@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.review.queue import open_count
-from curation.web.answers import problem_response
-from curation.web.middleware import is_api
+from curation.review.queue.take import open_count
+from curation.web.http.middleware import is_api
+from curation.web.http.responses import problem_response
 from curation.web.problems import NotAllowed, NotFound, Problem
 
 Context = dict[str, object]

@@ -13,7 +13,7 @@ urlpatterns = [
     path("", include("curation.webhooks.urls")),
     path("", include("curation.llm.urls")),
     path("", include("curation.runs.urls")),
-    path("", include("curation.runs.trial_views")),
+    path("", include("curation.runs.endpoint_check.views")),
     path("", include("curation.imports.urls")),
     path("", include("curation.samples.urls")),
     path("", include("curation.scenarios.urls")),

@@ -7,11 +7,11 @@ and on the reference's own claim without its work; the reference must end as exp
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from sandbox.action import Ending
+from sandbox.agent.action import Ending
+from sandbox.agent.shell_environment import OpenSession, Task
+from sandbox.agent.terminal import exit_code_of
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import CheckResult, Session
-from sandbox.shell_environment import OpenSession, Task
-from sandbox.terminal import exit_code_of
 
 MOST_SANDBOXES = 3
 REFERENCE_SECONDS = 120.0

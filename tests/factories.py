@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, PullRequest, PullRequestText, Verdict
 from curation.llm.models import Endpoint
 from curation.projects.models import Member, Project, Role, Scope
-from curation.projects.tokens import create_token
+from curation.projects.tokens.issue import create_token
 from curation.runs.models import Run
 from curation.samples.models import UNSCORED, Sample, SampleText
-from curation.scenarios.bundle import digest
+from curation.scenarios.bundles.document import digest
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
 from curation.trajectories.models import KEPT, Outcome, Trajectory, TrajectoryText
 

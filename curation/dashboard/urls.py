@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from curation.dashboard import views
+from curation.dashboard.overview import views
 
 urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/", views.overview, name="overview"),

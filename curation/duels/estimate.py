@@ -4,15 +4,15 @@ from decimal import Decimal
 
 from django.db.models import Count, QuerySet, Sum
 
-from curation.duels.config import panel_config
 from curation.duels.models import Answer, Prompt, PullRequest, Side
+from curation.duels.panel import panel_config
 from curation.duels.params import AnswerParams, DuelParams, JudgeParams
-from curation.duels.selecting import prompts_in
-from curation.llm.completion import Target
-from curation.llm.pricing import cost_of
+from curation.duels.selection import prompts_in
+from curation.llm.client.completion import Target
+from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
+from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
-from curation.runs.targets import targets_named
 
 # Tokens of our instructions, of a typical answer and of a verdict: measured on scripted and on small real models.
 INSTRUCTIONS, ANSWER, VERDICT = 500, 120, 90

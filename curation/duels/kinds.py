@@ -4,23 +4,23 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
-from curation.duels.config import model_name, panel_config
+from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate, sum_estimates
-from curation.duels.generate import AnswerStage
-from curation.duels.judge import JudgeStage
-from curation.duels.left_out import left_out
+from curation.duels.judge.pairing import Entrants
+from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
-from curation.duels.pairing import Entrants
+from curation.duels.panel import model_name, panel_config
 from curation.duels.params import AnswerParams, DuelParams, JudgeParams, RescoreParams
-from curation.duels.score import ScoreStage
-from curation.duels.selecting import check_filter, duels_in
-from curation.duels.verdict import VerdictStage, duels_of, duels_scored_by
+from curation.duels.report.skip_reasons import left_out
+from curation.duels.report.stage import VerdictStage, duels_of, duels_scored_by
+from curation.duels.score.stage import ScoreStage
+from curation.duels.selection import check_filter, duels_in
 from curation.projects.models import Project
+from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Kind, Stage, register
 from curation.runs.models import Run
-from curation.runs.targets import targets_named
-from curation.web.among import Among
 from curation.web.ids import find
+from curation.web.lists.id_list import Among
 from curation.web.problems import FieldError, Invalid, NotFound
 
 SCORED_KINDS = ("duel", "judge", "rescore")

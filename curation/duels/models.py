@@ -9,8 +9,8 @@ from django.db import models
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
 from curation.samples.models import UNSCORED, Bucket, Sample, flag_names
-from curation.web.params import words
-from judging.panel import message_text
+from curation.web.lists.params import words
+from judging.panel.prompt import message_text
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):

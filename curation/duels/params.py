@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from judging.rubric import DIMENSIONS
+from judging.panel.rubric import DIMENSIONS
 
 Samples = Annotated[int, Field(ge=1, le=16)]
 Attempts = Annotated[int, Field(ge=1, le=10)]

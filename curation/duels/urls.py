@@ -2,8 +2,8 @@
 
 from django.urls import URLPattern, path
 
-from curation.duels import views
-from curation.duels.urls_prompts import prompt_urlpatterns
+from curation.duels.pages import views
+from curation.duels.prompts.urls import prompt_urlpatterns
 
 urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/duels/", views.duel_list, name="duel-list"),

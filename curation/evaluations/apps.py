@@ -9,15 +9,15 @@ class EvaluationsConfig(AppConfig):
     name = "curation.evaluations"
 
     def ready(self) -> None:
-        from curation.evaluations.check import CONTAMINATION
-        from curation.evaluations.import_rows import EvalRowKind
+        from curation.evaluations.contamination.kind import CONTAMINATION
         from curation.evaluations.kinds import EVALUATE
-        from curation.evaluations.run_section import TEMPLATE, evaluation_section
-        from curation.evaluations.split_export import SPLIT
-        from curation.imports.kinds import register as register_import
-        from curation.projects.instructions import register as register_instructions
+        from curation.evaluations.screen.run_section import TEMPLATE, evaluation_section
+        from curation.evaluations.splits.export_kind import SPLIT
+        from curation.evaluations.splits.import_rows import EvalRowKind
+        from curation.imports.row_kinds import register as register_import
+        from curation.projects.instructions.texts import register as register_instructions
         from curation.runs.kinds import register
-        from curation.runs.pages import register_section
+        from curation.runs.pages.sections import register_section
 
         register_instructions("live", FOLDER / "live.txt", "Live episodes: act by commands")
         placeholders = ("{task}", "{output}", "{history}")

@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from curation.evaluations.baseline import hold_against_baseline
+from curation.evaluations.compare.baseline import hold_against_baseline
 from curation.evaluations.families import family_as_json, family_named
-from curation.evaluations.figures import keep_figures
-from curation.evaluations.import_rows import EvalRowKind
 from curation.evaluations.live.launch import check_live, finish_live, live_estimate
 from curation.evaluations.live.stage import EpisodeStage
 from curation.evaluations.models import EvaluatedModel, Evaluation, Split, SplitRowText
 from curation.evaluations.params import EvaluateParams
-from curation.evaluations.screen import ScreenStage, chosen_rows
-from curation.imports.importing import ImportParams, ImportStage
-from curation.imports.importing import check as check_import
-from curation.imports.stored import check_key
-from curation.llm.pricing import cost_of
+from curation.evaluations.screen.figures import keep_figures
+from curation.evaluations.screen.stage import ScreenStage, chosen_rows
+from curation.evaluations.splits.import_rows import EvalRowKind
+from curation.imports.kinds import ImportParams, ImportStage
+from curation.imports.kinds import check as check_import
+from curation.imports.sources.stored import check_key
+from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
+from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Run
-from curation.runs.targets import targets_named
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid, NotFound, Problem
 

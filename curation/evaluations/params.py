@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from curation.llm.completion import Target
+from curation.llm.client.completion import Target
 
 # What the published figures were made with; an endpoint's own parameters go before these.
 DEFAULTS: dict[str, object] = {"temperature": 0.0, "max_tokens": 120, "timeout": 60.0}

@@ -12,7 +12,7 @@ from curation.samples.models import Sample
 
 
 class Recipe(models.Model):
-    """A saved recipe: filter, formats, splits, options (`curation.exports.recipe`)."""
+    """A saved recipe: filter, formats, splits, options (`curation.exports.recipes.recipe`)."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="recipes")
     name = models.CharField(max_length=80)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from curation.exports import views
+from curation.exports.pages import views
 
 EXPORTS = "p/<slug:slug>/exports/"
 

@@ -1,152 +1,214 @@
-"""What kinds of rows can be imported. An app registers its kinds when it is ready; imports know them only from here."""
+"""The run kind `import`: one item that reads a source in chunks, each written in one transaction with how far it came.
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Self, TypeVar
+A killed worker leaves whole chunks behind; whoever takes the item next goes on after the last of them.
+"""
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from curation.imports.rows import BadRow, Place, Reader, Row, RowRefused
+from django.db import transaction
+from django.db.models import F
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind
+from curation.imports.sources.allowed_sources import locate
+from curation.imports.sources.download import download
+from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
+from curation.imports.sources.rows import BadRow, SourceError
+from curation.imports.sources.stored import check_key
 from curation.projects.models import Project
-from curation.runs.kinds import Json
-from curation.runs.models import Run
-from curation.web.problems import FieldError, Invalid
+from curation.runs.engine.sync_stage import WorkContext
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, Write
+from curation.runs.models import Item, ItemState, Run
+from curation.web.problems import FieldError, Invalid, Problem
 
-MOST_ROWS = 2000
-MOST_WEIGHT = 8_000_000
-MOST_SECONDS = 1.0
+LISTED_BAD_ROWS = 10_000
+BAD_ROW = "bad_row"
 
 
-class Options(BaseModel):
-    """What an import may be asked to do; a misspelt option must not pass for a default."""
+class ImportParams(BaseModel):
+    """`upload` is the storage key of an uploaded file, `source` a URL or an allowed path: one of the two."""
 
     model_config = ConfigDict(extra="forbid")
 
-
-O = TypeVar("O", bound=Options)  # noqa: E741 - the options of a kind
-E = TypeVar("E")  # what a kind makes of one row
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk(Generic[E]):
-    """Rows that are written in one transaction. `after` is the kind's own note of where to go on, as JSON."""
-
-    entries: list[E]
-    bad: list[BadRow]
-    rows: int
-    after: Json
+    kind: str = Field(description="What the rows are.", examples=["turns"])
+    upload: str = Field("", max_length=300)
+    source: str = Field("", max_length=2000)
+    name: str = Field("", max_length=180, description="Name of the source; empty means the file's.")
+    options: dict[str, Any] = Field(default_factory=dict)
+    strict: bool = Field(False, description="All rows or none.")
 
 
-@dataclass(slots=True)
-class Target:
-    """Where a kind writes to. `memory` is kept with the progress, so it survives a killed worker; `notes` join the
-    run's result."""
+class Progress(BaseModel):
+    """How far an import has come; kept in the item's data."""
 
-    run: Run
-    source: str
-    digest: str
-    memory: Json = field(default_factory=dict)
-    notes: Json = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Sketch:
-    """What a preview says of one row: how its layout is called, how many units it would give, and some of them."""
-
-    layout: str
-    units: int
-    lines: Sequence[tuple[str, str]]
+    stored: str = ""
+    checked: bool = False
+    after: Json = Field(default_factory=dict)
+    rows: int = 0
+    bad: int = 0
+    listed: int = 0
+    first_bad: str = ""
+    counts: dict[str, int] = Field(default_factory=dict)
+    memory: Json = Field(default_factory=dict)
 
 
-class ImportKind(ABC, Generic[O, E]):
-    """One kind of rows. `unit` is what a row gives, in the plural: "turns"."""
+class ImportStage:
+    """One item, the source. `read` turns the run's parameters into an import's, so that other kinds can wrap it."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    unit: ClassVar[str]
-    columns: ClassVar[str]
-    options: type[O]
+    name = "import"
+    queue = "default"
 
-    def of(self, project: Project) -> Self:
-        """The kind as this project knows it: rows may be checked by its settings."""
-        return self
+    def __init__(self, params: ImportParams) -> None:
+        self._params = params
 
-    @abstractmethod
-    def parse(self, row: Row, options: O) -> E:
-        """What a row says; raises `RowRefused` with the reason."""
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key="source")
 
-    @abstractmethod
-    def write(self, target: Target, entries: list[E]) -> dict[str, int]:
-        """Writes inside the chunk's transaction; returns what to add to the run's figures. Repeating adds nothing."""
-
-    @abstractmethod
-    def sketch(self, row: Row, options: O) -> Sketch:
-        """For the preview; raises `RowRefused` like `parse`."""
-
-    def begin(self, run: Run) -> Json:
-        """What is being made, for the run's first result; called in the launch's transaction."""
-        return {}
-
-    def weight(self, entry: E) -> int:
-        """Characters that an entry holds, so that a chunk of long rows is a small one."""
-        return 0
-
-    def chunks(self, reader: Reader, options: O, after: Json) -> Iterator[Chunk[E]]:
-        """All rows in order, from where `after` says."""
-        chunk: Chunk[E] = Chunk([], [], 0, after)
-        weight, rows, began = 0, 0, time.monotonic()
-        for row in reader.rows(Place(**after)):
-            rows += 1
-            if isinstance(row, BadRow):
-                chunk.bad.append(row)
-            else:
-                try:
-                    entry = self.parse(row, options)
-                    weight += self.weight(entry)
-                    chunk.entries.append(entry)
-                except RowRefused as refused:
-                    chunk.bad.append(BadRow(row.offset, str(refused), row.after))
-            if rows >= MOST_ROWS or weight >= MOST_WEIGHT or time.monotonic() - began > MOST_SECONDS:
-                at = {"offset": row.after.offset, "byte": row.after.byte}
-                yield Chunk(chunk.entries, chunk.bad, rows, at)
-                chunk = Chunk([], [], 0, at)
-                weight, rows, began = 0, 0, time.monotonic()
-        if rows:
-            yield Chunk(chunk.entries, chunk.bad, rows, {"offset": row.after.offset, "byte": row.after.byte})
-
-    def read_options(self, given: Json) -> O:
+    def work(self, context: WorkContext, item: Item) -> Write:
+        params = self._params
+        kind = import_kind(params.kind).of(context.run.project)
+        progress = Progress.model_validate(item.data)
         try:
-            return self.options.model_validate(given)
-        except ValidationError as error:
-            raise Invalid(f"options: {_said(error)}", errors=_places(error)) from None
+            with self._opened(context, item, progress) as (source, name):
+                target = Target(context.run, name, source.digest, progress.memory, {"format": source.reader.format})
+                if params.strict and not progress.checked:
+                    self._check(context, item, kind, source, target, progress)
+                for chunk in kind.chunks(source.reader, kind.read_options(params.options), progress.after):
+                    context.checkpoint()
+                    _commit(context, item, target, progress, chunk, kind)
+        except SourceError as error:
+            raise ItemFailed(str(error)) from None
+        if progress.rows == progress.bad:
+            raise ItemFailed(_nothing(progress))
+        return lambda: _figures(progress)
+
+    def _check(
+        self, context: WorkContext, item: Item, kind: AnyKind, source: Opened, target: Target, progress: Progress
+    ) -> None:
+        """The first pass of a strict import: reads everything, writes only what is wrong."""
+        for chunk in kind.chunks(source.reader, kind.read_options(self._params.options), progress.after):
+            context.checkpoint()
+            _commit(context, item, target, progress, chunk, None)
+        if progress.bad:
+            rows = "1 row is" if progress.bad == 1 else f"{progress.bad} rows are"
+            raise ItemFailed(f"Nothing was imported, because {rows} bad and the import is strict. {progress.first_bad}")
+        progress.checked, progress.after, progress.rows = True, {}, 0
+        context.save_progress(item, progress.model_dump())
+
+    @contextmanager
+    def _opened(self, context: WorkContext, item: Item, progress: Progress) -> Iterator[tuple[Opened, str]]:
+        params = self._params
+        if params.upload:
+            name = params.name or params.upload.rsplit("/", 1)[-1]
+            with open_stored(params.upload) as source:
+                yield source, name
+            return
+        try:
+            located = locate(params.source)
+        except Problem as problem:
+            raise ItemFailed(problem.detail) from None
+        name = params.name or located.name[-180:]
+        if located.url and not progress.stored:
+            progress.stored = download(
+                project=context.run.project, url=located.url, checkpoint=context.checkpoint, token=located.token
+            )
+            context.save_progress(item, progress.model_dump())
+        if progress.stored:
+            with open_stored(progress.stored) as source:
+                yield source, name
+        elif located.path is not None:
+            with open_path(located.path) as source:
+                yield source, name
+        else:
+            with open_remote(located.remote) as source:
+                yield source, name
 
 
-AnyKind = ImportKind[Any, Any]
-_kinds: dict[str, AnyKind] = {}
+def check(project: Project, params: ImportParams) -> None:
+    """Refuses at launch what can be known then; raises `Invalid`."""
+    import_kind(params.kind).read_options(params.options)
+    if bool(params.upload) == bool(params.source):
+        detail = "Give a file or a `source`, one of the two."
+        raise Invalid(detail, errors=[FieldError("source", detail)])
+    if params.upload:
+        check_key(project, params.upload)
+    else:
+        locate(params.source)
 
 
-def register(kind: AnyKind) -> None:
-    _kinds[kind.name] = kind
+def _begin(run: Run) -> Json:
+    params = ImportParams.model_validate(run.params)
+    return {"kind": params.kind, "rows": 0, "bad_rows": 0, **import_kind(params.kind).begin(run)}
 
 
-def import_kind(name: str) -> AnyKind:
-    found = _kinds.get(name)
-    if found is None:
-        detail = f"There is no import kind {name!r}; there are {', '.join(sorted(_kinds))}."
-        raise Invalid(detail, code="unknown_import_kind", errors=[FieldError("kind", detail)])
-    return found
+def _stages(params: ImportParams) -> Sequence[Stage]:
+    return [ImportStage(params)]
 
 
-def import_kinds() -> list[AnyKind]:
-    return list(_kinds.values())
+def _estimate(project: Project, params: ImportParams) -> Estimate:
+    return Estimate(items=1)
 
 
-def _places(error: ValidationError) -> list[FieldError]:
-    entries = error.errors()
-    return [FieldError(".".join(["options", *map(str, entry["loc"])]), entry["msg"]) for entry in entries]
+IMPORT = Kind(
+    "import",
+    "Import of rows",
+    params=ImportParams,
+    stages=_stages,
+    check=check,
+    estimate=_estimate,
+    begin=_begin,
+)
 
 
-def _said(error: ValidationError) -> str:
-    return "; ".join(f"{place.path.removeprefix('options.')}: {place.message}" for place in _places(error))
+def _commit(
+    context: WorkContext, item: Item, target: Target, progress: Progress, chunk: Chunk[Any], kind: AnyKind | None
+) -> None:
+    """One chunk, its bad rows and the new progress, together or not at all. Without a kind nothing else is written."""
+    after = progress.model_copy(deep=True)
+    with transaction.atomic():
+        if kind is not None:
+            for name, number in kind.write(target, chunk.entries).items():
+                after.counts[name] = after.counts.get(name, 0) + number
+        after.listed += _list_bad(context.run, chunk.bad, LISTED_BAD_ROWS - progress.listed)
+        after.after = chunk.after
+        after.rows += chunk.rows
+        after.bad += len(chunk.bad)
+        after.memory = target.memory
+        if chunk.bad and not progress.first_bad:
+            after.first_bad = f"Row {chunk.bad[0].offset + 1}: {chunk.bad[0].reason}"
+        figures = {"source": target.source, **target.notes, **_figures(after)}
+        context.save_progress(item, after.model_dump(), figures)
+    for name in Progress.model_fields:
+        setattr(progress, name, getattr(after, name))
+
+
+def _list_bad(run: Run, bad: list[BadRow], room: int) -> int:
+    """Bad rows stand among the run's items, as many as there is room for, under the line that their sender sees."""
+    items = [
+        Item(
+            run=run,
+            stage=BAD_ROW,
+            key=f"row {row.offset + 1}",
+            data={"row": row.offset + 1},
+            state=ItemState.SKIPPED,
+            reason=row.reason[:1000],
+        )
+        for row in bad[:room]
+    ]
+    if items:
+        Item.objects.bulk_create(items, ignore_conflicts=True)
+        changes = {"items_total": F("items_total") + len(items), "items_skipped": F("items_skipped") + len(items)}
+        Run.objects.filter(pk=run.pk).update(**changes)
+    return len(items)
+
+
+def _figures(progress: Progress) -> Json:
+    return {"rows": progress.rows, "bad_rows": progress.bad, **progress.counts}
+
+
+def _nothing(progress: Progress) -> str:
+    if progress.rows == 0:
+        return "The source has no rows."
+    return f"None of the {progress.rows} rows could be taken in. {progress.first_bad}"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from curation.imports import views
+from curation.imports.pages import views
 
 urlpatterns = [
     path("p/<slug:slug>/imports/new/", views.import_new, name="import-new"),

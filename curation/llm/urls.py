@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from curation.llm import views
+from curation.llm.endpoints import views
 
 MODELS = "p/<slug:slug>/models"
 

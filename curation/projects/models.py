@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.validators import RegexValidator
 from django.db import models
 
-from curation.projects.settings import ProjectSettings
+from curation.projects.settings.document import ProjectSettings
 from curation.web.problems import Problem
 
 

@@ -2,7 +2,10 @@
 
 from django.urls import path
 
-from curation.projects import instruction_views, member_views, token_views, views
+from curation.projects.instructions import views as instruction_views
+from curation.projects.members import views as member_views
+from curation.projects.pages import views
+from curation.projects.tokens import views as token_views
 
 SETTINGS = "p/<slug:slug>/settings"
 

@@ -1,4 +1,4 @@
-"""REST calls of `curation.review`: the queue, leases, decisions, undo, revisions. Bulk is in `bulk_api`."""
+"""REST calls of review: the queue, leases, decisions, undo, revisions. Bulk decisions are in `bulk/api.py`."""
 
 from dataclasses import asdict
 
@@ -8,23 +8,23 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
-from curation.review.bulk_api import router as bulk_router
-from curation.review.decide import decide
-from curation.review.detail import AnswerDetail, detail_of, facts_of
-from curation.review.diff import unified_diff
-from curation.review.lease import heartbeat, holder_of, release
+from curation.review.bulk.api import router as bulk_router
+from curation.review.decisions.decide import decide
+from curation.review.decisions.revise import original_text, revise
+from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Lease, Revision
-from curation.review.queue import take_next
-from curation.review.revise import original_text, revise
-from curation.review.rollout import turns_of
-from curation.review.undo import undo
-from curation.samples.api import sample_out
+from curation.review.queue.lease import heartbeat, holder_of, release
+from curation.review.queue.take import take_next
+from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
+from curation.review.workspace.diff import unified_diff
+from curation.review.workspace.rollout import turns_of
+from curation.samples.list.api import sample_out
 from curation.samples.models import Kind, Sample
-from curation.trajectories.shapes import turn_out
-from curation.web.etag import set_etag
+from curation.trajectories.pages.schemas import turn_out
+from curation.web.http.etag import set_etag
 from curation.web.ids import find, find_by
-from curation.web.keyset import paginate
-from curation.web.params import ListParams
+from curation.web.lists.keyset import paginate
+from curation.web.lists.params import ListParams
 from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
 

@@ -6,11 +6,11 @@ from django.http import HttpRequest
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from curation.review.lease import Held
 from curation.review.models import Decision, Revision
-from curation.samples.api import SampleOut
-from curation.samples.filters import SampleFilter
-from curation.trajectories.shapes import TurnOut
+from curation.review.queue.lease import Held
+from curation.samples.list.api import SampleOut
+from curation.samples.list.filters import SampleFilter
+from curation.trajectories.pages.schemas import TurnOut
 
 
 class Body(Schema):

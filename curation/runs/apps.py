@@ -5,7 +5,6 @@ class RunsConfig(AppConfig):
     name = "curation.runs"
 
     def ready(self) -> None:
-        from curation.runs import presence, tending  # noqa: F401 - connect their signals
-        from curation.runs.endpoint_test import register_kind
+        from curation.runs.endpoint_check.kind import register_kind
 
         register_kind()

@@ -8,8 +8,8 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from curation.projects.audit import record
-from curation.runs.bell import ring
-from curation.runs.call_rows import lose_calls
+from curation.runs.calls.record import lose_calls
+from curation.runs.engine.dispatch import ring
 from curation.runs.kinds import kind_of, stages_of
 from curation.runs.launch import check_budget, launch
 from curation.runs.models import ENDED, LIVE, Call, Item, ItemState, Run, RunEvent, RunState

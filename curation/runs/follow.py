@@ -9,10 +9,10 @@ from typing import Any
 from django.db import connection
 from tqdm import tqdm
 
-from curation.runs.drive import drive
+from curation.runs.engine.reap import reap_all
+from curation.runs.engine.worker import drive
 from curation.runs.models import LIVE, Run, RunEvent
-from curation.runs.progress import progress_of
-from curation.runs.reap import reap_all
+from curation.runs.pages.progress import progress_of
 
 EVERY_SECONDS = 0.5
 Say = Callable[[str], None]

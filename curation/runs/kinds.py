@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
-from curation.llm.completion import Target
+from curation.llm.client.completion import Target
 from curation.projects.models import Project
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 
 if TYPE_CHECKING:
-    from curation.runs.drive_llm import LlmContext
-    from curation.runs.drive_sync import WorkContext
+    from curation.runs.engine.llm_stage import LlmContext
+    from curation.runs.engine.sync_stage import WorkContext
 
 Json = dict[str, Any]
 # What one process keeps open of model calls alone; a stage that also holds something dear (a sandbox) says less.

@@ -8,10 +8,10 @@ from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
 from curation.projects.audit import record
-from curation.projects.instructions import versions_in_force
+from curation.projects.instructions.texts import versions_in_force
 from curation.projects.models import Project
-from curation.runs.advance import enter_stage
-from curation.runs.bell import ring
+from curation.runs.engine.advance import enter_stage
+from curation.runs.engine.dispatch import ring
 from curation.runs.kinds import Estimate, Kind, kind_of
 from curation.runs.models import Run, RunEvent
 from curation.web.problems import FieldError, Invalid

@@ -7,7 +7,7 @@ from django.db import connection, models
 
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.projects.settings import ProjectSettings
+from curation.projects.settings.document import ProjectSettings
 
 
 class RunState(models.TextChoices):
@@ -238,7 +238,7 @@ class CallText(models.Model):
 
 
 class WorkerSeen(models.Model):
-    """A worker process that told of itself lately; the system page lists them (`curation.runs.presence`)."""
+    """A worker process that told of itself lately; the system page lists them (`curation.runs.workers.presence`)."""
 
     name = models.CharField(max_length=120, primary_key=True)
     queues = models.CharField(max_length=200)

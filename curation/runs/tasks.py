@@ -1,9 +1,9 @@
-"""Celery shells. What they do is in `drive` and `reap`."""
+"""Celery shells. The work is in `engine/worker.py` and `engine/reap.py`."""
 
 from celery import shared_task
 
-from curation.runs.drive import drive
-from curation.runs.reap import reap_all
+from curation.runs.engine.reap import reap_all
+from curation.runs.engine.worker import drive
 
 
 @shared_task

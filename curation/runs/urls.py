@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path, re_path
 
-from curation.runs import views
+from curation.runs.pages import views
 
 RUNS = "p/<slug:slug>/runs/"
 

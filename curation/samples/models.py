@@ -91,7 +91,7 @@ class Sample(models.Model):
     """`score` is 0–100 or None; `score_key` repeats it with -1 for None, since a keyset needs a value in every row.
 
     `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less what flips, spread
-    judges and leaks add (`curation.samples.priority`).
+    judges and leaks add (`curation.samples.scores.priority`).
     """
 
     # Keys without an index of their own: those below begin with the same column.
@@ -171,7 +171,7 @@ class Sample(models.Model):
 
 
 class SampleText(models.Model):
-    """What full-text search looks through: the prompt's last turns and both answers (`curation.samples.search`)."""
+    """The text that full-text search reads: the prompt's last turns and both answers."""
 
     sample = models.OneToOneField(Sample, models.CASCADE, primary_key=True, related_name="text")
     body = models.TextField()

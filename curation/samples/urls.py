@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from curation.samples import views
+from curation.samples.list import views
 
 urlpatterns = [
     path("p/<slug:slug>/samples/", views.sample_list, name="sample-list"),

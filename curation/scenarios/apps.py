@@ -9,14 +9,14 @@ class ScenariosConfig(AppConfig):
     name = "curation.scenarios"
 
     def ready(self) -> None:
-        from curation.imports import kinds as imports
-        from curation.projects import instructions
+        from curation.imports import row_kinds as imports
+        from curation.projects.instructions import texts as instructions
         from curation.runs.kinds import register
-        from curation.runs.pages import register_section
-        from curation.scenarios.author_kind import AUTHOR
-        from curation.scenarios.gate_kind import GATE
-        from curation.scenarios.gate_section import TEMPLATE, gate_section
-        from curation.scenarios.import_kind import ScenarioKind
+        from curation.runs.pages.sections import register_section
+        from curation.scenarios.author.kind import AUTHOR
+        from curation.scenarios.bundles.import_rows import ScenarioKind
+        from curation.scenarios.gate.kind import GATE
+        from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 
         instructions.register("author", FOLDER / "author.txt", "Author: write a scenario")
         imports.register(ScenarioKind())

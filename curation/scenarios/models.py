@@ -8,7 +8,7 @@ from django.db import models
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.web.among import Among
+from curation.web.lists.id_list import Among
 
 
 class Status(models.TextChoices):
@@ -84,7 +84,7 @@ class Scenario(models.Model):
 
 
 class ScenarioText(models.Model):
-    """The bundle as one JSON document (`curation.scenarios.bundle`)."""
+    """The bundle as one JSON document (`curation.scenarios.bundles.document`)."""
 
     scenario = models.OneToOneField(Scenario, models.CASCADE, primary_key=True, related_name="text")
     bundle = models.JSONField()

@@ -2,7 +2,8 @@
 
 from django.urls import URLPattern, path
 
-from curation.scenarios import views, views_write
+from curation.scenarios.editor import views as editor_views
+from curation.scenarios.pages import views
 
 SCENARIOS = "p/<slug:slug>/scenarios/"
 ONE = f"{SCENARIOS}<int:pk>/"
@@ -10,12 +11,12 @@ ONE = f"{SCENARIOS}<int:pk>/"
 urlpatterns: list[URLPattern] = [
     path(SCENARIOS, views.scenario_list, name="scenario-list"),
     path(f"{SCENARIOS}coverage/", views.scenario_coverage, name="scenario-coverage"),
-    path(f"{SCENARIOS}gate/", views_write.scenario_gate_all, name="scenario-gate-all"),
-    path(f"{SCENARIOS}new/", views_write.scenario_new, name="scenario-new"),
-    path(f"{SCENARIOS}part/<slug:part>/", views_write.scenario_part, name="scenario-part"),
+    path(f"{SCENARIOS}gate/", editor_views.scenario_gate_all, name="scenario-gate-all"),
+    path(f"{SCENARIOS}new/", editor_views.scenario_new, name="scenario-new"),
+    path(f"{SCENARIOS}part/<slug:part>/", editor_views.scenario_part, name="scenario-part"),
     path(ONE, views.scenario_page, name="scenario-page"),
     path(f"{ONE}report/", views.scenario_report, name="scenario-report"),
-    path(f"{ONE}edit/", views_write.scenario_edit, name="scenario-edit"),
-    path(f"{ONE}gate/", views_write.scenario_gate, name="scenario-gate"),
-    path(f"{ONE}delete/", views_write.scenario_delete, name="scenario-delete"),
+    path(f"{ONE}edit/", editor_views.scenario_edit, name="scenario-edit"),
+    path(f"{ONE}gate/", editor_views.scenario_gate, name="scenario-gate"),
+    path(f"{ONE}delete/", editor_views.scenario_delete, name="scenario-delete"),
 ]

@@ -9,10 +9,10 @@ class TrajectoriesConfig(AppConfig):
     name = "curation.trajectories"
 
     def ready(self) -> None:
-        from curation.projects.instructions import register
-        from curation.runs.pages import register_section
-        from curation.trajectories import run_section
+        from curation.projects.instructions.texts import register
+        from curation.runs.pages.sections import register_section
         from curation.trajectories.kinds import PAIRS, REPLAY, ROLLOUT, register_kinds
+        from curation.trajectories.pages import run_section
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
         register_kinds()

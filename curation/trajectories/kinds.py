@@ -1,16 +1,16 @@
 """The run kinds around trajectories and the stages each is made of."""
 
 from curation.projects.models import Project
+from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Kind, register
-from curation.runs.sandbox_report import require_sandbox
-from curation.runs.targets import targets_named
-from curation.trajectories.estimate import free_estimate, rollout_estimate
-from curation.trajectories.figures import replay_figures, rollout_figures
-from curation.trajectories.pairs import PairStage, batches_of, pair_figures, scenarios_with_both
+from curation.runs.workers.sandbox_report import require_sandbox
+from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both
 from curation.trajectories.params import PairParams, ReplayParams, RolloutParams
-from curation.trajectories.replay import ReplayStage
-from curation.trajectories.rollout import RolloutStage
-from curation.trajectories.selecting import rollable_in, trajectories_in
+from curation.trajectories.replay.stage import ReplayStage
+from curation.trajectories.rollout.estimate import free_estimate, rollout_estimate
+from curation.trajectories.rollout.figures import replay_figures, rollout_figures
+from curation.trajectories.rollout.stage import RolloutStage
+from curation.trajectories.selection import rollable_in, trajectories_in
 from curation.web.problems import Invalid
 
 

@@ -8,7 +8,7 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from curation.scenarios.models import Scenario, Terminal
-from curation.web.markup import with_signs
+from curation.web.text.markup import with_signs
 
 
 class Outcome(models.TextChoices):

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.web.idempotency import keep_instead
-from curation.web.keyset import paginate
-from curation.web.params import ListParams
+from curation.web.http.idempotency import keep_instead
+from curation.web.lists.keyset import paginate
+from curation.web.lists.params import ListParams
 from curation.webhooks.models import Webhook
 from curation.webhooks.subscribe import subscribe, unsubscribe
 

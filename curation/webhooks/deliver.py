@@ -10,7 +10,7 @@ import orjson
 from django.db import transaction
 from django.utils import timezone
 
-from curation.llm.addresses import refuse_private
+from curation.llm.endpoints.addresses import refuse_private
 from curation.web.problems import Problem
 from curation.webhooks.models import Delivery, DeliveryState
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from curation.llm.addresses import refuse_private
+from curation.llm.endpoints.addresses import refuse_private
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Scope

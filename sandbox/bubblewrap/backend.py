@@ -9,7 +9,7 @@ from pathlib import Path
 from sandbox.bubblewrap.cgroups import remove
 from sandbox.bubblewrap.command import as_agent, joining, sandboxing
 from sandbox.bubblewrap.findings import findings_of
-from sandbox.bubblewrap.ground import Ground, find_ground
+from sandbox.bubblewrap.host import Ground, find_ground
 from sandbox.bubblewrap.process import BubblewrapProcess
 from sandbox.bubblewrap.records import Records, maker_of, new_name
 from sandbox.errors import SandboxFailed, SandboxUnavailable

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from sandbox.bubblewrap.cgroups import CONTROLLERS
 from sandbox.bubblewrap.command import HOST_UID
-from sandbox.bubblewrap.ground import Ground
+from sandbox.bubblewrap.host import Ground
 from sandbox.errors import SandboxError
 from sandbox.protocol import Finding, Session, Setup
 

@@ -19,5 +19,5 @@ def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch)
 def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     """Stands in for what speaks to endpoints; everything else of a run is real."""
     found = Models()
-    monkeypatch.setattr("curation.runs.drive_llm.client_for", lambda target: found)
+    monkeypatch.setattr("curation.runs.engine.llm_stage.client_for", lambda target: found)
     return found

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from curation.duels.models import Duel, Prompt, Verdict
-from curation.llm.completion import Completion, Request, Target
-from curation.llm.pricing import cost_of
+from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
-from curation.runs.drive import drive
+from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
 from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from curation.runs import calls
+from curation.runs.calls import ask
 from curation.runs.tasks import work
 from tests.model_server import ModelServer, model_server
 
@@ -29,5 +29,5 @@ def server(server_process: ModelServer) -> ModelServer:
 def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a test go to a folder of its own; short pauses; the doorbell rings for nobody."""
     settings.MEDIA_ROOT = tmp_path / "files"
-    monkeypatch.setattr(calls, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)

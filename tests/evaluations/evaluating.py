@@ -7,10 +7,10 @@ from typing import Any
 from django.core.files.base import ContentFile
 
 from curation.evaluations.models import EvaluatedModel, Evaluation, Split
-from curation.imports.stored import keep
+from curation.imports.sources.stored import keep
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.runs.drive import drive
+from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
 from tests.factories import make_endpoint

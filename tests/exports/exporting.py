@@ -10,7 +10,7 @@ from django.core.files.storage import default_storage
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Pick, Revision
-from curation.runs.drive import drive
+from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.samples.models import Sample, Status

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from curation.exports.hygiene import Reason
+from curation.exports.rows.skip_reasons import Reason
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exports.md"
 

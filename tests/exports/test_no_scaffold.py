@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import curation.exports
-from curation.exports.session import messages_of
+from curation.exports.rows.session import messages_of
 from curation.trajectories.models import Outcome, Strategy
 from tests.exports.exporting import content, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.files import File
 
-from curation.imports.stored import keep
+from curation.imports.sources.stored import keep
 from curation.projects.models import Project
-from curation.runs.drive import drive
+from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Item, Run
 

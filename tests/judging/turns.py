@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from judging.leaks import PullRequestRecord
+from judging.leaks.lint import PullRequestRecord
 from tests.parts import shared_data
 
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role
-from curation.review.queue import Taken, take_next
+from curation.review.queue.take import Taken, take_next
 from curation.samples.models import Sample
 from tests.factories import make_duel, make_member, make_project
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from curation.llm.completion import Request, Target
-from curation.llm.gateway import target_of
+from curation.llm.client.completion import Request, Target
+from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.runs.drive import drive
-from curation.runs.drive_llm import LlmContext
-from curation.runs.drive_sync import WorkContext
+from curation.runs.engine.llm_stage import LlmContext
+from curation.runs.engine.sync_stage import WorkContext
+from curation.runs.engine.worker import drive
 from curation.runs.kinds import MOST_OPEN_CALLS, Estimate, ItemFailed, Kind, PlannedItem, Write, register
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, ItemState, Run

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from curation.runs import calls, kinds, tasks
+from curation.runs import kinds, tasks
+from curation.runs.calls import ask
 from tests.model_server import ModelServer, model_server
 from tests.runs.asking import SCRIPT, Script, register_asking
 
@@ -27,7 +28,7 @@ def server(server_process: ModelServer) -> ModelServer:
 def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kind `asking`, short pauses between tries, and no message to a broker: tests drive runs themselves."""
     register_asking()
-    monkeypatch.setattr(calls, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(tasks.work, "apply_async", lambda *args, **options: None)
     yield
     kinds._kinds.pop("asking", None)

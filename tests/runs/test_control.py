@@ -10,7 +10,7 @@ from django.db import connection
 
 from curation.projects.models import AuditEntry
 from curation.runs.control import cancel, clone, resume, retry_failed
-from curation.runs.drive import drive
+from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from curation.web.problems import Conflict, Invalid

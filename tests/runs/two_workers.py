@@ -56,7 +56,7 @@ def lead(items: int, concurrency: int) -> dict[str, object]:
 
 def follow(run_id: int) -> None:
     from curation.runs import tasks
-    from curation.runs.drive import drive
+    from curation.runs.engine.worker import drive
     from curation.runs.models import LIVE, Run
 
     with mock.patch.object(tasks.work, "apply_async"):

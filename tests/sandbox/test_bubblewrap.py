@@ -15,7 +15,7 @@ import pytest
 from sandbox.bubblewrap.backend import BubblewrapBackend, bubblewrap_backend, find
 from sandbox.bubblewrap.cgroups import find_cgroups
 from sandbox.bubblewrap.command import HOST_UID
-from sandbox.bubblewrap.ground import find_ground
+from sandbox.bubblewrap.host import find_ground
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import Limits, Setup
 

@@ -2,11 +2,11 @@ from collections.abc import Callable
 
 import pytest
 
-from sandbox.action import Ending
+from sandbox.agent.action import Ending
+from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.gate import CHECKER, GateVerdict, Line, Reference, run_gate
 from sandbox.protocol import Setup
-from sandbox.shell_environment import Task
 from tests.sandbox.fake import Answer, FakeBackend, FakeSession, ran
 
 Passes = Callable[[FakeSession], bool]

@@ -1,7 +1,8 @@
 import pytest
 
-from curation.runs import calls, sandboxes
+from curation.runs.calls import ask
 from curation.runs.tasks import work
+from curation.runs.workers import sandbox
 from sandbox.protocol import Backend
 from tests.sandbox.fake import FakeBackend
 from tests.trajectories.rolling import Operators, has_greeting, todo_machine
@@ -11,14 +12,14 @@ from tests.trajectories.rolling import Operators, has_greeting, todo_machine
 def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     """The doorbell rings for nobody, since tests drive runs themselves; tries follow each other quickly."""
     monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
-    monkeypatch.setattr(calls, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
 
 
 @pytest.fixture
 def operators(monkeypatch: pytest.MonkeyPatch) -> Operators:
     """Stands in for what speaks to endpoints; everything else of a run is real."""
     found = Operators()
-    monkeypatch.setattr("curation.runs.drive_llm.client_for", lambda target: found)
+    monkeypatch.setattr("curation.runs.engine.llm_stage.client_for", lambda target: found)
     return found
 
 
@@ -30,5 +31,5 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
     def choose(*_: object, **__: object) -> Backend:
         return found
 
-    monkeypatch.setattr(sandboxes, "choose_backend", choose)
+    monkeypatch.setattr(sandbox, "choose_backend", choose)
     return found

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from curation.llm.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, Request, Target
 from curation.projects.models import Project
-from curation.runs.drive import drive
+from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
 from tests.factories import make_endpoint, make_project

@@ -28,7 +28,7 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
 
     from curation.runs.launch import launch
     from curation.runs.models import LIVE, Run
-    from curation.runs.sandboxes import reap_sandboxes
+    from curation.runs.workers.sandbox import reap_sandboxes
     from tests.model_server import ModelServer
 
     call_command("migrate", verbosity=0)

@@ -1,6 +1,6 @@
 """Which environment servers may be called: the same hosts as model servers."""
 
-from curation.llm.addresses import refuse_private
+from curation.llm.endpoints.addresses import refuse_private
 from curation.web.problems import FieldError, Invalid, Problem
 
 SCHEMES = ("ws://", "wss://")

@@ -3,13 +3,13 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from curation.evaluations.live import shapes as s
-from curation.evaluations.live.lists import EpisodeListParams
+from curation.evaluations.live import schemas as s
+from curation.evaluations.live.filters import EpisodeListParams
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
 from curation.web.ids import find
-from curation.web.keyset import paginate
+from curation.web.lists.keyset import paginate
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db.models import Avg, Count, Q, StdDev, Sum
 
-from curation.evaluations.figures import Figures, Group, Row
 from curation.evaluations.models import Episode, EvaluatedModel, Evaluation
+from curation.evaluations.screen.figures import Figures, Group, Row
 from curation.runs.models import Item, ItemState
-from judging.rates import wilson
+from judging.statistics.rates import wilson
 
 DECIMALS = 4
 COMPLETED = Q(completed=True)

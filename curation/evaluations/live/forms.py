@@ -8,8 +8,8 @@ from curation.evaluations.families import families_of
 from curation.evaluations.models import Split
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.runs.forms import JsonField
 from curation.runs.kinds import Json
+from curation.runs.pages.forms import JsonField
 
 SHOWN = 200
 NUMBERS = ("episodes", "seed", "max_steps", "max_concurrency", "temperature", "max_tokens")

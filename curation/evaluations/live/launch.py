@@ -7,15 +7,15 @@ from curation.evaluations.families import family_named
 from curation.evaluations.live.address import check_address
 from curation.evaluations.live.figures import keep_live_figures
 from curation.evaluations.live.stage import SANDBOX
-from curation.evaluations.live.tasks import tasks_of
+from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import Evaluation, Split
 from curation.evaluations.params import EvaluateParams
-from curation.llm.completion import Target
-from curation.llm.pricing import cost_of
+from curation.llm.client.completion import Target
+from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json
 from curation.runs.models import Run
-from curation.runs.sandbox_report import require_sandbox
+from curation.runs.workers.sandbox_report import require_sandbox
 from curation.web.problems import FieldError, Invalid
 
 # Tokens of one turn, measured on short tasks: the prompt with its history, and a one-line command.

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import orjson
 from django.utils.safestring import SafeString
 
-from curation.evaluations.figures import Row
 from curation.evaluations.live.figures import live_rows, live_tiers
 from curation.evaluations.models import Episode, EvaluatedModel, Evaluation
+from curation.evaluations.screen.figures import Row
 from curation.runs.models import LIVE
-from curation.web.markup import code_html, visible
-from curation.web.transcript import render_output
-from sandbox.environment import Observation
-from sandbox.live import ERROR, OUTPUT, PROGRESS
+from curation.web.text.markup import code_html, visible
+from curation.web.text.transcript import render_output
+from sandbox.agent.environment import Observation
+from sandbox.agent.live import ERROR, OUTPUT, PROGRESS
 
 # Column by column: the API's name, what the head says, what it means, its unit, and what a narrow list drops first.
 HEADS: Mapping[str, tuple[str, str, str, str]] = {

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Item
-from curation.web.text import storable, storable_json
-from sandbox.action import FormatError, read_action
-from sandbox.episode import Episode as ShellEpisode
-from sandbox.episode import Message
-from sandbox.live import LiveEpisode
+from curation.web.text.storable import storable, storable_json
+from sandbox.agent.action import FormatError, read_action
+from sandbox.agent.episode import Episode as ShellEpisode
+from sandbox.agent.episode import Message
+from sandbox.agent.live import LiveEpisode
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from curation.evaluations.families import family_of
 from curation.evaluations.live.address import check_address
 from curation.evaluations.live.record import Played, from_live, from_shell, record_played
-from curation.evaluations.live.tasks import tasks_of
+from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
 from curation.evaluations.params import EvaluateParams
-from curation.llm.completion import Request, Target
-from curation.runs.drive_llm import LlmContext
-from curation.runs.instructions import run_instructions
+from curation.llm.client.completion import Request, Target
+from curation.runs.calls.instructions import run_instructions
+from curation.runs.calls.targets import targets_named
+from curation.runs.engine.llm_stage import LlmContext
 from curation.runs.kinds import ItemFailed, PlannedItem, Write
 from curation.runs.models import Item, Run
-from curation.runs.sandboxes import backend, labels_of, shell_environment
-from curation.runs.targets import targets_named
-from curation.scenarios.bundle import Bundle, setup_of, stored_bundle
+from curation.runs.workers.sandbox import backend, labels_of, shell_environment
+from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
-from judging.commands import extract
-from judging.families import CommandFamily
+from judging.commands.families import CommandFamily
+from judging.commands.screen import extract
 from judging.messages import content_of
-from sandbox.episode import Complete, EpisodeLimits, Message, Reply, run_episode
+from sandbox.agent.episode import Complete, EpisodeLimits, Message, Reply, run_episode
+from sandbox.agent.live import LivePrompt, Rules, run_live_episode
+from sandbox.agent.openenv import OpenEnvEnvironment, action_field_of
+from sandbox.agent.shell_environment import ShellEnvironment, Task
 from sandbox.errors import EnvironmentFull, SandboxError, SandboxFailed
-from sandbox.live import LivePrompt, Rules, run_live_episode
-from sandbox.openenv import OpenEnvEnvironment, action_field_of
 from sandbox.protocol import Limits
-from sandbox.shell_environment import ShellEnvironment, Task
 
 SANDBOX = "sandbox"
 MOST_ENVIRONMENTS = 3

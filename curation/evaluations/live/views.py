@@ -4,17 +4,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from curation.evaluations.live.filters import EpisodeListParams
 from curation.evaluations.live.forms import LiveForm
-from curation.evaluations.live.lists import EpisodeListParams
 from curation.evaluations.live.pages import live_page, steps_of
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.runs.forms import explain
 from curation.runs.launch import launch
+from curation.runs.pages.forms import explain
 from curation.web.ids import find
-from curation.web.keyset import paginate
-from curation.web.lists import page_urls, read_params
+from curation.web.lists.keyset import paginate
+from curation.web.lists.pages import page_urls, read_params
 from curation.web.problems import Problem
 
 

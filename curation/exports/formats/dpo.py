@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 import orjson
 
 from curation.exports.formats.row import Format, Row
-from curation.exports.hygiene import Reason
-from curation.exports.messages import length
-from curation.exports.session import Session, preference
-from curation.exports.turns import Source, Turn, pairs
+from curation.exports.rows.messages import length
+from curation.exports.rows.session import Session, preference
+from curation.exports.rows.skip_reasons import Reason
+from curation.exports.rows.turns import Source, Turn, pairs
 
 
 def rows(turn: Turn, sources: tuple[Source, ...]) -> Iterable[Row | Reason]:

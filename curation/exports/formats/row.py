@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from curation.exports.hygiene import Reason
-from curation.exports.session import Session
-from curation.exports.turns import Source, Turn
+from curation.exports.rows.session import Session
+from curation.exports.rows.skip_reasons import Reason
+from curation.exports.rows.turns import Source, Turn
 
 
 class Row(NamedTuple):

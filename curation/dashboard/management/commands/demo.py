@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from curation.dashboard.demo_project import (
+from curation.dashboard.demo.project import (
     PASSWORD,
     USERNAME,
     DemoFailed,
@@ -19,7 +19,7 @@ from curation.dashboard.demo_project import (
     launch_real_duel,
     make_demo_project,
 )
-from curation.dashboard.supervisor import StartFailed, Supervisor
+from curation.dashboard.demo.supervisor import StartFailed, Supervisor
 from curation.projects.models import Project
 
 MADE_HERE = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")

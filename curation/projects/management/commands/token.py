@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
-from curation.projects.tokens import MAX_DAYS, create_token, revoke_token
+from curation.projects.tokens.issue import MAX_DAYS, create_token, revoke_token
 from curation.web.problems import Problem
 
 

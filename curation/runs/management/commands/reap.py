@@ -2,8 +2,8 @@
 
 from django.core.management.base import BaseCommand
 
-from curation.runs.reap import reap_all
-from curation.runs.sandboxes import reap_sandboxes
+from curation.runs.engine.reap import reap_all
+from curation.runs.workers.sandbox import reap_sandboxes
 
 
 class Command(BaseCommand):

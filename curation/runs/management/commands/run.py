@@ -16,7 +16,7 @@ from curation.runs.follow import follow
 from curation.runs.kinds import kind_of, listed_kinds
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run, RunState
-from curation.runs.shapes import RunOut, run_out
+from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.problems import Problem
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from curation.runs.sandbox_report import try_sandbox
-from curation.runs.sandboxes import sandbox_folder
+from curation.runs.workers.sandbox import sandbox_folder
+from curation.runs.workers.sandbox_report import try_sandbox
 from sandbox.errors import BuildFailed, SandboxUnavailable
 from sandbox.findings import BACKENDS, findings_of
 from sandbox.rootfs import MIRROR, make_archive, unpack

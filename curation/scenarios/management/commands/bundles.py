@@ -7,14 +7,14 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.http import QueryDict
 
-from curation.imports.rows import SourceError
+from curation.imports.sources.rows import SourceError
 from curation.projects.models import Project
-from curation.scenarios.bundle import Bundle, parse_bundle
-from curation.scenarios.bundle_files import BundleFile, files_of, read_bundles, write_folder
-from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.bundles.document import Bundle, parse_bundle
+from curation.scenarios.bundles.files import BundleFile, files_of, read_bundles, write_folder
+from curation.scenarios.bundles.upsert import take_in
 from curation.scenarios.models import Scenario
-from curation.scenarios.take_in import take_in
-from curation.scenarios.taxonomy import Taxonomy, taxonomy_of
+from curation.scenarios.pages.filters import ScenarioFilter
+from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Problem
 
 

@@ -1,0 +1,1 @@
+"""The demo: a running site with a sample project."""

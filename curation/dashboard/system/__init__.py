@@ -1,0 +1,1 @@
+"""The system page, health checks and metrics."""

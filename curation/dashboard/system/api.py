@@ -1,0 +1,74 @@
+"""REST calls for whoever keeps the server running: is it live, is it ready, its figures."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema, Status
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import Field
+
+from curation.dashboard.system.metrics import exposition
+from curation.dashboard.system.parts import all_parts
+from curation.projects.models import Scope
+from curation.projects.tokens.auth import BearerToken
+from curation.runs.workers.sandbox_report import sandbox_reports
+from curation.web.problems import NotAllowed, NotAuthenticated
+
+router = Router(tags=["operation"], auth=None)
+
+
+class HealthOut(Schema):
+    status: str = Field(examples=["ok"])
+
+
+class PartOut(Schema):
+    name: str = Field(examples=["database"])
+    ok: bool
+    needed: bool = Field(description="Whether readiness depends on it.")
+    detail: str = Field(examples=["postgresql"])
+
+
+class FindingOut(Schema):
+    name: str = Field(examples=["image"])
+    works: bool
+    detail: str = Field(examples=["winnow-sandbox:51a8434704a1 is not there"])
+    remedy: str = Field(examples=["Run `manage.py sandbox build`."])
+
+
+class SandboxOut(Schema):
+    """What one sandbox worker found, or this process where there is none."""
+
+    backend: str = Field(examples=["docker"], description="The one that is used; empty where none works.")
+    findings: list[FindingOut]
+
+
+class ReadyOut(Schema):
+    ready: bool
+    parts: list[PartOut]
+    sandboxes: list[SandboxOut]
+
+
+@router.get("/health", response=HealthOut, summary="The process is alive")
+def health(request: HttpRequest) -> HealthOut:
+    return HealthOut(status="ok")
+
+
+@router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker and sandbox")
+def ready(request: HttpRequest) -> Status[ReadyOut]:
+    """503 while the database or the broker does not answer. A missing sandbox is told, and does not count."""
+    parts = all_parts()
+    is_ready = all(part.ok for part in parts if part.needed)
+    shown = [PartOut(name=p.name, ok=p.ok, needed=p.needed, detail=p.detail) for p in parts]
+    found = [SandboxOut.model_validate(one, from_attributes=True) for one in sandbox_reports()]
+    return Status(200 if is_ready else 503, ReadyOut(ready=is_ready, parts=shown, sandboxes=found))
+
+
+@router.get("/metrics", summary="Figures in Prometheus' text format", include_in_schema=True)
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Open while the server listens on loopback only; else it wants a token with the scope `admin`."""
+    if not settings.LOOPBACK_ONLY:
+        principal = BearerToken()(request)
+        if principal is None:
+            raise NotAuthenticated("Send `Authorization: Bearer wn_…` with a token that has the scope `admin`.")
+        if Scope.ADMIN not in principal.scopes:
+            raise NotAllowed("The figures of all projects need a token with the scope `admin`.")
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)

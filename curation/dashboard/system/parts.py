@@ -1,0 +1,63 @@
+"""The parts Winnow stands on, and whether each answers now: database, broker, sandbox."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from celery import current_app
+from django.conf import settings
+from django.db import DatabaseError, connection
+from kombu.exceptions import KombuError, OperationalError
+
+from curation.runs.workers.sandbox_report import sandbox_reports
+
+SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part. `needed` parts decide whether the server is ready; `detail` says what was found, without secrets."""
+
+    name: str
+    ok: bool
+    detail: str
+    needed: bool = True
+
+
+def all_parts() -> list[Part]:
+    return [database(), broker(), sandbox()]
+
+
+def database() -> Part:
+    kind = connection.vendor
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
+            migrated = cursor.fetchone() is not None
+    except DatabaseError as error:
+        return Part("database", False, f"{kind}: {type(error).__name__}: {str(error).splitlines()[0]}")
+    return Part("database", migrated, kind if migrated else f"{kind}: no migration has been applied")
+
+
+def broker() -> Part:
+    """Connects, but sends nothing. The embedded broker is a folder, which must be writable."""
+    scheme = urlsplit(settings.CELERY_BROKER_URL).scheme
+    if scheme == "filesystem":
+        folder = Path(str(settings.CELERY_BROKER_TRANSPORT_OPTIONS["data_folder_out"]))
+        ok = folder.is_dir() and os.access(folder, os.W_OK)
+        return Part("broker", ok, "embedded" if ok else "embedded: its folder cannot be written")
+    try:
+        with current_app.connection_for_write(connect_timeout=SECONDS) as found:
+            found.ensure_connection(max_retries=1, timeout=SECONDS, interval_start=0)
+    except (KombuError, OperationalError, OSError) as error:
+        # The text of the error may hold the URL and with it a password.
+        return Part("broker", False, f"{scheme}: {type(error).__name__}, no connection within {SECONDS} s")
+    return Part("broker", True, scheme)
+
+
+def sandbox() -> Part:
+    """Which way of running commands in isolation is there. Only stages that run commands need one."""
+    reports = sandbox_reports()
+    works = next((report for report in reports if report.works), None)
+    return Part("sandbox", works is not None, (works or reports[0]).detail, needed=False)

@@ -1,0 +1,1 @@
+"""The stages king and challenger: one answer per prompt."""

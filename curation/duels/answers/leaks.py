@@ -1,0 +1,45 @@
+"""The leak lint over rows: a challenger's answer against the history and the hidden record."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from curation.duels.models import PullRequest
+from curation.runs.kinds import Json
+from judging.leaks.lint import PullRequestRecord, lint_leaks
+
+
+@dataclass(frozen=True, slots=True)
+class Lint:
+    """`spans` are `{start, end, token, kind, place, offset}` in characters of the answer."""
+
+    score: float
+    flagged: bool
+    spans: list[Json]
+
+
+def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: PullRequest, max_leak: float) -> Lint:
+    """`max_leak`: a score above it raises the flag."""
+    report = lint_leaks(
+        text,
+        [str(message.get("content") or "") + _calls(message) for message in history],
+        PullRequestRecord(
+            instance_id=record.instance_id,
+            title=record.title,
+            issue=record.text.issue,
+            description=record.text.description,
+            patch=record.text.patch,
+            files=tuple(map(str, record.files)),
+        ),
+    )
+    spans: list[Json] = [
+        {"start": start, "end": end, "token": leak.token, "kind": leak.kind, "place": leak.place, "offset": leak.offset}
+        for leak in report.leaked
+        for start, end in leak.spans
+    ]
+    spans.sort(key=lambda span: span["start"])
+    return Lint(report.score, report.flagged(max_leak), spans)
+
+
+def _calls(message: Mapping[str, object]) -> str:
+    calls = message.get("tool_calls")
+    return f"\n{calls}" if calls else ""

@@ -1,0 +1,1 @@
+"""Import of agent turns and pull-request records."""

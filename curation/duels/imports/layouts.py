@@ -1,0 +1,190 @@
+"""Row layouts of agent turns, told apart by their columns and brought into one form of messages.
+
+A message is `{"role": "system" | "user" | "assistant" | "tool", "content": str}`; tool calls keep `tool_calls`,
+`tool_call_id` and `name` as the source has them.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import orjson
+
+from curation.imports.sources.rows import RowRefused
+
+Message = dict[str, object]
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "gpt": "assistant",
+    "model": "assistant",
+    "function_call": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "function_response": "tool",
+    "observation": "tool",
+}
+# `owner__name-123` of SWE-bench, with `_4` after it where one task has several runs …
+BENCH_ID = re.compile(r"(?P<owner>.+?)__(?P<name>.+)-\d+(?:_\d+)?")
+# … and `owner__name.1a2b3c4d.kind_of_fault` of synthetic tasks.
+SYNTHETIC_ID = re.compile(r"(?P<owner>.+?)__(?P<name>.+?)\.[0-9a-f]{7,40}\..+")
+
+
+class Layout(StrEnum):
+    CHAT = "chat rows (messages)"
+    SWE_AGENT = "SWE-agent rows (trajectory)"
+    SHAREGPT = "sharegpt rows (conversations)"
+
+
+COLUMNS = {"trajectory": Layout.SWE_AGENT, "messages": Layout.CHAT, "conversations": Layout.SHAREGPT}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    layout: Layout
+    messages: list[Message]
+    instance_id: str
+    repo: str
+
+    def turns(self) -> list[int]:
+        """Indexes of the assistant messages to answer: those that somebody other than the system spoke before."""
+        found, spoken = [], False
+        for index, message in enumerate(self.messages):
+            if spoken and message["role"] == "assistant":
+                found.append(index)
+            spoken = spoken or message["role"] in {"user", "tool"}
+        return found
+
+
+def read_conversation(row: Mapping[str, object]) -> Conversation:
+    """Raises `RowRefused` with the column or message that does not fit."""
+    column = next((name for name in COLUMNS if row.get(name) is not None), None)
+    if column is None:
+        named = ", ".join(list(row)[:12]) or "none"
+        raise RowRefused(f"no messages: one of the columns {', '.join(COLUMNS)} is needed, the row has {named}")
+    entries = _as_list(row[column], column)
+    messages = [_message(entry, f"{column}.{index}") for index, entry in enumerate(entries)]
+    if not messages:
+        raise RowRefused(f"column {column} is empty")
+    instance_id = name_of(row, "instance_id")
+    return Conversation(COLUMNS[column], messages, instance_id, name_of(row, "repo") or repo_of(instance_id))
+
+
+def repo_of(instance_id: str) -> str:
+    """`owner/name` as an instance id spells it, or ''."""
+    found = BENCH_ID.fullmatch(instance_id) or SYNTHETIC_ID.fullmatch(instance_id)
+    return f"{found['owner']}/{found['name']}" if found else ""
+
+
+def name_of(row: Mapping[str, object], column: str) -> str:
+    value = row.get(column)
+    if value is None:
+        return ""
+    if not isinstance(value, str | int) or isinstance(value, bool) or len(str(value)) > 200:
+        raise RowRefused(f"{column} is no text of at most 200 characters")
+    return clean(str(value), column)
+
+
+def clean(text: str, place: str) -> str:
+    """The text itself; a NUL character is refused, because PostgreSQL cannot store it and nothing may be altered."""
+    if "\x00" in text:
+        raise RowRefused(f"{place} holds a NUL character")
+    return text
+
+
+def _as_list(value: object, column: str) -> list[object]:
+    """Parquet files often keep messages as JSON text."""
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            raise RowRefused(f"column {column} is text that is not JSON") from None
+    if not isinstance(value, list):
+        raise RowRefused(f"column {column} is not a list of messages")
+    return value
+
+
+def _message(entry: object, place: str) -> Message:
+    if not isinstance(entry, dict):
+        raise RowRefused(f"{place} is not an object")
+    said = entry.get("role", entry.get("from"))
+    role = ROLES.get(said) if isinstance(said, str) else None
+    if role is None:
+        raise RowRefused(f"{place} has the role {said!r}; known are {', '.join(ROLES)}"[:300])
+    message: Message = {"role": role, "content": clean(_text(_content(entry, role), place), place)}
+    if role == "assistant" and (calls := _tool_calls(entry, said, place)):
+        message["tool_calls"] = calls
+    for key in ("tool_call_id", "name"):
+        value = entry.get(key)
+        if isinstance(value, str) and value:
+            message[key] = clean(value, f"{place}.{key}")
+    return message
+
+
+def _content(entry: Mapping[str, object], role: str) -> object:
+    """`content`, `text` or `value`, whichever the layout has; SWE-agent rows keep the system's text elsewhere.
+
+    A source that wrote Python's None as text means that there is none.
+    """
+    value = None
+    for key in ("content", "text", "value"):
+        value = entry.get(key)
+        if value is not None:
+            break
+    if role == "system" and value in (None, "", "None") and entry.get("system_prompt"):
+        return entry["system_prompt"]
+    return value
+
+
+def _text(content: object, place: str) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_part(part, f"{place}.{index}") for index, part in enumerate(content))
+    raise RowRefused(f"{place} has a content that is neither text nor a list of parts")
+
+
+def _part(part: object, place: str) -> str:
+    """A part that is no text (an image, a file) stays visible as its kind."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict):
+        text = part.get("text", part.get("content"))
+        if isinstance(text, str):
+            return text
+        if isinstance(part.get("type"), str):
+            return f"[{part['type']}]"
+    raise RowRefused(f"{place} is no part of a message")
+
+
+def _tool_calls(entry: Mapping[str, object], said: object, place: str) -> list[object]:
+    """OpenAI's `tool_calls` as they are; the older `function_call` in the same form."""
+    calls = entry.get("tool_calls")
+    if calls is None or calls == []:
+        older = entry.get("function_call")
+        calls = [{"type": "function", "function": older}] if isinstance(older, dict) else _spoken_call(entry, said)
+    elif isinstance(calls, str):
+        calls = _as_list(calls, f"{place}.tool_calls")
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        raise RowRefused(f"{place}.tool_calls is not a list of objects")
+    if calls and b"\\u0000" in orjson.dumps(calls):
+        raise RowRefused(f"{place}.tool_calls holds a NUL character")
+    return calls
+
+
+def _spoken_call(entry: Mapping[str, object], said: object) -> list[object]:
+    """sharegpt's `function_call` turn, whose value is the call as JSON text."""
+    if said != "function_call" or not isinstance(entry.get("value"), str):
+        return []
+    try:
+        call = orjson.loads(str(entry["value"]))
+    except orjson.JSONDecodeError:
+        return []
+    return [{"type": "function", "function": call}] if isinstance(call, dict) else []

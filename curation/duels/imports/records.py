@@ -1,0 +1,164 @@
+"""Import of pull-request records, keyed by instance: a record that is there is updated, never doubled."""
+
+import re
+from dataclasses import dataclass
+
+from curation.duels.imports.layouts import clean, name_of, repo_of
+from curation.duels.models import PullRequest, PullRequestText
+from curation.duels.prompts.exclusions import exclude_oversized
+from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
+from curation.imports.row_kinds import ImportKind, Options, Sketch, Target
+from curation.imports.sources.rows import Row, RowRefused
+from curation.projects.models import Project
+
+DIFF_HEADER = re.compile(r"^diff --git (?:\"?a/(.+?)\"?) (?:\"?b/(.+?)\"?)$", re.MULTILINE)
+FILE_HEADER = re.compile(r"^\+\+\+ \"?b/(.+?)\"?(?:\t.*)?$", re.MULTILINE)
+ISSUE_COLUMNS = ("issue", "problem_statement", "issue_text")
+TEXT_COLUMNS = {"description": ("description", "body", "pr_description"), "patch": ("patch", "diff")}
+KEPT = ("repo", "title", "commit", "files", "patch_tokens")
+KEPT_TEXT = ("issue", "description", "patch")
+
+
+class RecordOptions(Options):
+    """There is nothing to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestRow:
+    """One record. `files` are paths; `patch_tokens` are estimated: characters ÷ 4."""
+
+    instance_id: str
+    repo: str
+    title: str
+    commit: str
+    files: list[str]
+    issue: str
+    description: str
+    patch: str
+
+    @property
+    def patch_tokens(self) -> int:
+        return len(self.patch) // 4
+
+
+class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
+    name = "pr_records"
+    title = "Pull-request records"
+    unit = "records"
+    columns = "instance_id; issue, title, description, files, commit, patch"
+    options = RecordOptions
+
+    def parse(self, row: Row, options: RecordOptions) -> PullRequestRow:
+        value = row.value
+        instance_id = name_of(value, "instance_id")
+        if not instance_id:
+            named = ", ".join(list(value)[:12]) or "none"
+            raise RowRefused(f"no instance_id; the row has the columns {named}")
+        issue = _text(value, ISSUE_COLUMNS)
+        patch = _text(value, TEXT_COLUMNS["patch"])
+        description = _text(value, TEXT_COLUMNS["description"])
+        title = _text(value, ("title",)) or (issue.strip().splitlines() or [""])[0]
+        if not (issue or patch or description):
+            raise RowRefused("neither an issue nor a description nor a patch")
+        return PullRequestRow(
+            instance_id=instance_id,
+            repo=name_of(value, "repo") or repo_of(instance_id),
+            title=title[:500],
+            commit=_text(value, ("commit", "commit_sha", "merge_commit", "base_commit"))[:80],
+            files=_files(value.get("files")) or files_of_patch(patch),
+            issue=issue,
+            description=description,
+            patch=patch,
+        )
+
+    def weight(self, entry: PullRequestRow) -> int:
+        return len(entry.patch) + len(entry.issue) + len(entry.description)
+
+    def sketch(self, row: Row, options: RecordOptions) -> Sketch:
+        entry = self.parse(row, options)
+        files = f"{len(entry.files)} files, patch of {entry.patch_tokens} tokens"
+        return Sketch("pull-request records", 1, [(entry.instance_id, f"{entry.title}\n{files}")])
+
+    def write(self, target: Target, entries: list[PullRequestRow]) -> dict[str, int]:
+        """Returns `records` (new), `updated`, `duplicates` (unchanged) and `oversized`."""
+        project = target.run.project
+        target.notes["layout"] = "pull-request records"
+        # One import at a time writes to a project, so that the figures below are true.
+        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        rows = {entry.instance_id: entry for entry in entries}
+        held = {
+            found.instance_id: found
+            for found in PullRequest.objects.filter(project=project, instance_id__in=list(rows)).select_related("text")
+        }
+        new = [entry for key, entry in rows.items() if key not in held]
+        changed = [entry for key, entry in rows.items() if key in held and not _same(held[key], entry)]
+        _create(project, new)
+        for entry in changed:
+            _update(held[entry.instance_id], entry)
+        oversized = exclude_oversized(project, {entry.instance_id: entry.patch_tokens for entry in (*new, *changed)})
+        return {
+            "records": len(new),
+            "updated": len(changed),
+            "duplicates": len(entries) - len(new) - len(changed),
+            "oversized": oversized,
+        }
+
+
+def files_of_patch(patch: str) -> list[str]:
+    """Paths that a unified diff changes, each once, in its order."""
+    found = [match[2] for match in DIFF_HEADER.finditer(patch)] or FILE_HEADER.findall(patch)
+    return list(dict.fromkeys(found))
+
+
+def _files(value: object) -> list[str]:
+    """A list of paths, or of objects that name one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise RowRefused("files is not a list")
+    paths = []
+    for index, entry in enumerate(value):
+        path = (entry.get("path") or entry.get("filename")) if isinstance(entry, dict) else entry
+        if not isinstance(path, str) or not path:
+            raise RowRefused(f"files.{index} is neither a path nor an object with `path` or `filename`")
+        paths.append(clean(path, f"files.{index}"))
+    return paths
+
+
+def _text(value: "dict[str, object]", columns: tuple[str, ...]) -> str:
+    for column in columns:
+        found = value.get(column)
+        if found is None:
+            continue
+        if not isinstance(found, str):
+            raise RowRefused(f"{column} is not text")
+        return clean(found, column)
+    return ""
+
+
+def _same(held: PullRequest, entry: PullRequestRow) -> bool:
+    return all(getattr(held, name) == getattr(entry, name) for name in KEPT) and all(
+        getattr(held.text, name) == getattr(entry, name) for name in KEPT_TEXT
+    )
+
+
+def _create(project: Project, entries: list[PullRequestRow]) -> None:
+    ids, now = reserve_ids(PullRequest, len(entries)), now_value()
+    insert_rows(
+        PullRequest,
+        ("id", "project", "instance_id", "repo", "title", "commit", "files", "patch_tokens", "created_at"),
+        [
+            (pk, project.pk, e.instance_id, e.repo, e.title, e.commit, as_json(e.files), e.patch_tokens, now)
+            for pk, e in zip(ids, entries, strict=True)
+        ],
+    )
+    insert_rows(
+        PullRequestText,
+        ("pull_request", "issue", "description", "patch"),
+        [(pk, e.issue, e.description, e.patch) for pk, e in zip(ids, entries, strict=True)],
+    )
+
+
+def _update(held: PullRequest, entry: PullRequestRow) -> None:
+    PullRequest.objects.filter(pk=held.pk).update(**{name: getattr(entry, name) for name in KEPT})
+    PullRequestText.objects.filter(pk=held.pk).update(**{name: getattr(entry, name) for name in KEPT_TEXT})

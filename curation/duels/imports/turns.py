@@ -1,0 +1,137 @@
+"""Import of agent turns: each row is a conversation, each of its counted assistant messages becomes a prompt."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from curation.duels.imports.layouts import Conversation, read_conversation
+from curation.duels.imports.prompts import write_prompts
+from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
+from curation.imports.row_kinds import Chunk, ImportKind, Options, Sketch, Target
+from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
+from curation.runs.kinds import Json
+
+
+class TurnOptions(Options):
+    """Without `count` every turn is taken, and `windows` and `window_size` have no meaning."""
+
+    count: int | None = Field(None, ge=1, le=10_000_000, description="Turns to sample; empty takes all.")
+    seed: int = Field(0, ge=0, le=2**63 - 1, description="The same seed and source give the same turns.")
+    windows: int = Field(64, ge=1, le=10_000, description="Places of the source that the sample comes from.")
+    window_size: int = Field(32, ge=1, le=1000, description="Rows read at each place.")
+    turns_per_row: int | None = Field(None, ge=1, le=10_000, description="At most so many turns of one row.")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """A conversation and which of its turns are wanted."""
+
+    offset: int
+    conversation: Conversation
+    turns: list[int]
+
+
+class TurnKind(ImportKind[TurnOptions, TurnRow]):
+    name = "turns"
+    title = "Agent turns"
+    unit = "turns"
+    columns = "messages, trajectory or conversations; instance_id; repo"
+    options = TurnOptions
+
+    def parse(self, row: Row, options: TurnOptions) -> TurnRow:
+        conversation = read_conversation(row.value)
+        turns = conversation.turns()
+        if not turns:
+            raise RowRefused("no assistant message with a history before it")
+        return TurnRow(
+            row.offset,
+            conversation,
+            pick_turns(turns, most=options.turns_per_row, seed=options.seed, offset=row.offset),
+        )
+
+    def weight(self, entry: TurnRow) -> int:
+        return sum(len(str(message["content"])) for message in entry.conversation.messages)
+
+    def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
+        layouts = {*target.memory.get("layouts", []), *(entry.conversation.layout for entry in entries)}
+        target.memory["layouts"] = sorted(layouts)
+        target.notes["layout"] = ", ".join(sorted(layouts))
+        return write_prompts(target, [(entry.offset, entry.conversation, entry.turns) for entry in entries])
+
+    def sketch(self, row: Row, options: TurnOptions) -> Sketch:
+        entry = self.parse(row, options)
+        messages = entry.conversation.messages
+        lines = [(f"turn {index}", str(messages[index]["content"])) for index in entry.turns]
+        return Sketch(entry.conversation.layout, len(entry.turns), lines)
+
+    def chunks(self, reader: Reader, options: TurnOptions, after: Json) -> Iterator[Chunk[TurnRow]]:
+        if options.count is None:
+            yield from super().chunks(reader, options, after)
+        else:
+            yield from _Sampler(self, reader, options, options.count).chunks(after)
+
+
+class _Sampler:
+    """One chunk per block. `after` holds how many visits are done, what is lacking, what each first window gave."""
+
+    def __init__(self, kind: TurnKind, reader: Reader, options: TurnOptions, count: int) -> None:
+        self._kind = kind
+        self._reader = reader
+        self._options = options
+        self._plan = Plan(reader.count(), count, options.windows, options.window_size, options.seed)
+        self._lacking = 0
+
+    def chunks(self, after: Json) -> Iterator[Chunk[TurnRow]]:
+        done, taken = int(after.get("done", 0)), list(after.get("taken", []))
+        self._lacking = int(after.get("lacking", 0))
+        for number, (block, share, part) in enumerate(self._visits()):
+            if number < done:
+                continue
+            again = share == 0 and part >= 0
+            wanted = self._lacking + share
+            entries, bad, rows = self._take(block, taken[part] if again else 0, wanted)
+            found = sum(len(entry.turns) for entry in entries)
+            self._lacking = wanted - found
+            if share:
+                taken.append(found)
+            state = {"done": number + 1, "lacking": self._lacking, "taken": taken}
+            # What a block holds is told once, when it is first read.
+            yield Chunk(entries, [] if again else bad, 0 if again else rows, state)
+
+    def _visits(self) -> Iterator[tuple[int, int, int]]:
+        """(block, share, part) in the order of reading. Further blocks have no part (−1), a second visit no share."""
+        first = self._plan.first_blocks()
+        yield from zip(first, self._plan.shares(), range(len(first)), strict=True)
+        if self._lacking == 0:
+            return
+        for block in self._plan.further_blocks():
+            yield block, 0, -1
+            if self._lacking == 0:
+                return
+        for part, block in enumerate(first):
+            yield block, 0, part
+            if self._lacking == 0:
+                return
+
+    def _take(self, block: int, skip: int, wanted: int) -> tuple[list[TurnRow], list[BadRow], int]:
+        rows, bad, count = {}, [], 0
+        for row in self._reader.window(*self._plan.span(block)):
+            count += 1
+            if isinstance(row, BadRow):
+                bad.append(row)
+                continue
+            try:
+                rows[row.offset] = self._kind.parse(row, self._options)
+            except RowRefused as refused:
+                bad.append(BadRow(row.offset, str(refused), row.after))
+        pairs = [(offset, turn) for offset, entry in rows.items() for turn in entry.turns]
+        picked = order_in_block(pairs, seed=self._options.seed, block=block)[skip : skip + wanted]
+        return _by_row(rows, picked), bad, count
+
+
+def _by_row(rows: dict[int, TurnRow], picked: Sequence[tuple[int, int]]) -> list[TurnRow]:
+    chosen: dict[int, list[int]] = {}
+    for offset, turn in sorted(picked):
+        chosen.setdefault(offset, []).append(turn)
+    return [TurnRow(offset, rows[offset].conversation, turns) for offset, turns in chosen.items()]

@@ -1,0 +1,1 @@
+"""The stage judge: every judge reads every duel."""

@@ -1,0 +1,129 @@
+"""A duel as the REST API prints it."""
+
+from dataclasses import asdict
+from typing import Any
+
+from ninja import Schema
+from pydantic import Field
+
+from curation.duels.models import Answer, Duel, Verdict
+from curation.samples.models import flag_names
+from judging.answers.facts import answer_facts
+
+
+class FactsOut(Schema):
+    """Computed, not judged."""
+
+    has_thought: bool = Field(examples=[True])
+    blocks: int = Field(examples=[1])
+    commands: int = Field(examples=[1])
+    action_style: str = Field(examples=["read"])
+    tokens: int = Field(examples=[84])
+
+
+class LeakOut(Schema):
+    """`score` is leaked ÷ checkable tokens; spans are characters of the answer."""
+
+    score: float | None = Field(examples=[0.25])
+    spans: list[dict[str, Any]] = Field(
+        examples=[
+            [{"start": 61, "end": 73, "token": "safe_decode", "kind": "identifier", "place": "patch", "offset": 8}]
+        ]
+    )
+
+
+class AnswerOut(Schema):
+    text: str
+    facts: FactsOut
+    model: str | None = Field(examples=["king-a"], description="The endpoint's name; null for the reference.")
+
+
+class ChallengerOut(AnswerOut):
+    leak: LeakOut
+
+
+class VerdictOut(Schema):
+    judge: str = Field(examples=["judge-a"])
+    order: str = Field(examples=["king_first"])
+    dimensions: dict[str, int] = Field(examples=[{"correctness": 2, "grounding": 0}])
+    reason: str
+    parsed: bool
+    raw: str
+    tokens: int
+    cost: str | None = Field(examples=["0.000153"])
+    latency_ms: int | None
+
+
+class DuelOut(Schema):
+    """A duel, the same in lists and on its own. `king` is what the challenger met: in mode 1 the reference."""
+
+    id: str = Field(examples=["812"])
+    prompt: str = Field(examples=["77"])
+    instance_id: str = Field(examples=["acme__billing-17"])
+    opponent: str = Field(examples=["king"])
+    score: float | None = Field(examples=[71.666667])
+    metrics: dict[str, float] = Field(examples=[{"correctness": 83.333333}])
+    bucket: str = Field(examples=["refined"])
+    flags: list[str] = Field(examples=[["flip"]])
+    sample: str | None = Field(examples=["4711"])
+    run: str | None = Field(examples=["12"])
+
+    king: AnswerOut
+    challenger: ChallengerOut
+    verdicts: list[VerdictOut]
+
+
+class DuelPage(Schema):
+    data: list[DuelOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+def duel_out(duel: Duel) -> dict[str, object]:
+    """Needs the queryset's `with_answers()`."""
+    leak = {"score": duel.challenger.leak_score, "spans": duel.challenger.leak_spans}
+    return {
+        "id": str(duel.pk),
+        "prompt": str(duel.prompt_id),
+        "instance_id": duel.prompt.instance_id,
+        "opponent": duel.opponent,
+        "score": duel.score,
+        "metrics": duel.metrics,
+        "bucket": duel.bucket,
+        "flags": flag_names(duel.flags),
+        "sample": None if duel.sample_id is None else str(duel.sample_id),
+        "run": None if duel.run_id is None else str(duel.run_id),
+        "king": _answer(duel.king) if duel.king is not None else _reference(duel.reference_text),
+        "challenger": {**_answer(duel.challenger), "leak": leak},
+        "verdicts": [_verdict(verdict) for verdict in duel.verdicts.all()],
+    }
+
+
+def _answer(answer: Answer) -> dict[str, object]:
+    facts = {
+        "has_thought": answer.has_thought,
+        "blocks": answer.blocks,
+        "commands": answer.commands,
+        "action_style": answer.action_style,
+        "tokens": answer.tokens,
+    }
+    return {"text": answer.text.text, "facts": facts, "model": answer.model}
+
+
+def _reference(text: str) -> dict[str, object]:
+    """The source's own turn; its tokens are estimated: characters ÷ 4."""
+    return {"text": text, "facts": {**asdict(answer_facts(text)), "tokens": -(-len(text) // 4)}, "model": None}
+
+
+def _verdict(verdict: Verdict) -> dict[str, object]:
+    return {
+        "judge": verdict.judge,
+        "order": verdict.order,
+        "dimensions": verdict.dimensions,
+        "reason": verdict.reason,
+        "parsed": verdict.parsed,
+        "raw": verdict.raw,
+        "tokens": verdict.tokens,
+        "cost": None if verdict.cost is None else f"{verdict.cost.normalize():f}",
+        "latency_ms": verdict.latency_ms,
+    }

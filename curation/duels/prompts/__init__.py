@@ -1,0 +1,1 @@
+"""Prompts: list, page, exclusions."""

@@ -1,0 +1,116 @@
+"""Pages of prompts: the list, one prompt with its history and record, the exclusions."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.duels.models import Exclusion, Prompt, PullRequest
+from curation.duels.prompts.api import ExclusionListParams, PromptListParams
+from curation.duels.prompts.exclusions import exclude, include
+from curation.duels.prompts.filters import prompt_figures
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.web.ids import find
+from curation.web.lists.keyset import Page, paginate
+from curation.web.lists.pages import read_params
+from curation.web.problems import Problem
+from curation.web.text.transcript import turns_of
+
+Context = dict[str, object]
+
+
+@require_GET
+@project_page(Scope.READ)
+def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = read_params(PromptListParams, request)
+    rows = params.filter().apply(Prompt.objects.of(access.project)).for_list()
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    context = {
+        "prompts": page.rows,
+        "figures": prompt_figures(access.project),
+        "given": request.GET.dict(),
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/projects/{access.project.slug}/prompts",
+        **_pages(request, page),
+    }
+    return render(request, "duels/prompts/list.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    prompt = find(Prompt.objects.of(access.project).for_list().select_related("text", "run"), pk, "prompt")
+    record = PullRequest.objects.of(access.project).filter(instance_id=prompt.instance_id).select_related("text")
+    history = prompt.text.history
+    context = {
+        "prompt": prompt,
+        "turns": turns_of(history),
+        "reference": turns_of([prompt.text.reference], start=len(history)),
+        "record": record.first(),
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/prompts/{prompt.pk}",
+    }
+    return render(request, "duels/prompts/page.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def exclusion_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = read_params(ExclusionListParams, request)
+    rows = Exclusion.objects.filter(project=access.project).select_related("created_by")
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    context = {
+        "exclusions": page.rows,
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/projects/{access.project.slug}/exclusions",
+        **_pages(request, page),
+    }
+    return render(request, "duels/prompts/exclusions.html", context)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def exclusion_set(request: HttpRequest, access: Access) -> HttpResponse:
+    """Instances, one in a line, with one reason: excluded, or their reason changed."""
+    ids = [line.strip() for line in request.POST.get("instance_ids", "").splitlines() if line.strip()]
+    reason = request.POST.get("reason", "").strip()
+    try:
+        exclude(project=access.project, rows=[(instance_id, reason) for instance_id in ids], user=access.user)
+        messages.success(request, f"{ids[0] if len(ids) == 1 else f'{len(ids)} instances'} excluded.")
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    return redirect(_back(request, access))
+
+
+@require_POST
+@project_page(Scope.RUN)
+def exclusion_remove(request: HttpRequest, access: Access) -> HttpResponse:
+    ids = request.POST.getlist("instance_id")
+    try:
+        count = include(project=access.project, instance_ids=ids, user=access.user)
+        messages.success(request, f"{ids[0] if count == 1 else f'{count} instances'} taken back in.")
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    return redirect(_back(request, access))
+
+
+def _back(request: HttpRequest, access: Access) -> str:
+    """The page that the form stood on, if it is one of ours."""
+    given = request.POST.get("next", "")
+    if given.startswith("/") and url_has_allowed_host_and_scheme(given, allowed_hosts=None):
+        return given
+    return reverse("exclusion-list", args=[access.project.slug])
+
+
+def _pages(request: HttpRequest, page: "Page[Prompt] | Page[Exclusion]") -> Context:
+    query = request.GET.copy()
+    query.pop("cursor", None)
+    first = f"{request.path}?{query.urlencode()}"
+    query["cursor"] = page.next_cursor or ""
+    return {
+        "newer_url": first if request.GET.get("cursor") else None,
+        "older_url": f"{request.path}?{query.urlencode()}" if page.next_cursor else None,
+    }

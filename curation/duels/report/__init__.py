@@ -1,0 +1,1 @@
+"""The stage verdict and the report of a run."""

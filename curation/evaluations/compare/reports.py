@@ -1,0 +1,133 @@
+"""A comparison for people and programs: Markdown, CSV and JSON; and the table of an evaluation as text."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+
+import orjson
+
+from curation.evaluations.compare.compare import Comparison, MetricChange, Moved
+from curation.web.problems import NotFound
+
+Json = dict[str, object]
+CSV_HEAD = ("part", "metric", "rows", "before", "after", "delta", "low", "high", "said", "gained", "lost", "p")
+
+
+def comparison_json(found: Comparison) -> Json:
+    """The API's answer."""
+    return {
+        "before": _side(found.before.evaluation_id, found.before.name),
+        "after": _side(found.after.evaluation_id, found.after.name),
+        "rows": found.rows,
+        "tasks": found.tasks,
+        "unpaired": found.unpaired,
+        "metrics": [_metric(change) for change in found.metrics],
+        "tiers": [
+            {"tier": tier.tier, "rows": tier.rows, "metrics": [_metric(change) for change in tier.metrics]}
+            for tier in found.tiers
+        ],
+        "gains": [_row(change) for change in found.gains],
+        "losses": [_row(change) for change in found.losses],
+    }
+
+
+def report(found: Comparison, name: str) -> tuple[str, str]:
+    """The file called `name` and its media type; raises `NotFound` for a name that there is none of."""
+    if name not in FILES:
+        raise NotFound(f"A comparison has no file {name!r}; there are {', '.join(FILES)}.")
+    write, media = FILES[name]
+    return write(found), media
+
+
+def markdown(found: Comparison) -> str:
+    before, after = (f"{side.name} (evaluation {side.evaluation_id})" for side in (found.before, found.after))
+    lines = [
+        f"# {_plain(before)} → {_plain(after)}",
+        "",
+        f"{found.rows} {found.scale.unit} of {found.tasks} tasks, paired; "
+        "95 % intervals by a bootstrap over tasks; p by McNemar.",
+        "",
+        *_table(found.metrics),
+    ]
+    for tier in found.tiers:
+        lines += ["", f"## {_plain(tier.tier or 'no tier')}: {tier.rows} {found.scale.unit}", "", *_table(tier.metrics)]
+    for title, rows in (("Gains", found.gains), ("Losses", found.losses)):
+        lines += ["", f"## {title}: {len(rows)}", ""]
+        lines += [f"- {row.place.number}: {_plain(row.place.preview)}" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def comparison_csv(found: Comparison) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(CSV_HEAD)
+    parts: list[tuple[str, int, Sequence[MetricChange]]] = [("all", found.rows, found.metrics)]
+    parts += [(_cell(tier.tier or "no tier"), tier.rows, tier.metrics) for tier in found.tiers]
+    for part, rows, metrics in parts:
+        for change in metrics:
+            entry = _metric(change)
+            writer.writerow([part, change.name, rows, *(entry.get(name, "") for name in CSV_HEAD[3:])])
+    return out.getvalue()
+
+
+def _table(metrics: Sequence[MetricChange]) -> list[str]:
+    lines = ["| metric | before | after | Δ | 95 % | | gained | lost | p |", "|---|--:|--:|--:|--:|---|--:|--:|--:|"]
+    for change in metrics:
+        metric, ends, test = change.metric, change.change.interval, change.test
+        tested = f"{test.gained} | {test.lost} | {test.p:.3g}" if test else "| |"
+        between = f"{metric.signed(ends.low)} … {metric.signed(ends.high)}"
+        lines.append(
+            f"| {metric.name} | {metric.amount(change.before)} | {metric.amount(change.after)} | "
+            f"{metric.signed(change.change.delta)} | {between} | {change.said} | {tested} |"
+        )
+    return lines
+
+
+def _metric(change: MetricChange) -> Json:
+    digits = change.metric.decimals
+    found: Json = {
+        "metric": change.name,
+        "before": round(change.before, digits),
+        "after": round(change.after, digits),
+        "delta": round(change.change.delta, digits),
+        "low": round(change.change.interval.low, digits),
+        "high": round(change.change.interval.high, digits),
+        "said": change.said.value,
+    }
+    if change.test is not None:
+        found |= {"gained": change.test.gained, "lost": change.test.lost, "p": round(change.test.p, 6)}
+    return found
+
+
+def _side(evaluation_id: int, model: str) -> Json:
+    return {"evaluation": str(evaluation_id), "model": model}
+
+
+def _row(change: Moved) -> Json:
+    place = change.place
+    labels: Mapping[str, object] = {"task": place.task, "tier": place.tier or None, "source": place.source}
+    marks = {"before": change.before.mark, "after": change.after.mark}
+    calls = {"call_before": str(change.before.pk), "call_after": str(change.after.pk)}
+    row = None if place.row is None else str(place.row)
+    return {"row": row, "number": place.number, **labels, "preview": place.preview, **marks, **calls}
+
+
+def _plain(text: str) -> str:
+    """Text from a file in a Markdown line: it must not become markup."""
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|#!" else sign for sign in " ".join(text.split()))
+
+
+def _cell(text: str) -> str:
+    """A spreadsheet runs what begins like a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
+
+
+def _json(found: Comparison) -> str:
+    return orjson.dumps(comparison_json(found), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+FILES: Mapping[str, tuple[Callable[[Comparison], str], str]] = {
+    "comparison.md": (markdown, "text/markdown; charset=utf-8"),
+    "comparison.csv": (comparison_csv, "text/csv; charset=utf-8"),
+    "comparison.json": (_json, "application/json"),
+}

@@ -1,0 +1,86 @@
+"""Pages that hold models against each other: the comparison of two, the leaderboard, the pinned baseline."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
+from curation.evaluations.compare.compare import Comparison, compare
+from curation.evaluations.compare.leaderboard import leaderboard
+from curation.evaluations.compare.pages import compare_page, leader_lines
+from curation.evaluations.models import EvaluatedModel, EvaluatedModelQuerySet, Split
+from curation.evaluations.screen.charts import delta_chart
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.web.ids import find
+from curation.web.problems import Invalid
+
+
+@require_GET
+@project_page(Scope.READ)
+def leaderboard_page(request: HttpRequest, access: Access) -> HttpResponse:
+    board = leaderboard(access.project, request.GET.get("split"))
+    context = {
+        "board": board,
+        "lines": leader_lines(board),
+        "splits": Split.objects.of(access.project).filter(evaluations__isnull=False).distinct().order_by("-id"),
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/projects/{access.project.slug}/leaderboard",
+    }
+    return render(request, "evaluations/compare/leaderboard.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_compare(request: HttpRequest, access: Access) -> HttpResponse:
+    """`?before=` and `?after=` are ids of evaluated models."""
+    found = _compared(request, access)
+    before, after = found.before, found.after
+    path = f"/api/v1/evaluations/{before.evaluation_id}/compare/{after.evaluation_id}"
+    query = f"?model_before={before.name}&model_after={after.name}"
+    context = {
+        "page": compare_page(access.project.slug, found),
+        "chart_url": f"{reverse('compare-chart', args=[access.project.slug])}?before={before.pk}&after={after.pk}",
+        "swap_url": f"{request.path}?before={after.pk}&after={before.pk}",
+        "files": [(name, f"{path}/comparison.{name}{query}") for name in ("md", "csv", "json")],
+        "api_path": f"{path}{query}",
+    }
+    return render(request, "evaluations/compare/compare.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def compare_chart(request: HttpRequest, access: Access) -> HttpResponse:
+    return JsonResponse(delta_chart(_compared(request, access)))
+
+
+@require_POST
+@project_page(Scope.RUN)
+def baseline_pin(request: HttpRequest, access: Access) -> HttpResponse:
+    model = find(_models(access), request.POST.get("model", ""), "model")
+    split = pin_baseline(access=access, model=model)
+    messages.success(request, f"{model.name} is the baseline of {split.name}.")
+    return redirect(f"{reverse('leaderboard', args=[access.project.slug])}?split={split.pk}")
+
+
+@require_POST
+@project_page(Scope.RUN)
+def baseline_unpin(request: HttpRequest, access: Access) -> HttpResponse:
+    split = find(Split.objects.of(access.project), request.POST.get("split", ""), "split")
+    unpin_baseline(access=access, split=split)
+    messages.success(request, f"{split.name} has no baseline now.")
+    return redirect(f"{reverse('leaderboard', args=[access.project.slug])}?split={split.pk}")
+
+
+def _compared(request: HttpRequest, access: Access) -> Comparison:
+    before, after = (find(_models(access), request.GET.get(name, ""), "model") for name in ("before", "after"))
+    if before.pk == after.pk:
+        raise Invalid("This would compare a model with itself; choose two.")
+    return compare(before=before, after=after)
+
+
+def _models(access: Access) -> EvaluatedModelQuerySet:
+    rows = EvaluatedModel.objects.filter(evaluation__project=access.project)
+    return rows.select_related("evaluation__run", "evaluation__split__project")

@@ -1,0 +1,1 @@
+"""Rows of a split that stand in training data."""

@@ -1,0 +1,51 @@
+"""Which tasks a live evaluation sets: scenarios that are proven, the tasks of a split, or seeds."""
+
+from dataclasses import dataclass, field
+
+from curation.evaluations.models import Split, SplitRow
+from curation.evaluations.params import EvaluateParams
+from curation.evaluations.screen.stage import chosen_rows
+from curation.projects.models import Project
+from curation.runs.kinds import Json
+from curation.trajectories.selection import rollable_in
+from curation.web.lists.id_list import Among
+
+LONGEST_TIER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTask:
+    """`key` names the task in every evaluation, so that two can be paired. `target_id` is its scenario or its row.
+
+    `reset` is what a server is reset with; what it does not know of, it leaves.
+    """
+
+    key: str
+    tier: str = ""
+    target_id: int | None = None
+    reset: Json = field(default_factory=dict)
+
+
+def tasks_of(project: Project, params: EvaluateParams, split: Split | None) -> list[LiveTask]:
+    """The tasks in order; each is set to every model once."""
+    if params.environment == "sandbox":
+        return _scenarios(project, params)
+    if split is not None:
+        return _of_split(split, params)
+    return [LiveTask(f"seed {params.seed + n}", reset={"seed": params.seed + n}) for n in range(params.episodes)]
+
+
+def _scenarios(project: Project, params: EvaluateParams) -> list[LiveTask]:
+    rows = rollable_in(project, params.filter).order_by("id").values_list("pk", "name", "axes")
+    return [LiveTask(name, str(axes.get("difficulty", ""))[:LONGEST_TIER], pk) for pk, name, axes in rows]
+
+
+def _of_split(split: Split, params: EvaluateParams) -> list[LiveTask]:
+    """One episode per task, however many of its rows are chosen; the first row stands for it."""
+    tasks: dict[str, LiveTask] = {}
+    chosen = SplitRow.objects.filter(pk__in=Among(chosen_rows(split, params))).order_by("number")
+    for row in chosen:
+        known = int(row.task_id) if row.task_id.isascii() and row.task_id.isdigit() else row.task_id
+        reset = {"task_id": known, "seed": params.seed} if row.task_id else {"seed": params.seed + row.number}
+        tasks.setdefault(row.task, LiveTask(row.task, row.tier, row.pk, reset))
+    return list(tasks.values())

@@ -1,0 +1,148 @@
+"""What an evaluation comes to: a row per model, also by tier, by source, and for clean and contaminated rows apart."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.expressions import Combinable
+
+from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, Screened
+from judging.commands.screen import FLAGS
+from judging.statistics.rates import wilson
+
+Row = dict[str, object]
+Part = Combinable
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of one model over some rows; `latency` is the mean in seconds, `length` in characters."""
+
+    n: int
+    errors: int
+    cut: int
+    hits: Mapping[str, int]
+    latency: float
+    length: float
+
+    def row(self, model: str) -> Row:
+        """The API's row: ratios, seconds and characters with two decimals, each rate with its Wilson interval."""
+        rates = {name: round(self.hits[name] / self.n, 2) for name in FLAGS}
+        intervals = {}
+        for name in FLAGS:
+            found = wilson(self.hits[name], self.n)
+            intervals[name] = [round(found.low, 3), round(found.high, 3)]
+        return {
+            "model": model,
+            "n": self.n,
+            "errors": self.errors,
+            **rates,
+            "lat": round(self.latency, 2),
+            "len": round(self.length, 2),
+            "cut": self.cut,
+            "intervals": intervals,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of all models over a part of the answers, the best model first."""
+
+    name: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """`clean` and `contaminated` are None where the split was never checked."""
+
+    rows: list[Row]
+    tiers: list[Group]
+    sources: list[Group]
+    clean: list[Row] | None = None
+    contaminated: list[Row] | None = None
+
+
+def overall(evaluation: Evaluation) -> list[Row]:
+    """One row per model that has answered, ranked. One query."""
+    names = dict(evaluation.models.values_list("pk", "name"))
+    return _table(Screened.objects.filter(evaluation=evaluation), names)
+
+
+def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> Figures:
+    """Everything that the evaluation's page and its call say. A query for each part."""
+    names = dict(evaluation.models.values_list("pk", "name"))
+    screened = Screened.objects.filter(evaluation=evaluation)
+    rows = _table(screened, names)
+    tiers = _groups(screened, F("row__tier"), names)
+    sources = _groups(screened, F("row__source"), names)
+    if check is None:
+        return Figures(rows, tiers, sources)
+    stained = ContaminatedRow.objects.filter(check_of=check, row=OuterRef("row"))
+    sides = {group.name: group.rows for group in _groups(screened, Exists(stained), names)}
+    return Figures(rows, tiers, sources, sides.get("False", []), sides.get("True", []))
+
+
+def ranked(rows: Iterable[Row]) -> list[Row]:
+    """By `xtr`, then `exact`, then the lower latency, as they are rounded; equal rows keep their order."""
+    ordered = sorted(rows, key=lambda row: (-_number(row, "xtr"), -_number(row, "exact"), _number(row, "lat")))
+    return [{"rank": place, **row} for place, row in enumerate(ordered, 1)]
+
+
+def keep_figures(evaluation: Evaluation) -> list[Row]:
+    """Writes each model's row beside it, for lists and the leaderboard; needs a transaction."""
+    rows = overall(evaluation)
+    for row in rows:
+        EvaluatedModel.objects.filter(evaluation=evaluation, name=row["model"]).update(
+            figures=row, xtr=row["xtr"], exact=row["exact"], lat=row["lat"]
+        )
+    return rows
+
+
+def _table(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Row]:
+    tallies = _tallies(screened, Value(""))
+    return ranked(tally.row(names[by]) for (by, _), tally in tallies.items())
+
+
+def _groups(screened: QuerySet[Screened], part: Part, names: Mapping[int, str]) -> list[Group]:
+    by_part: dict[str, list[Row]] = {}
+    for (by, name), tally in _tallies(screened, part).items():
+        by_part.setdefault(name, []).append(tally.row(names[by]))
+    return [Group(part, ranked(rows)) for part, rows in sorted(by_part.items())]
+
+
+def _tallies(screened: QuerySet[Screened], part: Part) -> dict[tuple[int, str], Tally]:
+    """By model and by `part` of the rows, in that order."""
+    counted = {name: Count("pk", filter=Q(**{name: True})) for name in FLAGS}
+    rows = (
+        screened.annotate(part=part)
+        .order_by()
+        .values("by_id", "part")
+        .annotate(
+            total=Count("pk"),
+            errors=Count("pk", filter=Q(failed=True)),
+            cuts=Count("pk", filter=Q(cut=True)),
+            mean_latency=Avg("latency_ms"),
+            mean_length=Avg("length"),
+            **{f"count_{name}": value for name, value in counted.items()},
+        )
+        .order_by("by_id", "part")
+    )
+    tallies = {}
+    for row in rows:
+        found: Mapping[str, Any] = {**row}
+        tallies[found["by_id"], str(found["part"])] = Tally(
+            n=found["total"],
+            errors=found["errors"],
+            cut=found["cuts"],
+            hits={name: found[f"count_{name}"] for name in FLAGS},
+            latency=float(found["mean_latency"] or 0) / 1000,
+            length=float(found["mean_length"] or 0),
+        )
+    return tallies
+
+
+def _number(row: Row, name: str) -> float:
+    value = row[name]
+    return float(value) if isinstance(value, int | float) else 0.0

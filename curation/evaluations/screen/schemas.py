@@ -1,0 +1,282 @@
+"""What the calls of evaluations answer."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from curation.evaluations.live.schemas import LiveScoreOut
+from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, Screened, Split
+from curation.evaluations.params import EvaluateParams
+from curation.evaluations.screen.figures import Figures
+from judging.commands.screen import FLAGS
+
+Json = dict[str, Any]
+
+
+class EvaluationIn(EvaluateParams):
+    """The parameters of a run of kind `evaluate`; `budget` in US dollars."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"kind": "static", "models": ["base", "tuned"], "split": "3", "family": "aws", "max_per_combo": 3}
+            ]
+        },
+    )
+
+    budget: Annotated[str, Field(max_length=20)] | None = Field(None, examples=["2.00"])
+
+
+class ScoreOut(Schema):
+    """Shares with two decimals; `lat` seconds, `len` characters, means; `intervals`: Wilson, 95 %."""
+
+    rank: int
+    model: str = Field(examples=["tuned"])
+    n: int
+    errors: int
+    fmt: float
+    xtr: float
+    exact: float = Field(examples=[0.41])
+    svc: float
+    op_token: float
+    service_and_op: float
+    exact_shell: float
+    lat: float
+    len: float
+    cut: int = Field(description="Answers that the token limit ended.")
+    intervals: dict[str, list[float]]
+
+
+class TierOut(Schema):
+    tier: str
+    rows: list[ScoreOut | LiveScoreOut]
+
+
+class SourceOut(Schema):
+    source: str
+    rows: list[ScoreOut]
+
+
+class SplitRef(Schema):
+    id: str
+    name: str
+
+
+class ContaminationOut(Schema):
+    """Rows of the split that stand in the training data, by level; `contaminated` counts each row once."""
+
+    id: str
+    split: str
+    run: str
+    against: str = Field(examples=["export 12"])
+    ready: bool
+    counts: dict[str, int] = Field(
+        examples=[{"rows": 150, "contaminated": 150, "exact": 0, "near": 147, "task_answer": 150}]
+    )
+    created_at: datetime
+
+
+class EvaluationOut(Schema):
+    """`contamination` is the newest check of the split; `clean` and `contaminated` are the scores apart."""
+
+    id: str
+    project: str
+    run: str
+    kind: str
+    state: str
+    split: SplitRef | None
+    family: str
+    params: Json
+    models: list[Json]
+    created_at: datetime
+    contamination: ContaminationOut | None
+    rows: list[ScoreOut | LiveScoreOut]
+    by_tier: list[TierOut]
+    by_source: list[SourceOut]
+    clean: list[ScoreOut] | None
+    contaminated: list[ScoreOut] | None
+
+
+class EvaluationBrief(Schema):
+    id: str
+    run: str
+    kind: str
+    state: str
+    split: SplitRef | None
+    family: str
+    models: list[str]
+    rows: list[ScoreOut | LiveScoreOut]
+    regressed: list[str] = Field(description="Models that became worse than the split's baseline.")
+    created_at: datetime
+
+
+class EvaluationPage(Schema):
+    data: list[EvaluationBrief]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class ScreenedOut(Schema):
+    """One answer. `mark`: exact ✓, differs ~, none ✗."""
+
+    id: str
+    model: str
+    row: str
+    number: int = Field(description="The row's place in the split's file, from 1.")
+    task_id: str | None
+    tier: str | None
+    source: str | None
+    mark: Literal["exact", "differs", "none"]
+    completion: str
+    extracted: str
+    expected: str
+    error: str | None
+    cut: bool
+    latency_ms: int
+    length: int
+    fmt: bool
+    xtr: bool
+    exact: bool
+    svc: bool
+    op_token: bool
+    service_and_op: bool
+    exact_shell: bool
+
+
+class ScreenedPage(Schema):
+    data: list[ScreenedOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class LeaderOut(Schema):
+    """`against` compares with the pinned baseline; `regressed` says that something became worse beyond noise."""
+
+    place: int
+    evaluation: str
+    baseline: bool
+    regressed: bool
+    against: Json | None
+    created_at: datetime
+    figures: ScoreOut
+
+
+class LeaderboardOut(Schema):
+    split: SplitRef | None
+    mixed: bool = Field(description="The evaluations sent different numbers of rows.")
+    data: list[LeaderOut]
+    next_cursor: str | None = None
+
+
+class ComparisonOut(Schema):
+    """`low` and `high` are the 95 % interval of `delta`; `said`: within noise, likely, clear."""
+
+    before: Json
+    after: Json
+    rows: int
+    tasks: int
+    unpaired: int
+    metrics: list[Json]
+    tiers: list[Json]
+    gains: list[Json]
+    losses: list[Json]
+
+
+class BaselineIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field("", examples=["base"], description="May be left out where the evaluation has one model.")
+
+
+def evaluation_out(evaluation: Evaluation, figures: Figures, check: ContaminationCheck | None) -> Json:
+    """Needs `project`, `run` and `split`."""
+    return {
+        **_head(evaluation),
+        "project": evaluation.project.slug,
+        "params": evaluation.params,
+        "models": [
+            {"name": model.name, "model": model.model, "params": model.call_params}
+            for model in evaluation.models.order_by("place")
+        ],
+        "contamination": contamination_out(check) if check else None,
+        "rows": figures.rows,
+        "by_tier": [{"tier": group.name, "rows": group.rows} for group in figures.tiers],
+        "by_source": [{"source": group.name, "rows": group.rows} for group in figures.sources],
+        "clean": figures.clean,
+        "contaminated": figures.contaminated,
+    }
+
+
+def evaluation_brief(evaluation: Evaluation) -> Json:
+    models = list(evaluation.models.all())
+    return {
+        **_head(evaluation),
+        "models": [model.name for model in sorted(models, key=lambda model: model.place)],
+        "rows": [model.figures for model in models if model.figures],
+        "regressed": [model.name for model in models if model.regressed],
+    }
+
+
+def screened_out(row: Screened) -> Json:
+    """Needs `with_texts()`."""
+    return {
+        "id": str(row.pk),
+        "model": row.by.name,
+        "row": str(row.row_id),
+        "number": row.row.number + 1,
+        "task_id": row.row.task_id or None,
+        "tier": row.row.tier or None,
+        "source": row.row.source or None,
+        "mark": row.mark,
+        "completion": row.text.completion,
+        "extracted": row.text.extracted,
+        "expected": row.row.text.expected,
+        "error": row.text.error or None,
+        "cut": row.cut,
+        "latency_ms": row.latency_ms,
+        "length": row.length,
+        **{name: getattr(row, name) for name in FLAGS},
+    }
+
+
+def contamination_out(check: ContaminationCheck) -> Json:
+    return {
+        "id": str(check.pk),
+        "split": str(check.split_id),
+        "run": str(check.run_id),
+        "against": check.against,
+        "ready": check.ready,
+        "counts": check.counts,
+        "created_at": check.created_at,
+    }
+
+
+def leader_out(place: int, entry: EvaluatedModel, split: Split) -> Json:
+    return {
+        "place": place,
+        "evaluation": str(entry.evaluation_id),
+        "baseline": split.baseline_id == entry.pk,
+        "regressed": entry.regressed,
+        "against": entry.against or None,
+        "created_at": entry.evaluation.created_at,
+        "figures": entry.figures,
+    }
+
+
+def split_ref(split: Split | None) -> Json | None:
+    return {"id": str(split.pk), "name": split.name} if split else None
+
+
+def _head(evaluation: Evaluation) -> Json:
+    return {
+        "id": str(evaluation.pk),
+        "run": str(evaluation.run_id),
+        "kind": evaluation.kind,
+        "state": evaluation.state.value,
+        "split": split_ref(evaluation.split),
+        "family": evaluation.family.get("name", ""),
+        "created_at": evaluation.created_at,
+    }

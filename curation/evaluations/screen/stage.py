@@ -1,0 +1,151 @@
+"""Stage `screen`: every chosen row to every model at once, each answer scored against the expected command."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from curation.evaluations.families import family_of
+from curation.evaluations.models import Evaluation, Screened, ScreenedText, Split, SplitRow
+from curation.evaluations.params import EvaluateParams
+from curation.llm.client.completion import Completion, Request, Target
+from curation.runs.calls.targets import targets_named
+from curation.runs.engine.llm_stage import LlmContext
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
+from curation.runs.models import Call, Item, Run
+from curation.web.text.storable import storable
+from curation.web.upsert import Upsert
+from judging.commands.families import CommandFamily
+from judging.commands.screen import FAILED, FLAGS, CommandScore, score_command
+
+CUT = frozenset({"length", "max_tokens"})
+MOST_ERROR = 2000
+SCREENED = Upsert(
+    Screened,
+    [
+        *("evaluation_id", "by_id", "row_id"),
+        *("call_id", "mark", "cut", "failed", "latency_ms", "length", *FLAGS),
+    ],
+    unique=["by_id", "row_id"],
+)
+TEXTS = Upsert(ScreenedText, ["screened_id", "completion", "extracted", "thinking", "error"], unique=["screened_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One row for one model."""
+
+    evaluation_id: int
+    by_id: int
+    row_id: int
+    target: Target
+    request: Request
+    expected: str
+    family: CommandFamily
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What came back: `error` says why there is no answer; `call_id` is the call that gave it, or that failed last."""
+
+    call_id: int | None
+    completion: Completion | None
+    latency_ms: int
+    error: str = ""
+
+
+class ScreenStage:
+    name = "screen"
+    queue = "llm"
+    most_open = MOST_OPEN_CALLS
+
+    def __init__(self, params: EvaluateParams) -> None:
+        self._params = params
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        return targets_named(run.project, self._params.models, "models")
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        """Row by row, each to all models, so that every endpoint has work from the first moment on."""
+        evaluation = Evaluation.objects.select_related("split").get(run=run)
+        if evaluation.split is None:
+            return
+        for row_id in chosen_rows(evaluation.split, self._params):
+            for place in range(len(self._params.models)):
+                yield PlannedItem(f"{row_id}:{place}", row_id, {"place": place})
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, Question]:
+        evaluation = Evaluation.objects.get(run=run)
+        asked = {model.place: model for model in evaluation.models.all()}
+        targets = {target.name: target for target in self.targets(run)}
+        rows = SplitRow.objects.select_related("text").in_bulk([item.target_id for item in items if item.target_id])
+        family = family_of(evaluation)
+        questions = {}
+        for item in items:
+            row, model = rows.get(item.target_id or 0), asked.get(item.data["place"])
+            if row is None or model is None:
+                continue
+            request = Request(row.text.messages, model.call_params)
+            questions[item.pk] = Question(
+                evaluation.pk,
+                model.pk,
+                row.pk,
+                targets[model.name],
+                request,
+                row.text.expected,
+                family,
+                self._params.fresh,
+            )
+        return questions
+
+    async def work(self, context: LlmContext, item: Item, job: Question | None) -> Write:
+        """An endpoint's error is an answer too: empty, wrong in every column, counted; so the item is done."""
+        if job is None:
+            raise ItemFailed("its row was deleted")
+        try:
+            said = await context.ask(item, job.target, job.request, fresh=job.fresh)
+        except ItemFailed as failed:
+            reason = str(failed)
+            return lambda: _answered(job, _failure(item, reason))()
+        return _answered(job, Given(said.call_id, said.completion, said.completion.latency_ms))
+
+
+def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
+    """Ids of the rows to send, in file order: the first `max_per_combo` of each (tier, source)."""
+    rows = split.rows.order_by("number").values_list("pk", "tier", "source")
+    most = params.max_per_combo
+    if most == "all":
+        return [pk for pk, _, _ in rows]
+    taken: Counter[tuple[str, str]] = Counter()
+    chosen = []
+    for pk, tier, source in rows:
+        taken[tier, source] += 1
+        if taken[tier, source] <= most:
+            chosen.append(pk)
+    return chosen
+
+
+def _failure(item: Item, reason: str) -> Given:
+    """The last call of the item failed; the time it took counts as the answer's."""
+    last = Call.objects.filter(item=item).order_by("-pk").values_list("pk", "latency_ms").first()
+    call_id, latency_ms = last or (None, 0)
+    return Given(call_id, None, latency_ms or 0, reason)
+
+
+def _answered(job: Question, given: Given) -> Write:
+    """The write of one answer: one row per model and row of the split, whatever was there before."""
+    said = given.completion
+    text = storable(said.text) if said else ""
+    score: CommandScore = score_command(text, job.expected, job.family) if said else FAILED
+    cut = said is not None and said.finish_reason.lower() in CUT
+    flags = [getattr(score, name) for name in FLAGS]
+    thinking, error = storable(said.thinking) if said else "", storable(given.error)
+    shown = score.extracted if score.xtr else ""
+
+    def write() -> Json:
+        figures = (given.call_id, score.mark, cut, said is None, given.latency_ms, len(text), *flags)
+        screened_id = SCREENED.write([(job.evaluation_id, job.by_id, job.row_id, *figures)])[0]
+        TEXTS.write([(screened_id, text, shown, thinking, error[:MOST_ERROR])])
+        return {"mark": score.mark, "error": error[:200]} if error else {"mark": score.mark}
+
+    return write

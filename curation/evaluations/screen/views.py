@@ -1,0 +1,169 @@
+"""Pages of evaluations: the list, a launch, one evaluation that is live until it ends, the log, one answer."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from curation.evaluations.live.views import show_live
+from curation.evaluations.models import Evaluation, EvaluationKind, Mark, Screened
+from curation.evaluations.screen.add_served_models import add_served
+from curation.evaluations.screen.charts import score_chart
+from curation.evaluations.screen.figures import overall
+from curation.evaluations.screen.filters import CallListParams
+from curation.evaluations.screen.forms import EvaluationForm
+from curation.evaluations.screen.pages import EvaluationPage, call_lines, call_page
+from curation.evaluations.screen.pages import evaluation_page as page_of
+from curation.llm.models import Endpoint
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.runs.launch import estimate, launch
+from curation.runs.pages.forms import explain
+from curation.web.ids import find
+from curation.web.lists.keyset import paginate
+from curation.web.lists.pages import page_urls, read_params
+from curation.web.problems import Problem
+
+LIMIT = 50
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
+    page = paginate(Evaluation.objects.of(access.project), sort="-id", cursor=request.GET.get("cursor"), limit=LIMIT)
+    context = {
+        "evaluations": page.rows,
+        "api_path": f"/api/v1/projects/{access.project.slug}/evaluations",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "evaluations/screen/list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.RUN)
+def evaluation_new(request: HttpRequest, access: Access) -> HttpResponse:
+    form = EvaluationForm(access.project, request.POST or None, request.FILES or None, initial=_initial(request))
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = launch(
+                project=access.project,
+                kind="evaluate",
+                params=form.params(),
+                user=access.user,
+                budget=form.cleaned_data["budget"],
+            )
+            return redirect("evaluation-page", access.project.slug, run.result["evaluation"])
+        except Problem as problem:
+            explain(form, problem)
+    context = {
+        "form": form,
+        "servers": Endpoint.objects.of(access.project).exclude(api_base="") if access.may(Scope.ADMIN) else [],
+        "api_path": f"/api/v1/projects/{access.project.slug}/evaluations",
+        "api_method": "POST",
+        "api_body": '{"kind": "static", "models": ["base", "tuned"], "split": "1", "max_per_combo": 3}',
+    }
+    return render(request, "evaluations/screen/new.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
+    """Fragment: what the form as it stands would cost. A file is not sent for it, so its rows are not known yet."""
+    form = EvaluationForm(access.project, request.POST)
+    found, problem = None, ""
+    if form.is_valid() and form.cleaned_data["split"]:
+        try:
+            found = estimate(project=access.project, kind="evaluate", params=form.params())
+        except Problem as refused:
+            problem = refused.detail
+    return render(request, "runs/_estimate.html", {"estimate": found, "problem": problem})
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
+    """Endpoints for all models that a server lists, then the launch form with them to choose from."""
+    found = add_served(access=access, name=request.POST.get("name", ""))
+    messages.success(request, f"{len(found.added)} models added, {len(found.known)} were there.")
+    return redirect("evaluation-new", access.project.slug)
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    if evaluation.kind == EvaluationKind.LIVE:
+        return show_live(request, access, evaluation, fragment=False)
+    return render(request, "evaluations/screen/page.html", _page_context(access, evaluation, page_of(evaluation)))
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """The table while the run is under way; at its end it asks for the whole page."""
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    if evaluation.kind == EvaluationKind.LIVE:
+        return show_live(request, access, evaluation, fragment=True)
+    page = page_of(evaluation)
+    response = render(request, "evaluations/screen/_live.html", _page_context(access, evaluation, page))
+    if not page.live:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_chart(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    return JsonResponse(score_chart(overall(evaluation)))
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    params = read_params(CallListParams, request)
+    rows = params.apply(evaluation).with_texts()
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    context = {
+        "evaluation": evaluation,
+        "lines": call_lines(access.project.slug, page.rows),
+        "params": params,
+        "marks": Mark,
+        "mark": ",".join(params.mark),
+        "model": ",".join(params.model),
+        "models": evaluation.models.order_by("place"),
+        "api_path": f"/api/v1/evaluations/{evaluation.pk}/calls",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "evaluations/screen/calls.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) -> HttpResponse:
+    """One answer; asked for by htmx it is the fragment that opens beside a list."""
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    rows = Screened.objects.filter(evaluation=evaluation).select_related("row__text", "text", "by")
+    found = find(rows, call, "answer")
+    context = {
+        "evaluation": evaluation,
+        "page": call_page(access.project.slug, found),
+        "api_path": f"/api/v1/evaluations/{evaluation.pk}/calls?row={found.row_id}",
+    }
+    template = "evaluations/screen/_call.html" if request.headers.get("HX-Request") else "evaluations/screen/call.html"
+    return render(request, template, context)
+
+
+def _page_context(access: Access, evaluation: Evaluation, page: EvaluationPage) -> dict[str, object]:
+    others = Evaluation.objects.of(access.project).filter(split=evaluation.split).order_by("-id")[:LIMIT]
+    return {
+        "page": page,
+        "others": others,
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/evaluations/{evaluation.pk}",
+    }
+
+
+def _initial(request: HttpRequest) -> dict[str, object]:
+    return {"family": "aws", "max_per_combo": 3, "split": request.GET.get("split", "")}

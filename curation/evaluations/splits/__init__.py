@@ -1,0 +1,1 @@
+"""Held-out splits and their rows."""

@@ -1,0 +1,66 @@
+"""The run kind `split`: a split from the file that an export wrote for one of its splits."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.evaluations.splits.import_rows import EvalRowKind
+from curation.exports.models import Export, ExportFile
+from curation.imports.kinds import ImportParams, ImportStage
+from curation.projects.models import Project
+from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.models import Run
+from curation.web.ids import find
+from curation.web.problems import FieldError, Invalid, NotFound
+
+MESSAGES = "sft-messages"
+
+
+class SplitParams(BaseModel):
+    """`export` is an export's id, `split` one of its splits; the rows are those of its `sft-messages` file."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    export: str = Field(examples=["12"])
+    split: str = Field("val", max_length=20, examples=["val"])
+    name: str = Field("", max_length=180)
+    upload: str = Field("", max_length=300, description="Filled in at launch: where that file is stored.")
+
+
+def export_file(project: Project, export_id: str, split: str, *, place: str = "params") -> ExportFile:
+    """The export's `sft-messages` file of that split; `Invalid` says what is there instead."""
+    try:
+        export = find(Export.objects.of(project), export_id, "export")
+    except NotFound as missing:
+        raise Invalid(missing.detail, errors=[FieldError(f"{place}.export", "unknown export")]) from None
+    files = [file for file in export.files.all() if file.format == MESSAGES]
+    for file in files:
+        if file.split == split:
+            return file
+    there = ", ".join(sorted(file.split for file in files)) or "no file of that format"
+    raise Invalid(
+        f"Export {export.pk} has no {MESSAGES} file of the split {split!r}; it has {there}.",
+        errors=[FieldError(f"{place}.split", f"one of {there}")],
+    )
+
+
+def _stages(params: SplitParams) -> Sequence[Stage]:
+    return [ImportStage(ImportParams(kind=EvalRowKind.name, upload=params.upload, name=params.name))]
+
+
+def _check(project: Project, params: SplitParams) -> None:
+    file = export_file(project, params.export, params.split)
+    # The file is settled at launch; a run's parameters are never trusted to name a place in storage themselves.
+    params.upload = file.stored_as
+    params.name = params.name or f"export {file.export_id}: {params.split}"
+
+
+def _estimate(project: Project, params: SplitParams) -> Estimate:
+    return Estimate(items=1, notes=("No model is asked.",))
+
+
+def _begin(run: Run) -> Json:
+    return {"rows": 0, "bad_rows": 0, **EvalRowKind().begin(run)}
+
+
+SPLIT = Kind("split", "Split from an export", SplitParams, _stages, _check, _estimate, _begin)

@@ -1,0 +1,75 @@
+"""Import of evaluation rows: each import makes a split of its own, rows in file order."""
+
+from curation.evaluations.models import Split, SplitRow, SplitRowText
+from curation.evaluations.splits.rows import ReadRow, read_row
+from curation.imports.row_kinds import ImportKind, Options, Sketch, Target
+from curation.imports.sources.rows import Row
+from curation.runs.kinds import ItemFailed, Json
+from curation.runs.models import Run
+
+TOGETHER = 500
+
+
+class EvalRowOptions(Options):
+    """There is nothing to choose."""
+
+
+Entry = tuple[int, ReadRow]  # the row's number in the file, and what it says
+
+
+class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
+    name = "eval_rows"
+    title = "Evaluation rows"
+    unit = "rows"
+    columns = "messages with the expected answer last; task_id, tier or difficulty, source"
+    options = EvalRowOptions
+
+    def begin(self, run: Run) -> Json:
+        """The split, named by the file once it is read."""
+        split = Split.objects.create(project=run.project, run=run, name=str(run.params.get("name") or "split"))
+        return {"split": str(split.pk)}
+
+    def parse(self, row: Row, options: EvalRowOptions) -> Entry:
+        return row.offset, read_row(row.value)
+
+    def weight(self, entry: Entry) -> int:
+        return sum(len(str(message.get("content") or "")) for message in entry[1].messages)
+
+    def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
+        split = Split.objects.select_for_update(no_key=True).filter(run=target.run).first()
+        if split is None:
+            raise ItemFailed("The split of this import was deleted.")
+        there = set(split.rows.filter(number__in=[number for number, _ in entries]).values_list("number", flat=True))
+        fresh = [(number, row) for number, row in entries if number not in there]
+        rows = SplitRow.objects.bulk_create(
+            [
+                SplitRow(
+                    split=split,
+                    number=number,
+                    task_id=row.task_id,
+                    tier=row.tier,
+                    source=row.source,
+                    preview=row.preview,
+                )
+                for number, row in fresh
+            ],
+            batch_size=TOGETHER,
+        )
+        SplitRowText.objects.bulk_create(
+            [
+                SplitRowText(row=made, messages=row.messages, expected=row.expected)
+                for made, (_, row) in zip(rows, fresh, strict=True)
+            ],
+            batch_size=TOGETHER,
+        )
+        split.rows_count += len(rows)
+        split.name = split.name if target.run.params.get("name") else target.source[-180:]
+        split.save(update_fields=["rows_count", "name"])
+        return {"eval_rows": len(rows)}
+
+    def sketch(self, row: Row, options: EvalRowOptions) -> Sketch:
+        read = read_row(row.value)
+        label = " · ".join(part for part in (read.task_id, read.tier, read.source) if part)
+        return Sketch(
+            "chat rows (messages)", 1, [(label or f"row {row.offset + 1}", f"{read.preview}\n{read.expected}")]
+        )

@@ -1,0 +1,75 @@
+"""One evaluation row as a file has it: `messages` with the expected answer last, and what is known of its task."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from curation.imports.sources.rows import RowRefused
+from curation.samples.scores.save import preview_of
+from curation.web.text.storable import storable, storable_json
+from judging.commands.contamination import EvalRow
+from judging.messages import content_of
+
+Message = dict[str, object]
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+LONGEST_NAME, LONGEST_LABEL = 200, 100
+# Where a row names its task: our own exports write `instance_id`, with metadata `id`.
+TASK_COLUMNS = ("task_id", "instance_id", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRow:
+    """`messages` are sent as they are; `expected` is the text of the last one."""
+
+    messages: list[Message]
+    expected: str
+    task_id: str
+    tier: str
+    source: str
+
+    @property
+    def opening(self) -> str:
+        """The first thing a user says: it holds the task."""
+        return next((content_of(message) for message in self.messages if message.get("role") == "user"), "")
+
+    @property
+    def preview(self) -> str:
+        return preview_of(self.opening)
+
+    def compared(self) -> EvalRow:
+        return EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id)
+
+
+def read_row(value: Mapping[str, object]) -> ReadRow:
+    """What a row says; raises `RowRefused` with the reason."""
+    messages = value.get("messages")
+    if not isinstance(messages, list):
+        raise RowRefused("no `messages`; a row is {messages: […], task_id, tier, source}")
+    read = [_message(number, message) for number, message in enumerate(messages)]
+    if len(read) < 2 or read[-1].get("role") != "assistant":
+        raise RowRefused("the last of `messages` is not the expected assistant message, with others before it")
+    expected = content_of(read[-1])
+    if not expected.strip():
+        raise RowRefused("the expected assistant message has no text")
+    tier = value.get("tier") if value.get("tier") not in (None, "") else value.get("difficulty")
+    task = next((found for name in TASK_COLUMNS if (found := _label(value.get(name), LONGEST_NAME))), "")
+    return ReadRow(read[:-1], expected, task, _label(tier, LONGEST_LABEL), _label(value.get("source"), LONGEST_LABEL))
+
+
+def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:
+    """All messages as one text, each after its role: what contamination compares and the page shows."""
+    return "\n\n".join(f"{message.get('role')}:\n{content_of(message)}" for message in messages)
+
+
+def _message(number: int, message: object) -> Message:
+    if not isinstance(message, dict) or message.get("role") not in ROLES:
+        raise RowRefused(f"message {number + 1} is no object with a role of {', '.join(sorted(ROLES))}")
+    content = message.get("content")
+    if not (content is None or isinstance(content, str | list)):
+        raise RowRefused(f"message {number + 1} has a content that is neither text nor parts")
+    return {str(key): storable_json(part) for key, part in message.items()}
+
+
+def _label(value: object, longest: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return storable(str(value)).strip()[:longest]

@@ -1,0 +1,154 @@
+"""What the calls of splits and their contamination answer."""
+
+from datetime import datetime
+from typing import Any
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from curation.evaluations.models import ContaminatedRow, Split, SplitRow
+from curation.evaluations.screen.schemas import ContaminationOut
+
+Json = dict[str, Any]
+
+
+class SplitIn(Schema):
+    """A split from the `sft-messages` file of an export. Files come in by `POST …/imports` with `kind=eval_rows`."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    export: str = Field(examples=["12"])
+    split: str = Field("val", examples=["val"])
+    name: str = Field("", max_length=180, examples=["held-out turns"])
+
+
+class SplitOut(Schema):
+    id: str
+    project: str
+    run: str | None
+    name: str = Field(examples=["val.jsonl"])
+    rows: int = Field(examples=[150])
+    baseline: Json | None = Field(description="Evaluation and model that others are held against.")
+    contamination: ContaminationOut | None
+    created_at: datetime
+
+
+class SplitBrief(Schema):
+    id: str
+    run: str | None
+    name: str
+    rows: int
+    evaluations: int
+    created_at: datetime
+
+
+class SplitPage(Schema):
+    data: list[SplitBrief]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class SplitRowOut(Schema):
+    """`messages` are those that are sent; `expected` is the answer they are compared with."""
+
+    id: str
+    number: int
+    task_id: str | None
+    tier: str | None
+    source: str | None
+    messages: list[Json]
+    expected: str
+
+
+class SplitRowPage(Schema):
+    data: list[SplitRowOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class CheckIn(Schema):
+    """What the split is held against: one of the three."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    export: str = Field("", examples=["12"], description="Its train files.")
+    upload: str = Field("", max_length=300, description="Key of an uploaded file.")
+    training_split: str = Field("", description="Another split of the project.")
+
+
+class ContaminatedOut(Schema):
+    """`levels`: exact, prompt, near, task_answer; `matches` show the training rows' text."""
+
+    row: str
+    number: int
+    task_id: str | None
+    level: str = Field(examples=["near"])
+    levels: list[str]
+    preview: str
+    matches: list[Json]
+
+
+class CheckPage(Schema):
+    check: ContaminationOut | None
+    data: list[ContaminatedOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class LineUpOut(Schema):
+    """Names of the endpoints that were added, and of those that were there."""
+
+    added: list[str]
+    known: list[str]
+
+
+def split_out(split: Split, contamination: Json | None) -> Json:
+    baseline = split.baseline
+    return {
+        "id": str(split.pk),
+        "project": split.project.slug,
+        "run": None if split.run_id is None else str(split.run_id),
+        "name": split.name,
+        "rows": split.rows_count,
+        "baseline": {"evaluation": str(baseline.evaluation_id), "model": baseline.name} if baseline else None,
+        "contamination": contamination,
+        "created_at": split.created_at,
+    }
+
+
+def split_brief(split: Split) -> Json:
+    """Needs `for_list()`, which counts the evaluations."""
+    return {
+        "id": str(split.pk),
+        "run": None if split.run_id is None else str(split.run_id),
+        "name": split.name,
+        "rows": split.rows_count,
+        "evaluations": getattr(split, "evaluated", 0),
+        "created_at": split.created_at,
+    }
+
+
+def split_row_out(row: SplitRow) -> Json:
+    """Needs `text`."""
+    return {
+        "id": str(row.pk),
+        "number": row.number + 1,
+        "task_id": row.task_id or None,
+        "tier": row.tier or None,
+        "source": row.source or None,
+        "messages": row.text.messages,
+        "expected": row.text.expected,
+    }
+
+
+def contaminated_out(found: ContaminatedRow) -> Json:
+    """Needs `row`."""
+    return {
+        "row": str(found.row_id),
+        "number": found.row.number + 1,
+        "task_id": found.row.task_id or None,
+        "level": found.level,
+        "levels": found.levels,
+        "preview": found.row.preview,
+        "matches": found.matches,
+    }

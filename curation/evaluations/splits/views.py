@@ -1,0 +1,87 @@
+"""Pages of held-out splits: the list, one split with its rows, and what of it stands in training data."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.evaluations.contamination.reads import newest_check
+from curation.evaluations.models import Split
+from curation.evaluations.screen.forms import CheckForm, SplitForm
+from curation.evaluations.screen.pages import contamination_of
+from curation.evaluations.splits.pages import split_rows
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.runs.launch import launch
+from curation.runs.models import LIVE, Run
+from curation.web.ids import find
+from curation.web.lists.keyset import paginate
+from curation.web.lists.pages import page_urls
+from curation.web.problems import Problem
+
+LIMIT = 50
+
+
+@require_GET
+@project_page(Scope.READ)
+def split_list(request: HttpRequest, access: Access) -> HttpResponse:
+    rows = Split.objects.of(access.project).for_list()
+    page = paginate(rows, sort="-id", cursor=request.GET.get("cursor"), limit=LIMIT)
+    context = {
+        "splits": page.rows,
+        "form": SplitForm(access.project) if access.may(Scope.RUN) else None,
+        "import_url": f"{reverse('import-new', args=[access.project.slug])}?kind=eval_rows",
+        "api_path": f"/api/v1/projects/{access.project.slug}/splits",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "evaluations/splits/list.html", context)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def split_new(request: HttpRequest, access: Access) -> HttpResponse:
+    """A split from an export's file, then the page of its run."""
+    form = SplitForm(access.project, request.POST)
+    if not form.is_valid():
+        raise Problem(f"The split cannot be made: {form.errors.as_text()}")
+    run = launch(project=access.project, kind="split", params=form.cleaned_data, user=access.user)
+    return redirect("split-page", access.project.slug, run.result["split"])
+
+
+@require_GET
+@project_page(Scope.READ)
+def split_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    split = find(Split.objects.of(access.project).select_related("project", "baseline", "run"), pk, "split")
+    return _page(request, access, split, CheckForm(split))
+
+
+@require_POST
+@project_page(Scope.RUN)
+def split_check(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    split = find(Split.objects.of(access.project).select_related("project", "baseline", "run"), pk, "split")
+    form = CheckForm(split, request.POST, request.FILES)
+    if form.is_valid():
+        try:
+            launch(project=access.project, kind="contamination", params=form.params(), user=access.user)
+            return redirect("split-page", access.project.slug, split.pk)
+        except Problem as problem:
+            form.add_error(None, problem.detail)
+    return _page(request, access, split, form, status=422)
+
+
+def _page(request: HttpRequest, access: Access, split: Split, form: CheckForm, status: int = 200) -> HttpResponse:
+    check = newest_check(split)
+    level = request.GET.get("level", "")
+    page = split_rows(split, check, level=level, cursor=request.GET.get("cursor"), limit=LIMIT)
+    checking = Run.objects.of(access.project).filter(kind="contamination", contamination__split=split, state__in=LIVE)
+    context = {
+        "split": split,
+        "contamination": contamination_of(access.project.slug, check),
+        "checking": checking.first(),
+        "level": level,
+        "rows": page.rows,
+        "form": form if access.may(Scope.RUN) else None,
+        "api_path": f"/api/v1/splits/{split.pk}",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "evaluations/splits/page.html", context, status=status)

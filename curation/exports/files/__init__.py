@@ -1,0 +1,1 @@
+"""From rows to files: manifest, card, archive, download."""

@@ -1,0 +1,87 @@
+"""`manifest.json`: what an export was made of, so that it can be checked and made again. It holds no time and no id
+of the export: the same recipe on the same frozen rows gives the same manifest."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from curation import __version__
+from curation.duels.models import Answer, Duel, Verdict
+from curation.exports.files.attempt import WrittenFile
+from curation.exports.files.counts import Tally
+from curation.exports.models import Export, FrozenRow
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.skip_reasons import TOKENIZER
+from curation.llm.models import Endpoint
+from curation.trajectories.models import Trajectory
+
+Entries = list[dict[str, object]]
+
+
+def manifest(
+    export: Export, recipe: Recipe, counts: dict[str, object], tally: Tally, files: Sequence[WrittenFile]
+) -> dict[str, object]:
+    """The document; `files` are all files but the manifest itself, whose sha256 the export keeps."""
+    project = export.project
+    return {
+        "manifest": 1,
+        "software": {"name": "winnow", "version": __version__},
+        "project": {"slug": project.slug, "name": project.name, "settings": project.settings.model_dump(mode="json")},
+        "recipe": recipe.model_dump(mode="json"),
+        "tokenizer": TOKENIZER,
+        "frozen": {"file": "frozen.jsonl", **_frozen(tally)},
+        "counts": counts,
+        "models": _models(export),
+        "judges": _judges(export),
+        "files": [
+            {"name": f.name, "format": f.format, "split": f.split, "rows": f.rows, "bytes": f.bytes, "sha256": f.sha256}
+            for f in files
+        ],
+    }
+
+
+def _frozen(tally: Tally) -> dict[str, int]:
+    return {
+        "samples": tally.samples,
+        "revisions": tally.revisions,
+        "trajectories": tally.trajectories,
+        "pairs": tally.pairs,
+    }
+
+
+def _models(export: Export) -> Entries:
+    """Who wrote the answers of the frozen samples, with what instructions; king, challenger and operator apart."""
+    endpoints = Endpoint.objects.filter(project=export.project).values_list("name", "model", "family")
+    strings = {name: model for name, model, _ in endpoints}
+    families = {name: family for name, _, family in endpoints}
+    duels = Duel.objects.filter(sample_id__in=_sample_ids(export)).order_by()
+    entries: Entries = []
+    for side in ("challenger", "king"):
+        ids = duels.filter(**{f"{side}__isnull": False}).values(f"{side}_id")
+        answers = Answer.objects.filter(pk__in=ids).order_by("model", "family", "instructions_hash")
+        for name, family, digest in answers.values_list("model", "family", "instructions_hash").distinct():
+            model = strings.get(name, "")
+            entries.append(
+                {"side": side, "name": name, "model": model, "family": family, "instructions_sha256": digest}
+            )
+    rollouts = Trajectory.objects.filter(sample_id__in=_sample_ids(export)).order_by("model", "instructions_hash")
+    for name, digest in rollouts.values_list("model", "instructions_hash").distinct():
+        operator = {"side": "operator", "name": name, "model": strings.get(name, ""), "family": families.get(name, "")}
+        entries.append({**operator, "instructions_sha256": digest})
+    return entries
+
+
+def _judges(export: Export) -> Entries:
+    """The panel that scored the frozen samples."""
+    strings = dict(Endpoint.objects.filter(project=export.project).values_list("name", "model"))
+    verdicts = Verdict.objects.filter(duel__sample_id__in=_sample_ids(export))
+    rows = verdicts.order_by("judge", "family", "instructions_hash")
+    return [
+        {"name": name, "model": strings.get(name, ""), "family": family, "instructions_sha256": digest}
+        for name, family, digest in rows.values_list("judge", "family", "instructions_hash").distinct()
+    ]
+
+
+def _sample_ids(export: Export) -> QuerySet[FrozenRow, Any]:
+    return FrozenRow.objects.filter(export=export).values("sample_id")

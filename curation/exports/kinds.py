@@ -1,0 +1,121 @@
+"""The run kind `export`: freeze what the recipe matches, then write it."""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from curation.exports.files.write import Written, write
+from curation.exports.models import Export, ExportFile
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.recipes.saved import recipe_of
+from curation.exports.rows.freeze import freeze
+from curation.projects.models import Project
+from curation.runs.engine.sync_stage import WorkContext
+from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, Write
+from curation.runs.models import Item, Run
+from curation.webhooks.emit import emit
+from curation.webhooks.models import Event
+
+
+class ExportParams(BaseModel):
+    """A recipe, or the name of a saved one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    recipe: Recipe | str
+
+
+class FreezeStage:
+    name = "freeze"
+    queue = "default"
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key="freeze")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        export = Export.objects.select_related("project").get(run_id=item.run_id)
+
+        def frozen() -> Json:
+            samples = freeze(export=export)
+            Export.objects.filter(pk=export.pk).update(counts={"samples": samples, "written": 0})
+            return {"samples": samples}
+
+        return frozen
+
+
+class WriteStage:
+    name = "write"
+    queue = "default"
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key="write")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        written = write(export=export, checkpoint=context.checkpoint)
+        return lambda: _publish(export, written)
+
+
+def _publish(export: Export, written: Written) -> Json:
+    """Makes the files downloadable, all at once with the end of the item."""
+    ExportFile.objects.filter(export=export).delete()
+    ExportFile.objects.bulk_create(
+        ExportFile(
+            export=export,
+            name=file.name,
+            stored_as=file.stored_as,
+            format=file.format,
+            split=file.split,
+            rows=file.rows,
+            bytes=file.bytes,
+            sha256=file.sha256,
+        )
+        for file in written.files
+    )
+    Export.objects.filter(pk=export.pk).update(
+        ready=True, counts=written.counts, examples=written.examples, manifest_sha256=written.manifest_sha256
+    )
+    told = {"export": str(export.pk), "counts": written.counts, "manifest_sha256": written.manifest_sha256}
+    emit(export.project, Event.EXPORT_READY, told)
+    return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
+
+
+def _stages(params: ExportParams) -> Sequence[Stage]:
+    return (FreezeStage(), WriteStage())
+
+
+def _check(project: Project, params: ExportParams) -> None:
+    recipe_of(project, params.recipe).samples(project)
+
+
+def _estimate(project: Project, params: ExportParams) -> Estimate:
+    return Estimate(items=2, notes=("An export calls no model.",))
+
+
+def _begin(run: Run) -> Json:
+    params = ExportParams.model_validate(run.params)
+    recipe = recipe_of(run.project, params.recipe)
+    export = Export.objects.create(
+        project=run.project,
+        run=run,
+        recipe=recipe.model_dump(mode="json"),
+        recipe_name=params.recipe if isinstance(params.recipe, str) else "",
+    )
+    return {"export": str(export.pk)}
+
+
+def _finish(run: Run) -> Json:
+    export = Export.objects.get(run=run)
+    return {"export": str(export.pk), "counts": export.counts, "manifest_sha256": export.manifest_sha256}
+
+
+EXPORT = Kind(
+    name="export",
+    title="Export",
+    params=ExportParams,
+    stages=_stages,
+    check=_check,
+    estimate=_estimate,
+    begin=_begin,
+    finish=_finish,
+)

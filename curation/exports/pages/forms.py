@@ -1,0 +1,108 @@
+"""The form behind a recipe: what a person picks, turned into the same document that a script sends."""
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from curation.exports.formats import FORMATS
+from curation.exports.recipes.recipe import SPLITS, Recipe, read_recipe
+from curation.projects.models import Project
+from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Bucket, SavedView, Status
+from curation.web.problems import Problem
+
+SOURCES = (
+    ("duels", "Approved answer over its opponent"),
+    ("scenarios", "Approved trajectory over another of its scenario"),
+    ("revisions", "Revision over the answer it replaced"),
+)
+GROUPS = (("instance_id", "instance"), ("repo", "repository"))
+# Where a refusal of the recipe belongs on the form.
+FIELD_OF = {"splits": "train", **{name: name for name in ("formats", "seed", "group_by", "sources", "max_tokens")}}
+
+
+class RecipeForm(forms.Form):
+    formats = forms.MultipleChoiceField(
+        choices=[(name, name) for name in FORMATS], widget=forms.CheckboxSelectMultiple, initial=list(FORMATS)
+    )
+    view = forms.ChoiceField(required=False, label="Saved view", help_text="Takes the place of the filter below.")
+    query = forms.CharField(
+        required=False,
+        label="Filter",
+        initial=f"status={Status.APPROVED.value}",
+        help_text="As in the address of the samples list, such as status=approved&bucket=final,refined.",
+    )
+    bucket = forms.MultipleChoiceField(
+        required=False, label="Buckets", choices=Bucket.choices, widget=forms.CheckboxSelectMultiple
+    )
+    score_min = forms.FloatField(required=False, label="Score from", min_value=0, max_value=100)
+    score_max = forms.FloatField(required=False, label="Score to", min_value=0, max_value=100)
+    train = forms.FloatField(initial=1.0, min_value=0, max_value=1, label="Train", widget=forms.NumberInput())
+    val = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Val")
+    reserve = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Reserve")
+    seed = forms.IntegerField(initial=0, min_value=0)
+    group_by = forms.ChoiceField(choices=GROUPS, label="Keep together")
+    sources = forms.MultipleChoiceField(
+        choices=SOURCES, initial=["duels", "scenarios"], label="Preferences from", widget=forms.CheckboxSelectMultiple
+    )
+    max_tokens = forms.IntegerField(
+        required=False, min_value=1, label="Longest row", help_text="Tokens, estimated as characters ÷ 4."
+    )
+    metadata = forms.BooleanField(required=False, label="Metadata in each row")
+    gzip = forms.BooleanField(required=False, label="Compress data files (gzip)")
+
+    def __init__(self, project: Project, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._views = {str(view.pk): view for view in SavedView.objects.filter(project=project)}
+        choices = [("", "none"), *((pk, view.name) for pk, view in self._views.items())]
+        self.fields["view"] = forms.ChoiceField(
+            choices=choices, required=False, label="Saved view", help_text="Takes the place of the filter below."
+        )
+        for name in ("train", "val", "reserve", "score_min", "score_max"):
+            self.fields[name].widget.attrs["step"] = "any"
+
+    def recipe(self) -> Recipe | None:
+        """The recipe, or None with what is wrong told beside its field."""
+        if not self.is_valid():
+            return None
+        try:
+            return read_recipe(self._document())
+        except Problem as problem:
+            for error in problem.errors:
+                # `recipe.splits` of a recipe, `colour` of a filter: only the first belongs to a field by its name.
+                name = FIELD_OF.get(error.path.removeprefix("recipe.").split(".")[0], "")
+                self.add_error(name or "query", error.message if name else f"{error.path}: {error.message}")
+            if not problem.errors:
+                self.add_error("query", problem.detail)
+            return None
+
+    def _document(self) -> dict[str, object]:
+        given = self.cleaned_data
+        splits = {name: given[name] for name in SPLITS if given[name]}
+        plain = {name: given[name] for name in ("formats", "seed", "group_by", "sources", "metadata", "gzip")}
+        limit = {"max_tokens": given["max_tokens"]} if given["max_tokens"] else {}
+        return plain | limit | {"splits": splits, "filter": self._filter()}
+
+    def _filter(self) -> dict[str, object]:
+        given = self.cleaned_data
+        chosen = self._views.get(given["view"])
+        query = QueryDict(chosen.query if chosen else given["query"].lstrip("?"), mutable=True)
+        if given["bucket"]:
+            query.appendlist("bucket", ",".join(given["bucket"]))
+        for name in ("score_min", "score_max"):
+            if given[name] is not None:
+                query[name] = str(given[name])
+        for own in ("sort", "limit", "cursor", "count"):
+            query.pop(own, None)
+        wanted = SampleFilter.from_query(query)
+        return wanted.model_dump(mode="json", exclude_defaults=True)
+
+
+def initial_of(recipe: Recipe) -> dict[str, object]:
+    """The form's values for a recipe that exists."""
+    values: dict[str, object] = recipe.model_dump(
+        include={"formats", "seed", "group_by", "sources", "metadata", "gzip"}
+    )
+    values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
+    return values | {"max_tokens": recipe.max_tokens, "query": recipe.filter.to_query()}

@@ -1,0 +1,140 @@
+"""Pages of exports: the list, a new one with its preview, one export, two compared, saved recipes."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from curation.exports.models import Export
+from curation.exports.models import Recipe as SavedRecipe
+from curation.exports.pages.compare import compare
+from curation.exports.pages.forms import RecipeForm, initial_of
+from curation.exports.pages.pages import export_page as page_of
+from curation.exports.pages.pages import list_line, preview_page
+from curation.exports.pages.preview import preview
+from curation.exports.pages.start import start_export
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.recipes.saved import delete_recipe, save_recipe
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.web.ids import find
+from curation.web.lists.keyset import paginate
+
+LIMIT = 50
+
+
+@require_GET
+@project_page(Scope.READ)
+def export_list(request: HttpRequest, access: Access) -> HttpResponse:
+    cursor = request.GET.get("cursor")
+    page = paginate(Export.objects.of(access.project), sort="-id", cursor=cursor, limit=LIMIT)
+    context = {
+        "lines": [list_line(export) for export in page.rows],
+        "recipes": SavedRecipe.objects.filter(project=access.project).select_related("created_by"),
+        "newer_url": request.path if cursor else None,
+        "older_url": f"{request.path}?cursor={page.next_cursor}" if page.next_cursor else None,
+        "api_path": f"/api/v1/projects/{access.project.slug}/exports",
+    }
+    return render(request, "exports/list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.EXPORT)
+def export_new(request: HttpRequest, access: Access) -> HttpResponse:
+    """The form; a POST starts the export, or only saves the recipe where the button `save` was pressed."""
+    if request.method == "GET":
+        form = RecipeForm(access.project, initial=_initial(request, access))
+        return _form_page(request, access, form)
+    form = RecipeForm(access.project, request.POST)
+    recipe = form.recipe()
+    if recipe is None:
+        return _form_page(request, access, form, status=422)
+    document = recipe.model_dump(mode="json")
+    name = request.POST.get("name", "").strip()
+    if "save" in request.POST:
+        if not name or "/" in name or len(name) > 80:
+            form.add_error(None, "Give the recipe a name of up to 80 characters, without a slash.")
+            return _form_page(request, access, form, status=422)
+        save_recipe(access=access, name=name, document=document)
+        messages.success(request, f"Recipe {name} is saved.")
+        return redirect("export-list", access.project.slug)
+    run = start_export(access=access, recipe=document)
+    return redirect("export-page", access.project.slug, run.result["export"])
+
+
+@require_POST
+@project_page(Scope.READ)
+def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
+    """Fragment: the counts of the form as it stands."""
+    form = RecipeForm(access.project, request.POST)
+    recipe = form.recipe()
+    counted = preview_page(access.project, preview(project=access.project, recipe=recipe)) if recipe else None
+    return render(request, "exports/_preview.html", {"counted": counted, "form": form})
+
+
+@require_GET
+@project_page(Scope.READ)
+def export_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    export = find(Export.objects.of(access.project), pk, "export")
+    others = Export.objects.of(access.project).filter(ready=True).exclude(pk=export.pk).order_by("-id")[:LIMIT]
+    api_path = f"/api/v1/exports/{export.pk}"
+    return render(request, "exports/page.html", {"page": page_of(export), "others": others, "api_path": api_path})
+
+
+@require_GET
+@project_page(Scope.READ)
+def export_progress(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """Fragment, polled while the run is under way; at its end it asks for the whole page."""
+    export = find(Export.objects.of(access.project), pk, "export")
+    page = page_of(export)
+    response = render(request, "exports/_progress.html", {"page": page})
+    if not page.live:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@require_GET
+@project_page(Scope.READ)
+def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """`?with=` names the earlier export."""
+    after = find(Export.objects.of(access.project), pk, "export")
+    before = find(Export.objects.of(access.project), request.GET.get("with", ""), "export")
+    context = {
+        "before": before,
+        "after": after,
+        "found": compare(before=before, after=after),
+        "api_path": f"/api/v1/exports/{before.pk}/diff/{after.pk}",
+    }
+    return render(request, "exports/compare.html", context)
+
+
+@require_POST
+@project_page(Scope.EXPORT)
+def recipe_delete(request: HttpRequest, access: Access, name: str) -> HttpResponse:
+    delete_recipe(access=access, name=name)
+    messages.success(request, f"Recipe {name} is deleted.")
+    return redirect("export-list", access.project.slug)
+
+
+def _initial(request: HttpRequest, access: Access) -> dict[str, object]:
+    """Values to begin with: a saved recipe (`recipe`), an earlier export's (`from`), or a list's filter (`query`)."""
+    if name := request.GET.get("recipe"):
+        saved = SavedRecipe.objects.filter(project=access.project, name=name).first()
+        return {**initial_of(Recipe.model_validate(saved.document)), "name": name} if saved else {}
+    if pk := request.GET.get("from"):
+        export = find(Export.objects.of(access.project), pk, "export")
+        return initial_of(Recipe.model_validate(export.recipe))
+    return {"query": request.GET["query"]} if "query" in request.GET else {}
+
+
+def _form_page(request: HttpRequest, access: Access, form: RecipeForm, *, status: int = 200) -> HttpResponse:
+    context = {
+        "form": form,
+        "name": request.POST.get("name", "") or request.GET.get("recipe", ""),
+        "preview_url": reverse("export-preview", args=[access.project.slug]),
+        "api_path": f"/api/v1/projects/{access.project.slug}/exports",
+        "api_method": "POST",
+        "api_body": '{"recipe": {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}}}',
+    }
+    return render(request, "exports/new.html", context, status=status)

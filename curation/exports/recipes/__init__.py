@@ -1,0 +1,1 @@
+"""Recipes: what goes into an export."""

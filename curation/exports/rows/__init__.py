@@ -1,0 +1,1 @@
+"""From frozen samples to rows, with a reason for each that is skipped."""

@@ -1,0 +1,134 @@
+"""A look at a source before it is imported: what it is, its first rows as they would come in, what is wrong."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from django.conf import settings
+
+from curation.imports.kinds import ImportParams, check
+from curation.imports.row_kinds import import_kind
+from curation.imports.sources.allowed_sources import locate
+from curation.imports.sources.download import fetch
+from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
+from curation.imports.sources.rows import BadRow, Place, Row, RowRefused, SourceError
+from curation.projects.models import Project
+from curation.web.problems import Invalid
+
+ROWS = 100
+SHOWN = 3
+SHOWN_CHARACTERS = 2000
+# Of a source on the web a preview fetches so much; JSON lines can be told from it, Parquet has its index at the end.
+FETCHED = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One unit as it would come in; `text` is cut."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowError:
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`read` rows were looked at. `rows` is the source's number of rows, None where only a part was fetched;
+    `units` is estimated from the rows that were read, without sampling."""
+
+    format: str
+    layout: str
+    columns: list[str]
+    unit: str
+    read: int
+    rows: int | None
+    units: int | None
+    shown: list[Shown]
+    errors: list[RowError]
+
+
+def preview(*, project: Project, params: ImportParams) -> Preview:
+    """Raises `Invalid` where the source cannot be read."""
+    check(project, params)
+    try:
+        with _opened(params) as (source, whole):
+            return _look(project, params, source, whole)
+    except SourceError as error:
+        raise Invalid(str(error), code="unreadable_source") from None
+
+
+def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -> Preview:
+    kind = import_kind(params.kind).of(project)
+    options = kind.read_options(params.options)
+    columns: dict[str, None] = {}
+    layouts: dict[str, None] = {}
+    shown: list[Shown] = []
+    errors: list[RowError] = []
+    units = good = 0
+    rows = list(islice(source.reader.rows(Place()), ROWS))
+    if not whole and rows and isinstance(rows[-1], BadRow):
+        rows.pop()  # cut off by us
+    for row in rows:
+        try:
+            if isinstance(row, BadRow):
+                raise RowRefused(row.reason)
+            columns.update(dict.fromkeys(row.value))
+            sketch = kind.sketch(row, options)
+        except RowRefused as refused:
+            errors.append(RowError(row.offset + 1, str(refused)))
+            continue
+        good += 1
+        units += sketch.units
+        layouts[sketch.layout] = None
+        shown += [Shown(_label(row, label), text[:SHOWN_CHARACTERS]) for label, text in sketch.lines]
+    total = source.reader.count() if whole else None
+    return Preview(
+        format=source.reader.format,
+        layout=", ".join(layouts),
+        columns=list(columns)[:100],
+        unit=kind.unit,
+        read=len(rows),
+        rows=total,
+        units=None if total is None else round(units * total / max(1, len(rows))),
+        shown=shown[:SHOWN],
+        errors=errors,
+    )
+
+
+def _label(row: Row | BadRow, label: str) -> str:
+    return f"row {row.offset + 1}, {label}"
+
+
+@contextmanager
+def _opened(params: ImportParams) -> Iterator[tuple[Opened, bool]]:
+    """The source and whether it is whole."""
+    if params.upload:
+        with open_stored(params.upload) as source:
+            yield source, True
+        return
+    located = locate(params.source)
+    if located.path is not None:
+        with open_path(located.path) as source:
+            yield source, True
+    elif located.remote:
+        with open_remote(located.remote) as source:
+            yield source, True
+    else:
+        with tempfile.NamedTemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as file:
+            whole = fetch(located.url, file, most=FETCHED, checkpoint=lambda: None, token=located.token)
+            file.seek(0)
+            if not whole and file.read(4) == b"PAR1":
+                size = FETCHED // 1024 // 1024
+                raise SourceError(
+                    f"A Parquet file of more than {size} MB on the web cannot be previewed, only imported."
+                )
+            with open_path(Path(file.name)) as source:
+                yield source, whole

@@ -1,0 +1,152 @@
+"""What kinds of rows can be imported. An app registers its kinds when it is ready; imports know them only from here."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from curation.imports.sources.rows import BadRow, Place, Reader, Row, RowRefused
+from curation.projects.models import Project
+from curation.runs.kinds import Json
+from curation.runs.models import Run
+from curation.web.problems import FieldError, Invalid
+
+MOST_ROWS = 2000
+MOST_WEIGHT = 8_000_000
+MOST_SECONDS = 1.0
+
+
+class Options(BaseModel):
+    """What an import may be asked to do; a misspelt option must not pass for a default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+O = TypeVar("O", bound=Options)  # noqa: E741 - the options of a kind
+E = TypeVar("E")  # what a kind makes of one row
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Generic[E]):
+    """Rows that are written in one transaction. `after` is the kind's own note of where to go on, as JSON."""
+
+    entries: list[E]
+    bad: list[BadRow]
+    rows: int
+    after: Json
+
+
+@dataclass(slots=True)
+class Target:
+    """Where a kind writes to. `memory` is kept with the progress, so it survives a killed worker; `notes` join the
+    run's result."""
+
+    run: Run
+    source: str
+    digest: str
+    memory: Json = field(default_factory=dict)
+    notes: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What a preview says of one row: how its layout is called, how many units it would give, and some of them."""
+
+    layout: str
+    units: int
+    lines: Sequence[tuple[str, str]]
+
+
+class ImportKind(ABC, Generic[O, E]):
+    """One kind of rows. `unit` is what a row gives, in the plural: "turns"."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    unit: ClassVar[str]
+    columns: ClassVar[str]
+    options: type[O]
+
+    def of(self, project: Project) -> Self:
+        """The kind as this project knows it: rows may be checked by its settings."""
+        return self
+
+    @abstractmethod
+    def parse(self, row: Row, options: O) -> E:
+        """What a row says; raises `RowRefused` with the reason."""
+
+    @abstractmethod
+    def write(self, target: Target, entries: list[E]) -> dict[str, int]:
+        """Writes inside the chunk's transaction; returns what to add to the run's figures. Repeating adds nothing."""
+
+    @abstractmethod
+    def sketch(self, row: Row, options: O) -> Sketch:
+        """For the preview; raises `RowRefused` like `parse`."""
+
+    def begin(self, run: Run) -> Json:
+        """What is being made, for the run's first result; called in the launch's transaction."""
+        return {}
+
+    def weight(self, entry: E) -> int:
+        """Characters that an entry holds, so that a chunk of long rows is a small one."""
+        return 0
+
+    def chunks(self, reader: Reader, options: O, after: Json) -> Iterator[Chunk[E]]:
+        """All rows in order, from where `after` says."""
+        chunk: Chunk[E] = Chunk([], [], 0, after)
+        weight, rows, began = 0, 0, time.monotonic()
+        for row in reader.rows(Place(**after)):
+            rows += 1
+            if isinstance(row, BadRow):
+                chunk.bad.append(row)
+            else:
+                try:
+                    entry = self.parse(row, options)
+                    weight += self.weight(entry)
+                    chunk.entries.append(entry)
+                except RowRefused as refused:
+                    chunk.bad.append(BadRow(row.offset, str(refused), row.after))
+            if rows >= MOST_ROWS or weight >= MOST_WEIGHT or time.monotonic() - began > MOST_SECONDS:
+                at = {"offset": row.after.offset, "byte": row.after.byte}
+                yield Chunk(chunk.entries, chunk.bad, rows, at)
+                chunk = Chunk([], [], 0, at)
+                weight, rows, began = 0, 0, time.monotonic()
+        if rows:
+            yield Chunk(chunk.entries, chunk.bad, rows, {"offset": row.after.offset, "byte": row.after.byte})
+
+    def read_options(self, given: Json) -> O:
+        try:
+            return self.options.model_validate(given)
+        except ValidationError as error:
+            raise Invalid(f"options: {_said(error)}", errors=_places(error)) from None
+
+
+AnyKind = ImportKind[Any, Any]
+_kinds: dict[str, AnyKind] = {}
+
+
+def register(kind: AnyKind) -> None:
+    _kinds[kind.name] = kind
+
+
+def import_kind(name: str) -> AnyKind:
+    found = _kinds.get(name)
+    if found is None:
+        detail = f"There is no import kind {name!r}; there are {', '.join(sorted(_kinds))}."
+        raise Invalid(detail, code="unknown_import_kind", errors=[FieldError("kind", detail)])
+    return found
+
+
+def import_kinds() -> list[AnyKind]:
+    return list(_kinds.values())
+
+
+def _places(error: ValidationError) -> list[FieldError]:
+    entries = error.errors()
+    return [FieldError(".".join(["options", *map(str, entry["loc"])]), entry["msg"]) for entry in entries]
+
+
+def _said(error: ValidationError) -> str:
+    return "; ".join(f"{place.path.removeprefix('options.')}: {place.message}" for place in _places(error))

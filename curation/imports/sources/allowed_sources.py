@@ -1,0 +1,109 @@
+"""Which places an import may name, and how each is reached."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from django.conf import settings
+
+from curation.llm.endpoints.addresses import refuse_private
+from curation.web.problems import FieldError, Invalid
+
+TEXT_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".ndjson", ".ndjson.gz")
+SCHEMES = "https://, http://, hf://, s3:// or a path in one of the folders of IMPORT_FOLDERS"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A source as it is reached: fetched from `url` first, read in place at `remote`, or at `path` on the worker."""
+
+    name: str
+    url: str = ""
+    remote: str = ""
+    path: Path | None = None
+    token: str = ""
+
+
+def locate(source: str) -> Located:
+    """Raises `Invalid` for what may not be named; whether it can be read is found out when it is read."""
+    parts = urlsplit(source)
+    if parts.scheme in {"http", "https"}:
+        if not parts.hostname:
+            raise _refusal(f"{source!r} is not a whole address.")
+        refuse_private_host(source)
+        return Located(f"{parts.hostname}{parts.path}", url=source)
+    if parts.scheme == "hf":
+        return _hugging_face(source)
+    if parts.scheme == "s3":
+        return _bucket(source)
+    if parts.scheme:
+        raise _refusal(f"Sources may be {SCHEMES}, not {parts.scheme}://.")
+    return _path(source)
+
+
+def refuse_private_host(url: str) -> None:
+    """Raises `Invalid` where a URL leads to a private address that this server must not call; its query may be long."""
+    parts = urlsplit(url)
+    refuse_private(f"{parts.scheme}://{parts.netloc}")
+
+
+def secret_for(address: str) -> str:
+    """DuckDB's `CREATE SECRET` with the worker's own credentials for this address, or ''."""
+    if address.startswith("hf://"):
+        token = os.environ.get("HF_TOKEN", "")
+        return f"CREATE SECRET (TYPE huggingface, TOKEN {_sql(token)})" if token else ""
+    key = os.environ.get("AWS_ACCESS_KEY_ID", "")
+    if not key:
+        return ""
+    given = {
+        "KEY_ID": key,
+        "SECRET": os.environ.get("AWS_SECRET_ACCESS_KEY", ""),
+        "SESSION_TOKEN": os.environ.get("AWS_SESSION_TOKEN", ""),
+        "REGION": os.environ.get("AWS_REGION", "") or os.environ.get("AWS_DEFAULT_REGION", ""),
+        "ENDPOINT": urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).netloc,
+    }
+    return f"CREATE SECRET (TYPE s3, {', '.join(f'{name} {_sql(value)}' for name, value in given.items() if value)})"
+
+
+def _hugging_face(source: str) -> Located:
+    """Text is fetched by its web address; Parquet is read in place."""
+    if not source.lower().endswith(TEXT_ENDINGS):
+        return Located(source.removeprefix("hf://"), remote=source)
+    kind, owner, name, *rest = [*source.removeprefix("hf://").split("/"), "", "", ""]
+    path = "/".join(part for part in rest if part)
+    if kind != "datasets" or not owner or not name or not path or "*" in path:
+        raise _refusal("An hf:// text source is one file: hf://datasets/owner/name/file.jsonl.")
+    name, _, revision = name.partition("@")
+    url = f"https://huggingface.co/datasets/{owner}/{name}/resolve/{quote(revision or 'main')}/{quote(path)}"
+    return Located(source.removeprefix("hf://"), url=url, token=os.environ.get("HF_TOKEN", ""))
+
+
+def _bucket(source: str) -> Located:
+    """A bucket is reached with the server's own credentials, so the operator names what may be read."""
+    allowed = [prefix for prefix in settings.IMPORT_FOLDERS if prefix.startswith("s3://")]
+    if "/../" in source or not any(source.startswith(prefix) for prefix in allowed):
+        raise _refusal("This server reads s3:// sources only below the prefixes of IMPORT_FOLDERS.")
+    if source.lower().endswith(TEXT_ENDINGS):
+        raise _refusal("s3:// sources are read as Parquet. Upload JSON lines, or give a signed https:// address.")
+    return Located(source.removeprefix("s3://"), remote=source)
+
+
+def _path(source: str) -> Located:
+    """Links are followed before the check, so that none leads out of an allowed folder."""
+    path = Path(source)
+    folders = [Path(folder) for folder in settings.IMPORT_FOLDERS if not folder.startswith("s3://")]
+    resolved = path.resolve()
+    if not path.is_absolute() or not any(resolved.is_relative_to(folder) for folder in folders):
+        raise _refusal(f"{source!r} may not be read. Sources may be {SCHEMES}.")
+    if not resolved.is_file():
+        raise _refusal(f"There is no file {source!r} on this server.")
+    return Located(resolved.name, path=resolved)
+
+
+def _sql(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _refusal(detail: str) -> Invalid:
+    return Invalid(detail, code="source_refused", errors=[FieldError("source", detail)])

@@ -1,0 +1,106 @@
+"""A JSON array of records, cut at its own commas without holding more than one record."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from curation.imports.sources.lines import BOM
+from curation.imports.sources.rows import Place
+from curation.imports.sources.text_rows import Raw
+
+CHUNK = 256 * 1024
+OUTSIDE = re.compile(rb'["{}\[\],]')
+INSIDE = re.compile(rb'["\\]')
+
+
+class _Cutter:
+    """Follows depth and strings through the bytes. `feed` gives the records that end in them."""
+
+    def __init__(self, start: Place, longest: int) -> None:
+        self.depth = 1 if start.byte else 0
+        self.offset = start.offset
+        self.byte = start.byte
+        self.over = False
+        self.rest = b""
+        self._longest = longest
+        self._in_string = False
+        self._escaped = False
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def feed(self, chunk: bytes) -> Iterator[Raw]:
+        begin = position = 0
+        if self._escaped:
+            position, self._escaped = 1, False
+        while not self.over:
+            found = (INSIDE if self._in_string else OUTSIDE).search(chunk, position)
+            if found is None:
+                break
+            position = found.end()
+            sign = found.group()
+            if self._in_string:
+                if sign == b"\\":
+                    self._escaped = position >= len(chunk)
+                    position += 1
+                else:
+                    self._in_string = False
+            elif sign == b'"':
+                self._in_string = True
+            elif sign in b"{[":
+                self.depth += 1
+                if self.depth == 1:
+                    begin = position
+            elif sign in b"}]":
+                self.depth -= 1
+            self.over = self.depth == 0
+            if self.over or (sign == b"," and self.depth == 1 and not self._in_string):
+                self._keep(chunk[begin : position - 1])
+                begin = position
+                # Whoever goes on after the last record finds the closing bracket again, and so the end.
+                yield from self._cut(self.byte + position - self.over)
+        if self.over:
+            self.rest = chunk[begin:]
+        else:
+            self._keep(chunk[begin:])
+        self.byte += len(chunk)
+
+    def _keep(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._length > self._longest:
+            self._parts.clear()
+        else:
+            self._parts.append(part)
+
+    def _cut(self, end: int) -> Iterator[Raw]:
+        text, too_long = b"".join(self._parts).strip(), self._length > self._longest
+        self._parts.clear()
+        self._length = 0
+        if self.over and not text and not too_long:
+            return  # the bracket after the last record, or an empty array
+        refusal = ""
+        if too_long:
+            refusal = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one record)"
+        elif not text:
+            refusal = "no record between two commas"
+        yield Raw(self.offset, b"" if refusal else text, Place(self.offset + 1, end), refusal)
+        self.offset += 1
+
+
+def split_array(file: BinaryIO, start: Place, longest: int) -> Iterator[Raw]:
+    """One record per element. What is wrong with the array itself is a refused record at that place."""
+    file.seek(start.byte)
+    cutter = _Cutter(start, longest)
+    chunk = file.read(CHUNK)
+    if start.byte == 0 and chunk.startswith(BOM):
+        chunk = b" " * len(BOM) + chunk[len(BOM) :]
+    while chunk and not cutter.over:
+        yield from cutter.feed(chunk)
+        chunk = file.read(CHUNK) if not cutter.over else b""
+    after = Place(cutter.offset + 1, file.seek(0, os.SEEK_END))
+    if not cutter.over:
+        # Where reading goes on exactly at the end of an array, nothing is left to be said.
+        if start.byte == 0 or after.byte > start.byte:
+            yield Raw(cutter.offset, b"", after, "the array ends in the middle of this record; the file is cut off")
+    elif cutter.rest.strip():
+        yield Raw(cutter.offset, b"", after, "there is more after the end of the array")

@@ -1,0 +1,164 @@
+"""Open a source: find out what it is by its first bytes, and give a reader of its rows.
+
+An upload and what was fetched lie in storage; a path lies on the worker; `hf://` and `s3://` Parquet stays where it is.
+"""
+
+import hashlib
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import orjson
+from django.conf import settings
+from django.core.files.storage import default_storage
+
+from curation.imports.sources.allowed_sources import secret_for
+from curation.imports.sources.archive import ZipReader
+from curation.imports.sources.array import split_array
+from curation.imports.sources.lines import BOM, split_lines
+from curation.imports.sources.parquet import ParquetReader, connect_local, connect_remote
+from curation.imports.sources.rows import Reader, SourceError
+from curation.imports.sources.text_rows import TextReader
+
+# A gzip file may grow this many times MAX_UPLOAD_BYTES when it is unpacked.
+MOST_GROWTH = 10
+CHUNK = 1024 * 1024
+GZIP = 31  # zlib's window size for a stream with gzip header and checksum
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """`digest` (SHA-256, hex) stands for the source's content: the same bytes give the same digest."""
+
+    reader: Reader
+    digest: str
+
+
+@contextmanager
+def open_stored(key: str) -> Iterator[Opened]:
+    """An upload, or what was fetched. Raises `SourceError` where it cannot be read at all."""
+    with default_storage.open(key, "rb") as file:
+        path = getattr(file, "name", "")
+        local = Path(path) if path and Path(path).is_absolute() else None
+        with _open(cast(BinaryIO, file), local) as opened:
+            yield opened
+
+
+@contextmanager
+def open_path(path: Path) -> Iterator[Opened]:
+    """A file on this machine; whether it may be read is checked by who calls (`places`)."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise SourceError(f"{path.name} cannot be opened: {error.strerror}") from None
+    with file, _open(file, path) as opened:
+        yield opened
+
+
+@contextmanager
+def open_remote(address: str) -> Iterator[Opened]:
+    """`hf://` or `s3://` Parquet, read in place."""
+    with closing(connect_remote(secret_for(address))) as connection:
+        reader = ParquetReader(connection, address, settings.MAX_LINE_BYTES)
+        yield Opened(reader, reader.listing_digest())
+
+
+@contextmanager
+def _open(file: BinaryIO, local: Path | None) -> Iterator[Opened]:
+    digest = hashlib.sha256()
+    while chunk := file.read(CHUNK):
+        digest.update(chunk)
+    file.seek(0)
+    head = file.read(4096)
+    if head.startswith(b"PAR1"):
+        with _local_copy(file, local) as path, closing(connect_local(path)) as connection:
+            yield Opened(ParquetReader(connection, str(path), settings.MAX_LINE_BYTES), digest.hexdigest())
+    elif head.startswith(b"\x1f\x8b"):
+        with tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as unpacked:
+            damage = _unpack(file, unpacked)
+            yield Opened(_text_reader(unpacked, damage), digest.hexdigest())
+    elif head.startswith(b"PK\x03\x04"):
+        most = MOST_GROWTH * settings.MAX_UPLOAD_BYTES
+        yield Opened(ZipReader(file, longest=settings.MAX_LINE_BYTES, most=most), digest.hexdigest())
+    else:
+        yield Opened(_text_reader(file, ""), digest.hexdigest())
+
+
+def _text_reader(file: BinaryIO, damage: str) -> TextReader:
+    file.seek(0)
+    head = file.read(65536)
+    if not head and not damage:
+        raise SourceError("The file is empty.")
+    _refuse_foreign(head)
+    begins = head.removeprefix(BOM).lstrip()
+    split, name = (split_array, "JSON array") if begins.startswith(b"[") else (split_lines, "JSON lines")
+    if begins.startswith(b"{") and not damage and (one := _one_record(file, head)):
+        file, name = BytesIO(one), "one JSON object"
+    return TextReader(file=file, split=split, format=name, longest=settings.MAX_LINE_BYTES, damage=damage)
+
+
+def _one_record(file: BinaryIO, head: bytes) -> bytes:
+    """A file that is a single object over several lines, as one line; empty for anything else."""
+    try:
+        orjson.loads(head.partition(b"\n")[0].removeprefix(BOM))
+        return b""
+    except orjson.JSONDecodeError:
+        file.seek(0)
+        text = file.read(settings.MAX_LINE_BYTES + 1)
+    try:
+        return orjson.dumps(orjson.loads(text.removeprefix(BOM))) if len(text) <= settings.MAX_LINE_BYTES else b""
+    except orjson.JSONDecodeError:
+        return b""
+
+
+def _refuse_foreign(head: bytes) -> None:
+    """Formats that people send by mistake, named; anything else is read as text and fails line by line."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise SourceError("The file is UTF-16. Save it as UTF-8.")
+    if head.startswith(b"PK\x03\x04"):
+        raise SourceError("The gzip file holds a ZIP archive. Send the archive as it is.")
+    if head.startswith((b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
+        raise SourceError("The file is compressed with something other than gzip. Unpack it or use gzip.")
+    if head.startswith(b"\x1f\x8b") or head.startswith(b"PAR1"):
+        raise SourceError("The gzip file holds another compressed file. Send JSON lines or Parquet as they are.")
+
+
+def _unpack(file: BinaryIO, into: BinaryIO) -> str:
+    """Unpacks as much as can be; returns why the rest cannot, or ''."""
+    file.seek(0)
+    limit = MOST_GROWTH * settings.MAX_UPLOAD_BYTES
+    stream = zlib.decompressobj(GZIP)
+    written = 0
+    while packed := file.read(CHUNK):
+        while packed:
+            if stream.eof:  # several gzip files in a row are one
+                stream = zlib.decompressobj(GZIP)
+            try:
+                text = stream.decompress(packed, CHUNK)
+            except zlib.error as error:
+                return f"the gzip file is damaged from here on: {error}"
+            written += len(text)
+            if written > limit:
+                raise SourceError(f"Unpacked, the file has more than {limit // 1024 // 1024} MB.")
+            into.write(text)
+            packed = stream.unused_data.lstrip(b"\x00") if stream.eof else stream.unconsumed_tail
+    return "" if stream.eof else "the gzip file is cut off here"
+
+
+@contextmanager
+def _local_copy(file: BinaryIO, local: Path | None) -> Iterator[Path]:
+    """DuckDB wants a path without glob characters: the file's own, else a copy for as long as it is read."""
+    if local is not None and not set("*?[") & set(str(local)):
+        yield local.resolve()
+        return
+    with tempfile.NamedTemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR, suffix=".parquet") as copy:
+        file.seek(0)
+        shutil.copyfileobj(file, copy, CHUNK)
+        copy.flush()
+        yield Path(copy.name)

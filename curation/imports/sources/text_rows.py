@@ -1,0 +1,97 @@
+"""JSON lines and JSON arrays: both are cut into raw records of bounded length, then decoded one by one."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import orjson
+
+from curation.imports.sources.rows import BadRow, Place, Row
+
+# A window begins at a place that was kept while counting, at most this many rows before it.
+KEEP_EVERY = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """The bytes of one record, or why it has none; an empty text is a blank line."""
+
+    offset: int
+    text: bytes
+    after: Place
+    refusal: str = ""
+
+
+Split = Callable[[BinaryIO, Place, int], Iterator[Raw]]
+
+
+class TextReader:
+    """A source of JSON records in a seekable file. `damage` says why the file ends early, where it does."""
+
+    def __init__(self, *, file: BinaryIO, split: Split, format: str, longest: int, damage: str = "") -> None:
+        self.format = format
+        self._file = file
+        self._split = split
+        self._longest = longest
+        self._damage = damage
+        self._places: list[Place] = []
+        self._count: int | None = None
+
+    def rows(self, start: Place) -> Iterator[Row | BadRow]:
+        size = self._file.seek(0, os.SEEK_END)
+        if start.byte > size:
+            return  # the damage has been reported
+        last = start
+        for raw in self._split(self._file, start, self._longest):
+            last = raw.after
+            if raw.text or raw.refusal:
+                yield decode(raw)
+        if self._damage:
+            yield BadRow(last.offset, self._damage, Place(last.offset + 1, size + 1))
+
+    def count(self) -> int:
+        if self._count is None:
+            self._places = [Place()]
+            last = Place()
+            for raw in self._split(self._file, Place(), self._longest):
+                last = raw.after
+                if last.offset % KEEP_EVERY == 0:
+                    self._places.append(last)
+            self._count = last.offset
+        return self._count
+
+    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+        self.count()
+        place = self._places[min(start // KEEP_EVERY, len(self._places) - 1)]
+        for raw in self._split(self._file, place, self._longest):
+            if raw.offset >= start + length:
+                return
+            if raw.offset >= start and (raw.text or raw.refusal):
+                yield decode(raw)
+
+
+def decode(raw: Raw) -> Row | BadRow:
+    if raw.refusal:
+        return BadRow(raw.offset, raw.refusal, raw.after)
+    try:
+        value = orjson.loads(raw.text)
+    except orjson.JSONDecodeError as error:
+        return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
+    if not isinstance(value, dict):
+        return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
+    return Row(raw.offset, value, raw.after)
+
+
+def _why_not_json(text: bytes, error: orjson.JSONDecodeError) -> str:
+    try:
+        text.decode()
+    except UnicodeDecodeError as wrong:
+        return f"not UTF-8: byte 0x{text[wrong.start]:02x} at position {wrong.start}"
+    if b"\x00" in text:
+        return f"holds a NUL byte at position {text.index(0)}"
+    return f"not JSON: {error}"
+
+
+def _kind_of(value: object) -> str:
+    return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")

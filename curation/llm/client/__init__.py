@@ -1,0 +1,1 @@
+"""Calls to models: one gateway, one LiteLLM client, limits and prices."""

@@ -1,0 +1,71 @@
+"""The one door to models: picks the client for an endpoint and turns rows into what workers carry."""
+
+import time
+from collections.abc import Iterable
+
+from curation.llm.client.completion import Client, Completion, Request, Target
+from curation.llm.client.errors import Misconfigured
+from curation.llm.client.pricing import cost_of
+from curation.llm.models import Endpoint
+
+
+def target_of(endpoint: Endpoint) -> Target:
+    return Target(
+        endpoint_id=endpoint.pk,
+        name=endpoint.name,
+        model=endpoint.model,
+        api_base=endpoint.api_base,
+        api_key_env=endpoint.api_key_env,
+        params=endpoint.params,
+        max_concurrency=endpoint.max_concurrency,
+        rpm=endpoint.rpm,
+        tpm=endpoint.tpm,
+        price_in=endpoint.price_in,
+        price_out=endpoint.price_out,
+        family=endpoint.family,
+    )
+
+
+class ScriptedClient:
+    """The offline models of `curation.llm.scripted`; labelled as scripted wherever their answers show."""
+
+    async def complete(self, target: Target, request: Request) -> Completion:
+        from curation.llm import scripted
+
+        started = time.perf_counter()
+        try:
+            said = scripted.reply(
+                target.model.removeprefix("scripted/"),
+                request.messages,
+                sample_index=request.sample_index,
+                attempt=request.attempt,
+            )
+        except scripted.UnknownScriptedModel as error:
+            raise Misconfigured(str(error)) from error
+        return Completion(
+            text=said.text,
+            thinking="",
+            finish_reason=said.finish_reason,
+            tokens_in=said.tokens_in,
+            tokens_out=said.tokens_out,
+            tokens_cached=0,
+            cost=cost_of(target, said.tokens_in, said.tokens_out),
+            latency_ms=round((time.perf_counter() - started) * 1000),
+        )
+
+
+def client_for(target: Target) -> Client:
+    """The client that speaks this endpoint's model string. LiteLLM is imported here, in workers, on first use."""
+    if target.model.startswith("scripted/"):
+        return ScriptedClient()
+    from curation.llm.client.litellm_client import LiteLlmClient
+
+    return LiteLlmClient()
+
+
+async def make_ready(targets: Iterable[Target]) -> None:
+    """Loads what the clients of these endpoints need, so that no lease and no call's time limit has to pay for it."""
+    if any(not target.model.startswith("scripted/") for target in targets):
+        from curation.llm.client.litellm_client import make_ready
+
+        await make_ready()

@@ -1,0 +1,1 @@
+"""Model endpoints: what admins set, which hosts are allowed."""

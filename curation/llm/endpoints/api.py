@@ -1,0 +1,70 @@
+"""REST calls of model endpoints. The *test* call launches a run and lives in `curation.runs.endpoint_check.api`."""
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from curation.llm.endpoints import schemas as s
+from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of
+from curation.llm.endpoints.discover import models_at
+from curation.llm.models import Endpoint
+from curation.projects.access import enter
+from curation.projects.models import Scope
+from curation.web.http.etag import refuse_stale, set_etag
+from curation.web.lists.keyset import paginate
+
+router = Router(tags=["models"])
+
+
+@router.get("/projects/{slug}/models", response=s.EndpointPage, exclude_unset=True, summary="Model endpoints")
+def list_models(request: HttpRequest, slug: str, params: Query[s.ModelParams]) -> s.EndpointPage:
+    rows = Endpoint.objects.of(enter(request, slug, Scope.READ).project)
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    answer = s.EndpointPage(data=[s.EndpointOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
+    if params.count:
+        answer.total = page.total
+    return answer
+
+
+@router.post("/projects/{slug}/models", response={201: s.EndpointOut}, summary="Add a model endpoint (admins)")
+def post_model(request: HttpRequest, response: HttpResponse, slug: str, body: s.EndpointIn) -> Status[s.EndpointOut]:
+    """The key itself is never sent: `api_key_env` names the variable that holds it where the workers run."""
+    endpoint = create_endpoint(access=enter(request, slug, Scope.ADMIN), values=body.values())
+    set_etag(response, endpoint.version)
+    response["Location"] = f"/api/v1/projects/{slug}/models/{endpoint.name}"
+    return Status(201, s.EndpointOut.of(endpoint))
+
+
+@router.get("/projects/{slug}/models/{name}", response=s.EndpointOut, summary="One model endpoint")
+def get_model(request: HttpRequest, response: HttpResponse, slug: str, name: str) -> s.EndpointOut:
+    endpoint = endpoint_of(enter(request, slug, Scope.READ).project, name)
+    set_etag(response, endpoint.version)
+    return s.EndpointOut.of(endpoint)
+
+
+@router.patch("/projects/{slug}/models/{name}", response=s.EndpointOut, summary="Change a model endpoint (admins)")
+def patch_model(
+    request: HttpRequest, response: HttpResponse, slug: str, name: str, body: s.EndpointPatch
+) -> s.EndpointOut:
+    access = enter(request, slug, Scope.ADMIN)
+    endpoint = endpoint_of(access.project, name)
+    refuse_stale(request, endpoint.version)
+    # What is not given was read with this version, so the write holds to it, with or without `If-Match`.
+    changed = change_endpoint(access=access, name=name, values=body.onto(endpoint), seen_version=endpoint.version)
+    set_etag(response, changed.version)
+    return s.EndpointOut.of(changed)
+
+
+@router.delete("/projects/{slug}/models/{name}", response={204: None}, summary="Delete a model endpoint (admins)")
+def delete_model(request: HttpRequest, slug: str, name: str) -> Status[None]:
+    """Calls that were recorded keep the endpoint's name and their figures."""
+    delete_endpoint(access=enter(request, slug, Scope.ADMIN), name=name)
+    return Status(204, None)
+
+
+@router.get(
+    "/projects/{slug}/models/{name}/served", response=s.ServedOut, summary="Models that the endpoint's server lists"
+)
+def get_served(request: HttpRequest, slug: str, name: str) -> s.ServedOut:
+    endpoint = endpoint_of(enter(request, slug, Scope.ADMIN).project, name)
+    served = models_at(api_base=endpoint.api_base, api_key_env=endpoint.api_key_env)
+    return s.ServedOut(data=list(served.models))

@@ -1,0 +1,189 @@
+"""Make, change and delete model endpoints. Only admins may: an endpoint decides whom the server's keys are sent to."""
+
+import re
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+
+from django.db import IntegrityError, transaction
+
+from curation.llm.endpoints.addresses import refuse_private
+from curation.llm.endpoints.params import Json, check_params, looks_secret
+from curation.llm.models import Endpoint
+from curation.llm.scripted import SCRIPTED_MODELS
+from curation.projects.access import Access
+from curation.projects.audit import record
+from curation.projects.models import Project, Scope
+from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
+
+NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,59}", re.ASCII)
+MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(/[\w.:@+-]+)*", re.ASCII)
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
+# Variables of the server itself: an endpoint that named one would send it to a host that an admin of a project chose.
+NOT_KEYS = re.compile(
+    r"SECRET_KEY|DATABASE_URL|CELERY_.*|DJANGO_.*|WINNOW_.*|REDIS_.*|PG.*|POSTGRES.*|MYSQL.*|AWS_.*|FILES_URL"
+    r"|.*PASSWORD.*|.*PASSWD.*|PATH|HOME|USER|SHELL|PWD|HOSTNAME|LANG|BIND|PORT|HTTPS?_PROXY|ALL_PROXY|NO_PROXY"
+)
+MAX_PRICE = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointValues:
+    """All that a person says about an endpoint. Prices are US dollars per 1,000,000 tokens, None is unknown."""
+
+    name: str
+    model: str
+    api_base: str = ""
+    api_key_env: str = ""
+    params: dict[str, Json] = field(default_factory=dict)
+    max_concurrency: int = 16
+    rpm: int | None = None
+    tpm: int | None = None
+    price_in: Decimal | None = None
+    price_out: Decimal | None = None
+    family: str = ""
+
+
+def endpoint_of(project: Project, name: str) -> Endpoint:
+    endpoint = Endpoint.objects.of(project).filter(name=name).first()
+    if endpoint is None:
+        raise NotFound(f"There is no model endpoint {name[:60]!r} in {project.slug}.")
+    return endpoint
+
+
+def values_of(endpoint: Endpoint) -> EndpointValues:
+    return EndpointValues(**{key: getattr(endpoint, key) for key in EndpointValues.__dataclass_fields__})
+
+
+def create_endpoint(*, access: Access, values: EndpointValues) -> Endpoint:
+    """The new endpoint. `Invalid` names each field that is wrong, `Conflict` a name that is taken."""
+    access.require(Scope.ADMIN)
+    check_values(values)
+    try:
+        with transaction.atomic():
+            endpoint = Endpoint.objects.create(project=access.project, **asdict(values))
+            _record(access, "model.create", endpoint, {"model": values.model, "api_base": values.api_base})
+    except IntegrityError:
+        raise _taken(values.name) from None
+    return endpoint
+
+
+def change_endpoint(*, access: Access, name: str, values: EndpointValues, seen_version: int | None = None) -> Endpoint:
+    """Puts `values` in the place of what is there; `Stale` where `seen_version` is not the current one."""
+    access.require(Scope.ADMIN)
+    check_values(values)
+    try:
+        with transaction.atomic():
+            endpoint = Endpoint.objects.select_for_update().get(pk=endpoint_of(access.project, name).pk)
+            if seen_version is not None and seen_version != endpoint.version:
+                raise Stale(
+                    f'You read version "{seen_version}", the current one is "{endpoint.version}".',
+                    current={"version": endpoint.version},
+                )
+            before, after = asdict(values_of(endpoint)), asdict(values)
+            changed = [key for key in after if after[key] != before[key]]
+            if changed:
+                for key in changed:
+                    setattr(endpoint, key, after[key])
+                endpoint.version += 1
+                endpoint.save()
+                moved: dict[str, object] = {key: [_shown(before[key]), _shown(after[key])] for key in changed}
+                _record(access, "model.update", endpoint, moved)
+    except IntegrityError:
+        raise _taken(values.name) from None
+    return endpoint
+
+
+def delete_endpoint(*, access: Access, name: str) -> None:
+    """Takes the endpoint away. Recorded calls keep its name, their figures and their texts."""
+    access.require(Scope.ADMIN)
+    with transaction.atomic():
+        endpoint = endpoint_of(access.project, name)
+        _record(access, "model.delete", endpoint, {"model": endpoint.model})
+        endpoint.delete()
+
+
+def check_values(values: EndpointValues) -> None:
+    """Raises `Invalid` with every field that is wrong; secrets come first, and are never repeated."""
+    _refuse_secrets(values)
+    errors = [FieldError(path, reason) for path, reason in _wrong_fields(values) if reason]
+    if errors:
+        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors)
+    check_params(values.params)
+    if values.api_base:
+        refuse_private(values.api_base)
+
+
+def _refuse_secrets(values: EndpointValues) -> None:
+    if _is_pasted_key(values.api_key_env):
+        raise Invalid(
+            "This looks like a key itself. Give the *name* of the environment variable that holds it, such as "
+            "OPENAI_API_KEY, and set that variable where the workers run. What you sent was not stored; "
+            "if it was a real key, it has travelled to this server, so consider replacing it.",
+            code="secret",
+            errors=[FieldError("api_key_env", "a name such as OPENAI_API_KEY, not the key itself")],
+        )
+    for path in ("name", "model", "api_base", "family"):
+        if looks_secret(getattr(values, path)):
+            raise Invalid(
+                f"`{path}` holds what looks like a key. Keys are never stored; name a variable in `api_key_env`.",
+                code="secret",
+                errors=[FieldError(path, "holds what looks like a key")],
+            )
+
+
+def _is_pasted_key(given: str) -> bool:
+    """Keys have lower-case letters and length, or are one long run of capitals and digits; names of variables not."""
+    if VARIABLE.fullmatch(given):
+        return looks_secret(given) or bool(re.fullmatch(r"(?=.*\d)[A-Z0-9]{20,}", given))
+    return looks_secret(given) or len(given) >= 20 or given.startswith(("sk-", "sk_", "Bearer ", "hf_", "gsk_"))
+
+
+def _wrong_fields(values: EndpointValues) -> list[tuple[str, str]]:
+    model = ""
+    if not MODEL.fullmatch(values.model) or len(values.model) > 200:
+        model = "a LiteLLM model string such as openai/gpt-4o-mini, or scripted/… for an offline model"
+    elif values.model.startswith("scripted/") and values.model.removeprefix("scripted/") not in SCRIPTED_MODELS:
+        model = f"unknown scripted model; there are {', '.join(f'scripted/{name}' for name in SCRIPTED_MODELS)}"
+    elif values.api_base and "/" not in values.model:
+        model = f"with a base URL the provider stands before the model, such as openai/{values.model}"
+    key = ""
+    if values.api_key_env and not VARIABLE.fullmatch(values.api_key_env):
+        key = "the name of an environment variable: capital letters, digits and _"
+    elif NOT_KEYS.fullmatch(values.api_key_env):
+        key = "this variable belongs to the server and is never sent to a model"
+    prices = [
+        (path, "a number from 0 on with at most 6 decimals, in US dollars per 1,000,000 tokens")
+        for path in ("price_in", "price_out")
+        if not _is_price(getattr(values, path))
+    ]
+    limits = [
+        (path, f"a whole number from 1 to {high:,}")
+        for path, high in (("max_concurrency", 10_000), ("rpm", 10_000_000), ("tpm", 2_000_000_000))
+        if (given := getattr(values, path)) is not None and not 1 <= given <= high
+    ]
+    return [
+        ("name", "" if NAME.fullmatch(values.name) else "1 to 60 letters, digits and . _ : -, no sign first"),
+        ("model", model),
+        ("api_base", "at most 300 characters" if len(values.api_base) > 300 else ""),
+        ("api_key_env", key),
+        ("family", "at most 60 characters" if len(values.family) > 60 else ""),
+        *prices,
+        *limits,
+    ]
+
+
+def _is_price(given: Decimal | None) -> bool:
+    return given is None or (given.is_finite() and 0 <= given <= MAX_PRICE and given == round(given, 6))
+
+
+def _taken(name: str) -> Conflict:
+    reason = f"There is a model endpoint {name!r} already."
+    return Conflict(reason, code="name_taken", errors=[FieldError("name", "is taken")])
+
+
+def _shown(value: object) -> object:
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _record(access: Access, action: str, endpoint: Endpoint, data: dict[str, object]) -> None:
+    record(actor=access.user, project=access.project, action=action, subject=endpoint.name, data=data)

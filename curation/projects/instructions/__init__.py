@@ -1,0 +1,1 @@
+"""Instructions to models, and a project's own in their place."""

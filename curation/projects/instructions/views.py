@@ -1,0 +1,104 @@
+"""Pages of the texts that are sent to models: what is in force, a project's own, the way back."""
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from curation.projects.access import Access, project_page
+from curation.projects.instructions.texts import (
+    diff_lines,
+    history_of,
+    instructions_for,
+    override_instructions,
+    registered,
+    shipped,
+    shipped_text,
+    version_text,
+)
+from curation.projects.models import Scope
+from curation.projects.pages.forms import InstructionsForm
+from curation.projects.pages.tabs import settings_context, whole
+from curation.web.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of a unified diff without its mark; `kind` is add, del, hunk or nothing."""
+
+    kind: str
+    text: str
+
+
+@require_GET
+@project_page(Scope.READ)
+def instructions_list(request: HttpRequest, access: Access) -> HttpResponse:
+    context = settings_context(access, "instructions", f"/api/v1/projects/{access.project.slug}/instructions")
+    context["rows"] = [instructions_for(access.project, known.name) for known in registered()]
+    return render(request, "projects/instructions/list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.READ)
+def instructions(request: HttpRequest, access: Access, name: str) -> HttpResponse:
+    """One text: what is in force, its hash, its difference from the shipped one; `?version=` shows an earlier one."""
+    found = instructions_for(access.project, name)
+    looked_at = whole(request.GET.get("version"))
+    text = found.text if looked_at is None else version_text(access.project, name, looked_at)
+    form = InstructionsForm(request.POST or None, initial={"text": text, "version": found.version})
+    status = 200
+    if request.method == "POST":
+        access.require(Scope.ADMIN)
+        status = 422
+        if form.is_valid():
+            given = form.cleaned_data
+            try:
+                override_instructions(access=access, name=name, text=given["text"], seen_version=given["version"])
+            except Problem as problem:
+                status = problem.status
+                form.add_error(None, problem.detail)
+            else:
+                messages.success(request, "Saved. Runs that start from now on send this text.")
+                return redirect("instructions", access.project.slug, name)
+        text = form["text"].value() or ""
+    context = settings_context(access, "instructions", f"/api/v1/projects/{access.project.slug}/instructions")
+    context |= {
+        "found": found,
+        "form": form,
+        "looked_at": looked_at,
+        "diff": _diff(shipped_text(shipped(name).path), text),
+        "history": history_of(access.project, name),
+    }
+    return render(request, "projects/instructions/page.html", context, status=status)
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def instructions_diff(request: HttpRequest, access: Access, name: str) -> HttpResponse:
+    """The text in the field against the shipped one; nothing is stored."""
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    return render(request, "projects/settings/_diff.html", {"diff": _diff(shipped_text(shipped(name).path), text)})
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def instructions_restore(request: HttpRequest, access: Access, name: str) -> HttpResponse:
+    """Back to the shipped text, or with `to` to an earlier version; both are new versions, so nothing is lost."""
+    back_to, seen = whole(request.POST.get("to")), whole(request.POST.get("version"))
+    text = version_text(access.project, name, back_to) if back_to else None
+    if text == shipped_text(shipped(name).path):
+        text = None
+    try:
+        override_instructions(access=access, name=name, text=text, seen_version=-1 if seen is None else seen)
+        messages.success(request, "The earlier text is in force again.")
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    return redirect("instructions", access.project.slug, name)
+
+
+def _diff(before: str, after: str) -> list[DiffLine]:
+    kinds = {"+": "add", "-": "del", "@": "hunk"}
+    lines = diff_lines(before, after, labels=("shipped", "this project"))
+    return [DiffLine(kinds.get(line[:1], ""), line if line.startswith("@") else line[1:]) for line in lines[2:]]

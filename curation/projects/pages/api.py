@@ -1,0 +1,156 @@
+"""REST calls of `curation.projects`: projects, members, the audit log, instructions. Tokens are in `tokens/api.py`."""
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from curation.projects.access import enter, principal_of
+from curation.projects.instructions.texts import (
+    Instructions,
+    history_of,
+    instructions_for,
+    override_instructions,
+    registered,
+)
+from curation.projects.members.change import add_member, change_role, remove_member
+from curation.projects.models import AuditEntry, Member, Project, Scope
+from curation.projects.pages import schemas as s
+from curation.projects.pages.create import create_project
+from curation.projects.settings.change import change_project
+from curation.projects.tokens.api import router as token_router
+from curation.web.http.etag import refuse_stale, set_etag
+from curation.web.lists.keyset import paginate
+from curation.web.lists.params import ListParams, words
+from curation.web.problems import NotAllowed
+
+router = Router(tags=["projects"])
+router.add_router("", token_router)
+
+
+@router.get("/projects", response=s.ProjectPage, exclude_unset=True, summary="Projects that you are a member of")
+def list_projects(request: HttpRequest, params: Query[s.ProjectParams]) -> s.ProjectPage:
+    principal = principal_of(request)
+    if Scope.READ not in principal.scopes:
+        raise NotAllowed("This needs the scope `read`.")
+    rows = Project.objects.visible_to(principal.user)
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    answer = s.ProjectPage(data=[s.ProjectOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
+    if params.count:
+        answer.total = page.total
+    return answer
+
+
+@router.post("/projects", response={201: s.ProjectOut}, summary="Make a project; you become its admin")
+def post_project(request: HttpRequest, response: HttpResponse, body: s.ProjectIn) -> Status[s.ProjectOut]:
+    principal = principal_of(request)
+    if Scope.ADMIN not in principal.scopes:
+        raise NotAllowed("Making a project needs the scope `admin`.")
+    project = create_project(user=principal.user, slug=body.slug, name=body.name)
+    set_etag(response, project.version)
+    response["Location"] = f"/api/v1/projects/{project.slug}"
+    return Status(201, s.ProjectOut.of(project))
+
+
+@router.get("/projects/{slug}", response=s.ProjectOut, summary="One project with its settings")
+def get_project(request: HttpRequest, response: HttpResponse, slug: str) -> s.ProjectOut:
+    project = enter(request, slug, Scope.READ).project
+    set_etag(response, project.version)
+    return s.ProjectOut.of(project)
+
+
+@router.patch("/projects/{slug}", response=s.ProjectOut, summary="Change name, guidelines or settings")
+def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body: s.ProjectPatch) -> s.ProjectOut:
+    access = enter(request, slug, Scope.ADMIN)
+    refuse_stale(request, access.project.version)
+    given = request.headers.get("If-Match", "*").strip()
+    changed = change_project(
+        access=access,
+        name=body.name,
+        guidelines=body.guidelines,
+        settings=body.settings,
+        # The version is checked again under the row's lock, so that of two writers with one version one loses.
+        seen_version=None if given == "*" else access.project.version,
+    )
+    set_etag(response, changed.project.version)
+    return s.ProjectOut.of(changed.project)
+
+
+@router.get("/projects/{slug}/members", response=s.MemberPage, exclude_unset=True, summary="Members and their roles")
+def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> s.MemberPage:
+    rows = Member.objects.filter(project=enter(request, slug, Scope.READ).project).select_related("user")
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    answer = s.MemberPage(data=[s.MemberOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
+    if params.count:
+        answer.total = page.total
+    return answer
+
+
+@router.post("/projects/{slug}/members", response={201: s.MemberOut}, summary="Add a member")
+def post_member(request: HttpRequest, slug: str, body: s.MemberIn) -> Status[s.MemberOut]:
+    access = enter(request, slug, Scope.ADMIN)
+    return Status(201, s.MemberOut.of(add_member(access=access, username=body.username, role=body.role)))
+
+
+@router.patch("/projects/{slug}/members/{username}", response=s.MemberOut, summary="Change a member's role")
+def patch_member(request: HttpRequest, slug: str, username: str, body: s.RoleIn) -> s.MemberOut:
+    access = enter(request, slug, Scope.ADMIN)
+    return s.MemberOut.of(change_role(access=access, username=username, role=body.role))
+
+
+@router.delete("/projects/{slug}/members/{username}", response={204: None}, summary="Remove a member")
+def delete_member(request: HttpRequest, slug: str, username: str) -> Status[None]:
+    remove_member(access=enter(request, slug, Scope.ADMIN), username=username)
+    return Status(204, None)
+
+
+@router.get("/projects/{slug}/audit", response=s.AuditPage, exclude_unset=True, summary="The audit log, newest first")
+def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditParams]) -> s.AuditPage:
+    # Who decided what would unblind reviewers, so the log is for admins.
+    project = enter(request, slug, Scope.ADMIN).project
+    rows = AuditEntry.objects.of(project).narrowed(
+        actions=_any_of(params.action),
+        actors=_any_of(params.actor),
+        after=params.created_after,
+        before=params.created_before,
+    )
+    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    answer = s.AuditPage(data=[s.AuditOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
+    if params.count:
+        answer.total = page.total
+    return answer
+
+
+@router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Texts sent to models")
+def list_instructions(request: HttpRequest, slug: str) -> list[s.InstructionsOut]:
+    project = enter(request, slug, Scope.READ).project
+    return [_instructions(instructions_for(project, known.name)) for known in registered()]
+
+
+@router.put("/projects/{slug}/instructions/{name}", response=s.InstructionsOut, summary="Override, or go back")
+def put_instructions(request: HttpRequest, slug: str, name: str, body: s.InstructionsIn) -> s.InstructionsOut:
+    access = enter(request, slug, Scope.ADMIN)
+    return _instructions(override_instructions(access=access, name=name, text=body.text, seen_version=body.version))
+
+
+@router.get(
+    "/projects/{slug}/instructions/{name}/versions",
+    response=list[s.InstructionsVersionOut],
+    summary="All versions, newest first",
+)
+def list_instruction_versions(request: HttpRequest, slug: str, name: str) -> list[s.InstructionsVersionOut]:
+    project = enter(request, slug, Scope.READ).project
+    return [s.InstructionsVersionOut.of(row) for row in history_of(project, name)]
+
+
+def _instructions(found: Instructions) -> s.InstructionsOut:
+    return s.InstructionsOut(
+        name=found.name,
+        title=found.title,
+        text=found.text,
+        sha256=found.sha256,
+        overridden=found.overridden,
+        version=found.version,
+    )
+
+
+def _any_of(given: str | None) -> list[str]:
+    return [word for group in words([given or ""]) for word in group]

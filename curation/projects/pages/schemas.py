@@ -1,0 +1,202 @@
+"""Bodies and answers of the projects' REST calls."""
+
+from datetime import datetime
+from typing import ClassVar
+
+from ninja import Schema
+from pydantic import ConfigDict, Field, JsonValue, field_validator
+
+from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
+from curation.web.lists.params import ListParams, holds_nul
+
+STAMP = "2026-01-31T09:30:00Z"
+
+
+class Strict(Schema):
+    """A body that refuses keys it does not know, each with its path, and text that no database stores."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def refuse_nul(cls, given: object) -> object:
+        if holds_nul(given):
+            raise ValueError("holds a NUL character")
+        return given
+
+
+class ProjectParams(ListParams):
+    sorts: ClassVar = ("slug", "-id", "id")
+
+
+class ProjectIn(Strict):
+    slug: str = Field(examples=["shell-agents"])
+    name: str = Field(examples=["Shell agents"])
+
+
+class ProjectPatch(Strict):
+    """Only what is given changes; `settings` is merged deeply, null takes a setting back to its default."""
+
+    name: str | None = Field(None, examples=["Shell agents"])
+    guidelines: str | None = Field(None, examples=["## Approve\nA step that the history supports."])
+    settings: dict[str, JsonValue] | None = Field(None, examples=[{"thresholds": {"final": 82}}])
+
+
+class ProjectOut(Schema):
+    id: str = Field(examples=["1"])
+    slug: str = Field(examples=["shell-agents"])
+    name: str = Field(examples=["Shell agents"])
+    guidelines: str
+    settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 80.0, "refined": 66.0}}])
+    version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
+    created_at: datetime = Field(examples=[STAMP])
+
+    @staticmethod
+    def of(project: Project) -> "ProjectOut":
+        return ProjectOut(
+            id=str(project.pk),
+            slug=project.slug,
+            name=project.name,
+            guidelines=project.guidelines,
+            settings=project.settings.model_dump(mode="json"),
+            version=project.version,
+            created_at=project.created_at,
+        )
+
+
+class ProjectPage(Schema):
+    data: list[ProjectOut]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
+class MemberIn(Strict):
+    username: str = Field(examples=["ada"])
+    role: str = Field(Role.REVIEWER.value, examples=["reviewer"], description="viewer, reviewer, curator or admin")
+
+
+class RoleIn(Strict):
+    role: str = Field(examples=["curator"])
+
+
+class MemberOut(Schema):
+    username: str = Field(examples=["ada"])
+    role: str = Field(examples=["reviewer"])
+    created_at: datetime = Field(examples=[STAMP])
+
+    @staticmethod
+    def of(member: Member) -> "MemberOut":
+        return MemberOut(username=member.user.get_username(), role=member.role, created_at=member.created_at)
+
+
+class MemberPage(Schema):
+    data: list[MemberOut]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
+class TokenIn(Strict):
+    name: str = Field("", examples=["nightly export"])
+    scopes: list[str] = Field([Scope.READ.value], examples=[["read", "export"]])
+    expires_in_days: int | None = Field(None, examples=[90], description="1 to 3650; null never expires.")
+
+
+class TokenOut(Schema):
+    id: str = Field(examples=["7"])
+    name: str = Field(examples=["nightly export"])
+    prefix: str = Field(examples=["wn_Xa3fQ"])
+    scopes: list[str] = Field(examples=[["export", "read"]])
+    expires_at: datetime | None = Field(examples=[STAMP])
+    last_used_at: datetime | None = Field(examples=[STAMP])
+    created_at: datetime = Field(examples=[STAMP])
+
+    @staticmethod
+    def of(row: Token) -> "TokenOut":
+        return TokenOut(
+            id=str(row.pk),
+            name=row.name,
+            prefix=row.prefix,
+            scopes=row.scopes,
+            expires_at=row.expires_at,
+            last_used_at=row.last_used_at,
+            created_at=row.created_at,
+        )
+
+
+class NewTokenOut(TokenOut):
+    token: str | None = Field(
+        examples=["wn_…"], description="The secret, this once; null when an `Idempotency-Key` is used again."
+    )
+
+
+class TokenPage(Schema):
+    data: list[TokenOut]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
+class AuditParams(ListParams):
+    action: str | None = Field(None, description="Such as `model.update`; a comma list means any of them.")
+    actor: str | None = Field(None, description="A user name; a comma list means any of them.")
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+class AuditOut(Schema):
+    id: str = Field(examples=["42"])
+    action: str = Field(examples=["model.update"])
+    subject: str = Field(examples=["judge-a"])
+    actor: str | None = Field(examples=["ada"], description="null for what the system did by itself")
+    data: dict[str, JsonValue]
+    created_at: datetime = Field(examples=[STAMP])
+
+    @staticmethod
+    def of(row: AuditEntry) -> "AuditOut":
+        return AuditOut(
+            id=str(row.pk),
+            action=row.action,
+            subject=row.subject,
+            actor=row.actor.get_username() if row.actor else None,
+            data=row.data,
+            created_at=row.created_at,
+        )
+
+
+class AuditPage(Schema):
+    data: list[AuditOut]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
+class InstructionsIn(Strict):
+    text: str | None = Field(
+        examples=["You compare two answers …"], description="A project's own text; null goes back to the shipped one."
+    )
+    version: int = Field(examples=[0], description="The version that you read.")
+
+
+class InstructionsOut(Schema):
+    name: str = Field(examples=["judge"])
+    title: str = Field(examples=["Judge"])
+    text: str
+    sha256: str
+    overridden: bool
+    version: int = Field(examples=[0])
+
+
+class InstructionsVersionOut(Schema):
+    version: int
+    shipped: bool
+    sha256: str
+    author: str | None
+    created_at: datetime
+
+    @staticmethod
+    def of(row: InstructionsOverride) -> "InstructionsVersionOut":
+        return InstructionsVersionOut(
+            version=row.version,
+            shipped=row.shipped,
+            sha256=row.sha256,
+            author=row.author.get_username() if row.author else None,
+            created_at=row.created_at,
+        )

@@ -1,0 +1,1 @@
+"""The settings of a project: one typed document."""

@@ -1,0 +1,198 @@
+"""A project's settings: one typed document, checked whenever it is written, stored as JSON.
+
+Titles and descriptions are what the settings page and the OpenAPI document say about each.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from judging.commands.contamination import VOLATILE_LABELS
+from judging.commands.families import FAMILIES, prefix_family
+from judging.panel.rubric import DIMENSIONS
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Points = Annotated[float, Field(ge=0.0, le=100.0)]
+Temperature = Annotated[float, Field(ge=0.0, le=2.0)]
+TokenLimit = Annotated[int, Field(ge=16, le=131_072)]
+Name = Annotated[str, Field(min_length=1, max_length=60)]
+AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$")]
+AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
+
+
+class Section(BaseModel):
+    """Unknown keys are refused: a misspelt setting must not pass for a default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Thresholds(Section):
+    """Bucket edges in points of the duel score: `final` from the first on, `refined` from the second on."""
+
+    final: Points = Field(80.0, title="Final from", description="Points of the duel score.")
+    refined: Points = Field(66.0, title="Refined from", description="Points; a lower score is a defeat.")
+
+    @model_validator(mode="after")
+    def in_order(self) -> "Thresholds":
+        if self.refined > self.final:
+            raise ValueError("`refined` must not lie above `final`")
+        return self
+
+
+class Panel(Section):
+    """Who judges by default, and how."""
+
+    judges: list[Name] = Field([], title="Judges", description="Names of model endpoints, one in a line.")
+    swap: bool = Field(True, title="Judge both orders", description="Costs twice the calls and shows position bias.")
+    min_judges: Annotated[int, Field(ge=1)] | None = Field(
+        None, title="Judges needed", description="A duel counts as parsed from this many on; empty means all."
+    )
+    attempts: Annotated[int, Field(ge=1, le=10)] = Field(
+        3, title="Attempts", description="How often an unparsed reply is asked for again."
+    )
+    max_tokens: TokenLimit = Field(1024, title="Token limit of a verdict")
+    temperature: Temperature = Field(0.0, title="Temperature")
+    show_reference: bool = Field(
+        False, title="Show judges the reference", description="The source's own answer to the turn."
+    )
+    mode: Literal[1, 2] = Field(2, title="Mode", description="1: against the reference, 2: against the king.")
+    weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] = Field(
+        {},
+        title="Weights",
+        description="One `dimension = number` in a line; what is not named weighs 1, and empty means all alike.",
+    )
+
+    @field_validator("judges")
+    @classmethod
+    def each_once(cls, judges: list[str]) -> list[str]:
+        if len(set(judges)) != len(judges):
+            raise ValueError("a judge is named twice")
+        return judges
+
+    @field_validator("weights")
+    @classmethod
+    def of_known_dimensions(cls, weights: dict[str, float]) -> dict[str, float]:
+        unknown = sorted(set(weights) - set(DIMENSIONS))
+        if unknown:
+            raise ValueError(f"unknown dimension {', '.join(unknown)}; there are {', '.join(DIMENSIONS)}")
+        if not any(weights.get(name, 1.0) for name in DIMENSIONS):
+            raise ValueError("at least one dimension must weigh more than 0")
+        return weights
+
+    def dimension_weights(self) -> dict[str, float] | None:
+        """A weight for every dimension, as the scoring wants it; None where all weigh alike."""
+        return {name: self.weights.get(name, 1.0) for name in DIMENSIONS} if self.weights else None
+
+
+class Generation(Section):
+    """How king and challenger answer by default."""
+
+    king_model: str = Field("", max_length=60, title="King", description="Name of a model endpoint.")
+    challenger_model: str = Field("", max_length=60, title="Challenger", description="Name of a model endpoint.")
+    max_tokens: TokenLimit = Field(2048, title="Token limit of an answer")
+    temperature: Temperature = Field(0.7, title="Temperature")
+
+
+class Gate(Section):
+    """When a run's challenger is accepted (`judging.statistics.acceptance`)."""
+
+    min_parsed: Share = Field(0.5, title="Parsed share", description="At least this share of the duels, 0 to 1.")
+    win_margin: Annotated[float, Field(ge=-100.0, le=100.0)] = Field(
+        2.0, title="Win margin", description="Points of challenger minus king."
+    )
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(10_000, title="Bootstrap resamples")
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(0, title="Seed")
+    cluster: bool = Field(
+        True,
+        title="Resample by instance",
+        description="Turns of one pull request depend on each other and are drawn together.",
+    )
+
+
+class Review(Section):
+    """How people decide."""
+
+    blind: bool = Field(True, title="Blind", description="Reviewers do not see others' decisions before their own.")
+    advance: bool = Field(True, title="Advance", description="A decision opens the next sample.")
+    lease_seconds: Annotated[int, Field(ge=30, le=3600)] = Field(
+        300, title="Lease", description="Seconds for which a sample is held without a sign of life."
+    )
+    reasons: list[Name] = Field(
+        ["wrong", "leaks", "invented facts", "repeats itself", "format", "unsafe", "too costly"],
+        title="Reasons",
+        description="Offered when a sample is rejected, one in a line.",
+    )
+
+
+class Limits(Section):
+    """What is taken in, and from where on it is flagged."""
+
+    max_patch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        32_768, title="Patch tokens", description="A larger pull request is excluded as oversized."
+    )
+    max_leak: Share = Field(0.1, title="Leak score", description="A score above it raises the flag, 0 to 1.")
+
+
+class Balance(Section):
+    """Share of `panic` terminals that an export may hold before it warns."""
+
+    panic_low: Share = Field(0.05, title="Panic at least", description="Share of rows, 0 to 1.")
+    panic_high: Share = Field(0.5, title="Panic at most", description="Share of rows, 0 to 1.")
+
+
+class Taxonomy(Section):
+    """What this project's scenarios may differ in, beyond the axes and values that come with Winnow."""
+
+    axes: dict[AxisName, list[AxisValue]] = Field(
+        {},
+        title="Further axes and values",
+        description="One `axis = value, value` in a line; the axis may be a new one or one that is there.",
+    )
+
+    @field_validator("axes")
+    @classmethod
+    def worth_adding(cls, axes: dict[str, list[str]]) -> dict[str, list[str]]:
+        if "difficulty" in axes:
+            raise ValueError("`difficulty` goes from 1 to 5 and takes no further values")
+        for name, values in axes.items():
+            if not values:
+                raise ValueError(f"`{name}` has no values")
+            if len(set(values)) != len(values):
+                raise ValueError(f"`{name}` names a value twice")
+        return axes
+
+
+class Evaluation(Section):
+    """How answers are compared with the expected command, and what tells a near-duplicate from a new row."""
+
+    families: dict[Name, Annotated[str, Field(min_length=1, max_length=60)]] = Field(
+        {},
+        title="Command families",
+        description="One `name = prefix` in a line, such as kubectl = kubectl; `aws` and `bash block` are built in.",
+    )
+    volatile: list[Name] = Field(
+        list(VOLATILE_LABELS),
+        title="Volatile lines",
+        description="Labels of prompt lines that differ by recording; near-duplicates are found without them.",
+    )
+
+    @field_validator("families")
+    @classmethod
+    def new_families(cls, families: dict[str, str]) -> dict[str, str]:
+        for name, prefix in families.items():
+            if name in FAMILIES:
+                raise ValueError(f"{name} is built in")
+            prefix_family(name, prefix)
+        return families
+
+
+class ProjectSettings(Section):
+    thresholds: Thresholds = Thresholds()
+    panel: Panel = Panel()
+    generation: Generation = Generation()
+    gate: Gate = Gate()
+    review: Review = Review()
+    limits: Limits = Limits()
+    balance: Balance = Balance()
+    evaluation: Evaluation = Evaluation()
+    taxonomy: Taxonomy = Taxonomy()

@@ -1,0 +1,72 @@
+"""A TOML file with `[judge]`, `[duel]` and `[taxonomy]` tables as a partial change of a project's settings."""
+
+from dataclasses import asdict
+
+from curation.projects.settings.patch import Json
+from curation.web.problems import FieldError, Invalid
+from judging.settings_file import SettingsError, read_duel_tables, read_toml
+
+MAX_BYTES = 256 * 1024
+# Where the file's keys live in the project's settings.
+JUDGE = {
+    "models": "panel.judges",
+    "max_tokens": "panel.max_tokens",
+    "temperature": "panel.temperature",
+    "attempts": "panel.attempts",
+    "swap": "panel.swap",
+    "min_judges": "panel.min_judges",
+    "show_reference": "panel.show_reference",
+}
+DUEL = {
+    "final": "thresholds.final",
+    "refined": "thresholds.refined",
+    "win_margin": "gate.win_margin",
+    "min_parsed": "gate.min_parsed",
+    "resamples": "gate.resamples",
+    "seed": "gate.seed",
+    "cluster": "gate.cluster",
+    "max_leak": "limits.max_leak",
+    "mode": "panel.mode",
+}
+
+
+def settings_from_toml(text: str) -> dict[str, Json]:
+    """The patch that the file stands for; keys that it does not name stay. Raises `Invalid` saying what is wrong."""
+    if len(text.encode()) > MAX_BYTES:
+        raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; short tables are expected.")
+    try:
+        document = read_toml(text)
+        axes = document.pop("taxonomy", None)
+        file = read_duel_tables(document)
+    except SettingsError as error:
+        raise _refusal(str(error)) from None
+    patch: dict[str, Json] = {}
+    for table, places in ((asdict(file.judge), JUDGE), (asdict(file.duel), DUEL)):
+        for key, value in table.items():
+            if value is None:
+                continue
+            section, name = places[key].split(".")
+            inner = patch.setdefault(section, {})
+            if isinstance(inner, dict):
+                inner[name] = list(value) if isinstance(value, tuple) else value
+    if axes:
+        patch["taxonomy"] = {"axes": _axes(axes)}
+    if not patch:
+        raise _refusal("The file sets nothing: it has no key in [judge], [duel] or [taxonomy].")
+    return patch
+
+
+def _axes(table: object) -> dict[str, Json]:
+    """`task = ["deploy", "restore"]` in `[taxonomy]`: values that the project adds to an axis, old or new."""
+    if not isinstance(table, dict):
+        raise _refusal("[taxonomy] must be a table")
+    axes: dict[str, Json] = {}
+    for name, values in table.items():
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise _refusal(f"[taxonomy] {name} must be a list of values")
+        axes[name] = list(values)
+    return axes
+
+
+def _refusal(reason: str) -> Invalid:
+    return Invalid(reason, errors=[FieldError("toml", reason)])

@@ -1,0 +1,1 @@
+"""API tokens, and how a call is authenticated."""

@@ -1,0 +1,77 @@
+"""REST calls for decisions on many samples at once."""
+
+from django.http import HttpRequest
+from ninja import Router
+
+from curation.projects.access import enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.review import schemas as s
+from curation.review.bulk.decide import Row, decide_matching, decide_selected
+from curation.review.bulk.undo import undo_bulk
+from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Sample
+from curation.web.problems import FieldError, Invalid
+
+router = Router(tags=["review"])
+
+
+@router.post("/samples/bulk", response=s.BulkOut, summary="One decision on many samples")
+def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
+    """Up to 500 ids, answered per row; or with `project`, `filter` and `count` all that match, up to 50,000."""
+    if body.filter is None:
+        access = enter(request, _project_of(request, body), Scope.REVIEW)
+        done = decide_selected(
+            access=access, action=body.action, ids=body.ids, reason=body.reason, comment=body.comment
+        )
+        rows = done.rows
+    else:
+        if not body.project or body.count is None or body.ids:
+            raise Invalid("A filter comes with `project` and `count`, and without `ids`.", code="invalid")
+        access = enter(request, body.project, Scope.REVIEW)
+        wanted = SampleFilter.from_json(body.filter)
+        done = decide_matching(
+            access=access,
+            action=body.action,
+            narrow=wanted.apply,
+            expected=body.count,
+            query=wanted.to_query(),
+            reason=body.reason,
+        )
+        rows = done.refused
+    return {
+        "batch": done.batch,
+        "action": done.action,
+        "changed": done.changed,
+        "data": [_bulk_row(row) for row in rows],
+    }
+
+
+@router.post("/samples/bulk/undo", response=s.BulkUndoneOut, summary="Undo a bulk decision")
+def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
+    done = undo_bulk(access=enter(request, body.project, Scope.REVIEW), batch=body.batch)
+    kept = [_bulk_row(Row(str(pk), refusal=reason)) for pk, reason in done.kept]
+    return {"restored": done.restored, "kept": kept}
+
+
+def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:
+    """The project named, else the one that the first known id belongs to; ids of other projects are refused per row."""
+    if body.project:
+        return body.project
+    ids = [int(given) for given in body.ids if given.isascii() and given.isdigit() and len(given) < 19]
+    visible = Project.objects.visible_to(principal_of(request).user)
+    found = visible.filter(pk__in=Sample.objects.filter(pk__in=ids[:500]).values("project")).order_by("pk").first()
+    if found is None:
+        raise Invalid(
+            "None of these ids is a sample of yours.", errors=[FieldError("ids", "none is a sample of yours")]
+        )
+    return found
+
+
+def _bulk_row(row: Row) -> dict[str, object]:
+    return {
+        "id": row.sample_id,
+        "ok": not row.refusal,
+        "status": row.status or None,
+        "version": row.version or None,
+        "error": row.refusal or None,
+    }

@@ -1,0 +1,107 @@
+"""One undo for a whole bulk action."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import F, OuterRef, Q, Subquery
+from django.utils import timezone
+
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.review.decisions.state import before_of, restored
+from curation.review.models import Action, Decision, Lease, Revision
+from curation.samples.models import Sample
+from curation.web.problems import NotFound
+
+CHUNK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BulkUndone:
+    """`restored` samples are as before; `kept` names those that someone has changed since, with the reason."""
+
+    restored: int
+    kept: tuple[tuple[int, str], ...]
+
+
+def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
+    """Takes back every decision of the caller's batch that still stands, in chunks of 1,000.
+
+    Samples that another reviewer has open, or that anyone but this batch has decided or revised since, stay and are
+    named. A second call goes on with what is left.
+    """
+    standing = Decision.objects.filter(sample__project=access.project, reviewer=access.user, undone_by=None)
+    standing = standing.filter(batch=batch).exclude(batch="").exclude(action=Action.UNDO)
+    ids = list(standing.order_by("id").values_list("id", flat=True))
+    if not ids:
+        raise NotFound(f"There is no bulk action {batch!r} of yours that could be undone.")
+    restored_count, kept = 0, dict[int, str]()
+    for start in range(0, len(ids), CHUNK):
+        with transaction.atomic():
+            count, refused = _undo_chunk(access, batch, ids[start : start + CHUNK])
+            restored_count += count
+            kept |= refused
+    audit.record(
+        actor=access.user,
+        action="sample.bulk_undo",
+        subject=batch,
+        project=access.project,
+        data={"restored": restored_count, "kept": len(kept)},
+    )
+    return BulkUndone(restored_count, tuple(kept.items()))
+
+
+def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[int, str]]:
+    sample_ids = list(Decision.objects.filter(pk__in=ids).values_list("sample_id", flat=True))
+    rows = Sample.objects.of(access.project).filter(pk__in=sample_ids).order_by("id").select_for_update(of=("self",))
+    samples = {sample.pk: sample for sample in rows}
+    # Read again under the locks: an undo of one of them may just have gone by.
+    decisions = {row.sample_id: row for row in Decision.objects.filter(pk__in=ids, undone_by=None)}
+    refused = _refusals(access, decisions)
+    taken = {pk: row for pk, row in decisions.items() if pk not in refused}
+    Decision.objects.bulk_create(
+        Decision(
+            sample_id=pk,
+            reviewer=access.user,
+            action=Action.UNDO,
+            version=samples[pk].version,
+            batch=batch,
+            before=before_of(samples[pk]),
+        )
+        for pk in taken
+    )
+    line = Decision.objects.filter(sample=OuterRef("sample"), batch=batch, action=Action.UNDO).order_by("-id")
+    Decision.objects.filter(pk__in=[row.pk for row in taken.values()]).update(undone_by=Subquery(line.values("id")[:1]))
+    _restore(taken)
+    return len(taken), refused
+
+
+def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
+    """Why samples stay, by id: three queries for the chunk."""
+    refused = {}
+    leases = Lease.objects.filter(sample_id__in=decisions, until__gt=timezone.now()).exclude(reviewer=access.user)
+    for pk, name in leases.values_list("sample_id", "reviewer__username"):
+        refused[pk] = f"It is in review by {name}."
+    revisions = Revision.objects.filter(sample_id__in=decisions).exclude(author=access.user)
+    for pk, name, at in revisions.values_list("sample_id", "author__username", "created_at"):
+        if at > decisions[pk].created_at:
+            refused[pk] = f"{name} has revised it since."
+    later = Decision.objects.filter(sample_id__in=decisions, undone_by=None).exclude(
+        Q(action=Action.SKIP) | Q(action=Action.UNDO)
+    )
+    for pk, row, name in later.values_list("sample_id", "id", "reviewer__username"):
+        if row > decisions[pk].pk:
+            refused[pk] = f"{name} has decided it since."
+    return refused
+
+
+def _restore(taken: dict[int, Decision]) -> None:
+    """One UPDATE per distinct state before: a handful, since a bulk action is made on samples that are alike."""
+    alike: dict[tuple[str, int | None, str | None, bool], list[int]] = defaultdict(list)
+    for pk, row in taken.items():
+        before = row.before
+        alike[before["status"], before["decided_by"], before["decided_at"], before["leak_cleared"]].append(pk)
+    for pks in alike.values():
+        fields = restored(taken[pks[0]].before)
+        Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)

@@ -1,0 +1,86 @@
+"""Bulk decisions from the samples list, and their one undo."""
+
+from urllib.parse import urlsplit
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.review.bulk.decide import BulkDone, decide_matching, decide_selected
+from curation.review.bulk.undo import undo_bulk
+from curation.review.workspace.responses import toast
+from curation.samples.list.filters import SampleFilter
+from curation.web.lists.params import ListParams
+from curation.web.problems import FieldError, Invalid
+
+DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refining", "queue": "sent to the queue"}
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
+    """`action` on `ids`, or with `all=1` on all that match `query`, as long as they are still `count`."""
+    action, reason = request.POST.get("action", ""), request.POST.get("reason", "")
+    if request.POST.get("all") == "1":
+        wanted = SampleFilter.from_query(QueryDict(request.POST.get("query", "")), besides=ListParams.model_fields)
+        done = decide_matching(
+            access=access,
+            action=action,
+            narrow=wanted.apply,
+            expected=_count(request.POST.get("count", "")),
+            query=wanted.to_query(),
+            reason=reason,
+        )
+    else:
+        done = decide_selected(access=access, action=action, ids=request.POST.getlist("ids"), reason=reason)
+    undo_url = reverse("sample-bulk-undo", args=[access.project.slug, done.batch]) if done.changed else ""
+    return _answer(request, access, _said(done), tone="good" if done.changed else "borderline", undo_url=undo_url)
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def sample_bulk_undo(request: HttpRequest, access: Access, batch: str) -> HttpResponse:
+    done = undo_bulk(access=access, batch=batch)
+    kept = f" {len(done.kept):,} stay, since others changed them meanwhile." if done.kept else ""
+    return _answer(request, access, f"{done.restored:,} samples are as before.{kept}", tone="good")
+
+
+def _said(done: BulkDone) -> str:
+    text = f"{done.changed:,} {DONE[done.action]}."
+    if done.refused:
+        first = done.refused[0]
+        text += f" {done.left_alone:,} left alone; sample {first.sample_id}: {first.refusal}"
+    return text
+
+
+def _count(given: str) -> int:
+    if not (given.isascii() and given.isdigit() and len(given) < 10):
+        text = "`count` must be the number of samples that you confirmed."
+        raise Invalid(text, errors=[FieldError("count", text)])
+    return int(given)
+
+
+def _answer(request: HttpRequest, access: Access, text: str, *, tone: str, undo_url: str = "") -> HttpResponse:
+    """An htmx request gets a toast and the event `samples:changed`, a plain form goes back to its list."""
+    if request.headers.get("HX-Request"):
+        response = HttpResponse(status=204)
+        # Not after settling: an answer without content is never swapped, and htmx would say nothing.
+        trigger_client_event(response, "samples:changed")
+        trigger_client_event(response, "dialog:close")
+        return toast(response, text, tone=tone, undo_url=undo_url)
+    messages.add_message(request, messages.SUCCESS if tone == "good" else messages.WARNING, text)
+    return HttpResponseRedirect(_back(request, access))
+
+
+def _back(request: HttpRequest, access: Access) -> str:
+    """The list that the form was on, with its filter; never another host."""
+    came_from = request.headers.get("Referer", "")
+    if url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure()):
+        parts = urlsplit(came_from)
+        return parts.path + (f"?{parts.query}" if parts.query else "")
+    return reverse("sample-list", args=[access.project.slug])

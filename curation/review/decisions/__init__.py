@@ -1,0 +1,1 @@
+"""Decisions on one sample, their undo, revisions and drafts."""

@@ -1,0 +1,1 @@
+"""Addresses of the review page: the page, its actions, its fragments."""

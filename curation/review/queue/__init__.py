@@ -1,0 +1,1 @@
+"""The queue: the next sample, its lease, its seats."""

@@ -1,0 +1,46 @@
+"""How far the queue is, and how fast the reviewer goes."""
+
+from dataclasses import dataclass
+from statistics import median
+
+from django.utils import timezone
+
+from curation.projects.access import Access
+from curation.review.models import Action, Decision
+from curation.review.queue.take import COUNTED_UP_TO, open_count
+
+RECENT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done`: samples this reviewer settled today (UTC); `left`: what nobody has decided; `pace`: seconds a sample."""
+
+    done: int
+    left: int
+    more: bool
+    pace: float | None
+
+    @property
+    def total(self) -> int:
+        return self.done + self.left
+
+
+def progress_of(access: Access) -> Progress:
+    own = Decision.objects.filter(
+        reviewer=access.user,
+        sample__project=access.project,
+        action__in=(Action.APPROVE, Action.REJECT, Action.REFINE),
+        undone_by=None,
+        batch="",
+    )
+    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    seconds = own.exclude(seconds=None).order_by("-id").values_list("seconds", flat=True)[:RECENT]
+    spent = [value for value in seconds if value is not None]
+    left = open_count(access.project)
+    return Progress(
+        done=own.filter(created_at__gte=today).count(),
+        left=left,
+        more=left >= COUNTED_UP_TO,
+        pace=round(median(spent), 1) if spent else None,
+    )

@@ -1,0 +1,1 @@
+"""Everything that the page of one sample shows."""

@@ -1,0 +1,1 @@
+"""Model calls: asked, recorded, paid for."""

@@ -1,0 +1,228 @@
+"""The record of calls: a row before each leaves, and how it ended; many are written by the same queries as one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db import connection
+from django.utils import timezone
+
+from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.errors import CallError, Transient
+from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
+from curation.runs.engine.counters import Counted, count
+from curation.runs.models import Call, CallStatus, CallText, Item, Run
+from curation.web.text.storable import storable
+from curation.web.upsert import Upsert
+
+# Written out: both are part of every call, and Django has no words for an update of many rows by as many values.
+NEWEST_ANSWERS = (
+    "SELECT content_hash, MAX(id) FROM runs_call WHERE project_id = %s AND status = 'ok' AND content_hash IN ({}) "
+    "GROUP BY content_hash"
+)
+END_CALLS = (
+    "UPDATE runs_call SET status = 'ok', error = '', finish_reason = column2, tokens_in = column3, "
+    "tokens_out = column4, tokens_cached = column5, cost = column6, latency_ms = column7 FROM (VALUES {}) AS ended "
+    "WHERE id = column1 AND status = %s RETURNING id"
+)
+ENDED = (
+    "(CAST(%s AS bigint), CAST(%s AS text), CAST(%s AS integer), CAST(%s AS integer), CAST(%s AS integer), "
+    "CAST(%s AS numeric), CAST(%s AS integer))"
+)
+CALLS = Upsert(
+    Call,
+    [
+        *("project_id", "run_id", "item_id", "endpoint_id", "endpoint_name", "content_hash", "instructions_hash"),
+        *("params", "attempt", "reserved", "created_at", "status"),
+        *("error_kind", "error", "finish_reason", "tokens_in", "tokens_out", "tokens_cached", "cost", "latency_ms"),
+    ],
+)
+NOTHING_YET = ("", "", "", None, None, None, None, None)
+TEXTS = Upsert(CallText, ["call_id", "text", "thinking"])
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A model's answer and the row that records it; `cached` where the record already had it."""
+
+    completion: Completion
+    call_id: int
+    cached: bool
+
+
+Opened = Answered | int | BudgetHeld | BudgetSpent
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """Gives the recorded answer where there is one, else the id of a call that may leave now.
+
+    Where the budget does not pay for it, the exception for that, not raised. Those done together are of one run.
+    """
+
+    run: Run
+    item: Item
+    target: Target
+    request: Request
+    content_hash: str
+    instructions_hash: str
+    fresh: bool
+
+    def __call__(self) -> Opened:
+        return self.together([self])[0]
+
+    @classmethod
+    def together(cls, openings: Sequence["OpenCall"]) -> list[Opened]:
+        newest = _newest_answers(openings)
+        opened: list[Opened | None] = []
+        leaving: list[OpenCall] = []
+        for opening in openings:
+            found: Opened | None = opening._taken(newest)
+            if found is None and opening.run.budget is not None:
+                found = opening._within_budget()
+            elif found is None:
+                leaving.append(opening)
+            opened.append(found)
+        ids = iter(CALLS.write([opening._row(None) for opening in leaving]))
+        return [next(ids) if found is None else found for found in opened]
+
+    def _taken(self, newest: Mapping[str, CallText]) -> Answered | None:
+        """Failures are never taken from the record, and a `fresh` answer only from the item's own."""
+        kept = newest.get(self.content_hash)
+        if kept is None or (self.fresh and kept.call.item_id != self.item.pk):
+            return None
+        if self.item.anew_after is not None and kept.call_id <= self.item.anew_after:
+            return None
+        return Answered(_completion(kept), kept.call_id, cached=True)
+
+    def _within_budget(self) -> Opened:
+        """Each sees what those before it reserved, so each is written by itself."""
+        reserved = reserve_cost(self.run.pk, self.target, self.request)
+        if isinstance(reserved, BudgetHeld | BudgetSpent):
+            return reserved
+        call_id: int = CALLS.write([self._row(reserved)])[0]
+        return call_id
+
+    def _row(self, reserved: Decimal | None) -> tuple[object, ...]:
+        params = {**self.target.params, **self.request.params}
+        return (
+            *(self.run.project_id, self.run.pk, self.item.pk, self.target.endpoint_id, self.target.name),
+            *(self.content_hash, self.instructions_hash, params, self.request.attempt, reserved),
+            *(timezone.now(), CallStatus.SENT.value, *NOTHING_YET),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FindAnswer:
+    """The recorded answer alone, if there is one."""
+
+    opening: OpenCall
+
+    def __call__(self) -> Answered | None:
+        return self.together([self])[0]
+
+    @classmethod
+    def together(cls, wanted: Sequence["FindAnswer"]) -> list[Answered | None]:
+        newest = _newest_answers([one.opening for one in wanted])
+        return [one.opening._taken(newest) for one in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCall:
+    """Writes a call's answer and counts it, once: it may have been given up as lost while its worker was slow."""
+
+    run_id: int
+    call_id: int
+    said: Completion
+
+    def __call__(self) -> None:
+        self.together([self])
+
+    @classmethod
+    def together(cls, closings: Sequence["CloseCall"]) -> list[None]:
+        answered = _end(closings, CallStatus.SENT)
+        told = {closing.call_id for closing in answered}
+        late = _end([closing for closing in closings if closing.call_id not in told], CallStatus.LOST)
+        for closing in answered:
+            _count(closing.run_id, closing.said.cost, closing._used())
+        for closing in late:
+            _count_late(closing.run_id, closing.said.cost, closing._used())
+        TEXTS.write([(ended.call_id, ended.said.text, ended.said.thinking) for ended in (*answered, *late)])
+        return [None] * len(closings)
+
+    def _values(self) -> tuple[int | str | Decimal | None, ...]:
+        said = self.said
+        cost = None if said.cost is None else connection.ops.adapt_decimalfield_value(said.cost, 16, 8)
+        tokens = (said.tokens_in, said.tokens_out, said.tokens_cached)
+        return self.call_id, storable(said.finish_reason)[:30], *tokens, cost, said.latency_ms
+
+    def _used(self) -> Counted:
+        said = self.said
+        return {"tokens_in": said.tokens_in or 0, "tokens_out": said.tokens_out or 0, "cost": said.cost or 0}
+
+
+def fail_call(run_id: int, call_id: int, error: CallError, latency_ms: int) -> None:
+    """A refused request costs nothing; one that broke off or timed out may have been paid for, which nobody knows."""
+    cost = None if isinstance(error, Transient) else Decimal(0)
+    end = {"error_kind": error.kind, "error": storable(str(error))[:2000], "cost": cost, "latency_ms": latency_ms}
+    call = Call.objects.filter(pk=call_id)
+    if call.filter(status=CallStatus.SENT).update(status=CallStatus.ERROR, **end):
+        _count(run_id, cost, {})
+    elif call.filter(status=CallStatus.LOST).update(status=CallStatus.ERROR, **end):
+        _count_late(run_id, cost, {})
+
+
+def lose_calls(item_ids: Sequence[int], why: str) -> None:
+    """Ends the items' calls that are under way without an answer; they may have been paid for. Needs a transaction
+    that holds the run."""
+    lost = Call.objects.filter(item_id__in=item_ids, status=CallStatus.SENT)
+    for run_id in set(lost.values_list("run_id", flat=True)):
+        number = lost.filter(run_id=run_id).update(status=CallStatus.LOST, error=why)
+        count(run_id, {"calls": number, "cost_unknown_calls": number})
+
+
+def _end(closings: Sequence[CloseCall], status: CallStatus) -> list[CloseCall]:
+    """Writes the answers of those whose calls stand at `status`; which they were."""
+    if not closings:
+        return []
+    values = [value for closing in closings for value in closing._values()]
+    with connection.cursor() as cursor:
+        cursor.execute(END_CALLS.format(", ".join([ENDED] * len(closings))), [*values, status.value])
+        ended = {row[0] for row in cursor.fetchall()}
+    return [closing for closing in closings if closing.call_id in ended]
+
+
+def _count(run_id: int, cost: Decimal | None, used: Counted) -> None:
+    count(run_id, {**used, "calls": 1, "cost_unknown_calls": int(cost is None)})
+
+
+def _count_late(run_id: int, cost: Decimal | None, used: Counted) -> None:
+    """Of a call that was given up as lost while its worker was slow: it is counted already, at an unknown cost."""
+    count(run_id, {**used, "cost_unknown_calls": int(cost is None) - 1})
+
+
+def _newest_answers(openings: Sequence[OpenCall]) -> dict[str, CallText]:
+    """By content the newest recorded answer in the run's project, of those contents that have one."""
+    hashes = list({opening.content_hash for opening in openings})
+    with connection.cursor() as cursor:
+        marks = ", ".join(["%s"] * len(hashes))
+        cursor.execute(NEWEST_ANSWERS.format(marks), [openings[0].run.project_id, *hashes])
+        newest = dict(cursor.fetchall())
+    if not newest:
+        return {}
+    texts = CallText.objects.select_related("call").in_bulk(newest.values())
+    return {content_hash: texts[pk] for content_hash, pk in newest.items()}
+
+
+def _completion(kept: CallText) -> Completion:
+    call = kept.call
+    return Completion(
+        text=kept.text,
+        thinking=kept.thinking,
+        finish_reason=call.finish_reason,
+        tokens_in=call.tokens_in,
+        tokens_out=call.tokens_out,
+        tokens_cached=call.tokens_cached,
+        cost=call.cost,
+        latency_ms=call.latency_ms or 0,
+    )

@@ -1,0 +1,55 @@
+"""REST: test a model endpoint."""
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from curation.projects.access import enter
+from curation.projects.models import Scope
+from curation.runs.endpoint_check.start import try_endpoint
+from curation.runs.models import ENDED, Run
+
+router = Router(tags=["models"])
+
+
+class TrialOut(Schema):
+    """What came of the call. `cost` is a decimal string in US dollars, null where it is unknown."""
+
+    ok: bool
+    latency_ms: int | None = Field(None, examples=[412])
+    tokens_in: int | None = Field(None, examples=[12])
+    tokens_out: int | None = Field(None, examples=[3])
+    cost: str | None = Field(None, examples=["0.0000042"])
+    text: str | None = Field(None, examples=["ready"])
+    error: str | None = Field(None, examples=[None], description="The endpoint's own words where it failed.")
+    run: str = Field(examples=["17"])
+
+    @staticmethod
+    def of(run: Run) -> "TrialOut":
+        found = run.result
+        if "ok" not in found:
+            # The run ended before a call was made: cancelled, or its stage could not be planned.
+            found = {"ok": False, "error": run.error or f"The test was {run.state}."}
+        return TrialOut.model_validate({**found, "run": str(run.pk)})
+
+
+class TrialPending(Schema):
+    id: str = Field(examples=["17"])
+    kind: str = Field(examples=["test"])
+    state: str = Field(examples=["queued"])
+
+
+@router.post(
+    "/projects/{slug}/models/{name}/test",
+    response={200: TrialOut, 202: TrialPending},
+    summary="One small call: latency, tokens, cost, or the exact error",
+)
+def post_test(
+    request: HttpRequest, response: HttpResponse, slug: str, name: str
+) -> Status[TrialOut] | Status[TrialPending]:
+    """A worker makes the call. Answers 200 when it ends within 10 s, else 202 with the run's `Location`."""
+    run = try_endpoint(access=enter(request, slug, Scope.RUN), name=name)
+    if run.state in ENDED:
+        return Status(200, TrialOut.of(run))
+    response["Location"] = f"/api/v1/runs/{run.pk}"
+    return Status(202, TrialPending(id=str(run.pk), kind=run.kind, state=run.state))

@@ -1,0 +1,92 @@
+"""The run kind `test`: one small call to an endpoint, by a worker, for the button on the models page."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from pydantic import BaseModel, ConfigDict
+
+from curation.llm.client.completion import Request, Target
+from curation.llm.client.gateway import target_of
+from curation.llm.models import Endpoint
+from curation.projects.models import Project
+from curation.runs.engine.llm_stage import LlmContext
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Write, register
+from curation.runs.models import Item, Run
+from curation.web.problems import Invalid
+
+QUESTION = "Reply with the single word: ready"
+MOST_TOKENS = 64
+
+
+class TestParams(BaseModel):
+    """`model` is the endpoint's name."""
+
+    model_config = ConfigDict(extra="forbid")
+    __test__ = False
+
+    model: str
+
+
+class TestStage:
+    name = "test"
+    queue = "llm"
+    most_open = 1
+    __test__ = False
+
+    def __init__(self, params: TestParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem("test")
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        return [_target(run.project, self._params.model)]
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, Target]:
+        return {item.pk: _target(run.project, self._params.model) for item in items}
+
+    async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
+        """Never cached and tried once: the button shows what the endpoint says now, the exact error included."""
+        request = Request([{"role": "user", "content": QUESTION}], {"max_tokens": MOST_TOKENS})
+        try:
+            said = (await context.ask(item, job, request, fresh=True, tries=1)).completion
+        except ItemFailed as failed:
+            return _result(context.run, {"ok": False, "error": str(failed)})
+        cost = None if said.cost is None else f"{said.cost:f}"
+        figures: Json = {"latency_ms": said.latency_ms, "tokens_in": said.tokens_in, "tokens_out": said.tokens_out}
+        return _result(context.run, {"ok": True, **figures, "cost": cost, "text": said.text[:500], "error": None})
+
+
+def _target(project: Project, name: str) -> Target:
+    endpoint = Endpoint.objects.of(project).filter(name=name).first()
+    if endpoint is None:
+        raise Invalid(f"There is no model {name!r} in this project.", code="unknown_model")
+    return target_of(endpoint)
+
+
+def _result(run: Run, found: Json) -> Write:
+    empty: Json = dict.fromkeys(("latency_ms", "tokens_in", "tokens_out", "cost", "text", "error"))
+
+    def write() -> Json:
+        Run.objects.filter(pk=run.pk).update(result={**empty, **found})
+        return found
+
+    return write
+
+
+def register_kind() -> None:
+    register(
+        Kind(
+            name="test",
+            title="Test of a model endpoint",
+            params=TestParams,
+            stages=lambda params: [TestStage(params)],
+            check=_check,
+            estimate=lambda project, params: Estimate(items=1, calls=1, tokens_in=10, cost=Decimal(0)),
+            listed=False,
+        )
+    )
+
+
+def _check(project: Project, params: TestParams) -> None:
+    _target(project, params.model)

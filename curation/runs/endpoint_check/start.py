@@ -1,0 +1,34 @@
+"""Try a model endpoint: one small call, made by a worker as a run of kind `test`, and waited for a little."""
+
+import time
+
+from django.db import connection
+
+from curation.llm.endpoints.change import endpoint_of
+from curation.projects.access import Access
+from curation.projects.models import Project, Scope
+from curation.runs.launch import launch
+from curation.runs.models import ENDED, Run
+
+WAIT_SECONDS = 10.0
+LOOK_SECONDS = 0.1
+
+
+def try_endpoint(*, access: Access, name: str, wait_seconds: float | None = None) -> Run:
+    """The run as it stands when it has ended or `wait_seconds` (default `WAIT_SECONDS`) are over.
+
+    Inside a transaction nobody else can see the run yet, so there it comes back at once.
+    """
+    access.require(Scope.RUN)
+    endpoint_of(access.project, name)
+    run = launch(project=access.project, kind="test", params={"model": name}, user=access.user)
+    deadline = time.monotonic() + (WAIT_SECONDS if wait_seconds is None else wait_seconds)
+    while run.state not in ENDED and not connection.in_atomic_block and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+        run.refresh_from_db()
+    return run
+
+
+def last_trial(project: Project, name: str) -> Run | None:
+    """The newest test of an endpoint; runs of a project are few, and read newest first by index."""
+    return Run.objects.of(project).filter(kind="test", params__model=name).order_by("-id").first()

@@ -1,0 +1,32 @@
+"""The fragment with an endpoint's last test, and the button's answer."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path
+from django.views.decorators.http import require_http_methods
+
+from curation.llm.endpoints.change import endpoint_of
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.runs.endpoint_check.api import TrialOut
+from curation.runs.endpoint_check.start import last_trial, try_endpoint
+from curation.runs.models import ENDED
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.READ)
+def model_test(request: HttpRequest, access: Access, name: str) -> HttpResponse:
+    """GET shows the last test, and while it is under way asks again by itself; POST starts one."""
+    endpoint = endpoint_of(access.project, name)
+    asked = request.method == "POST"
+    run = try_endpoint(access=access, name=name, wait_seconds=0) if asked else last_trial(access.project, name)
+    context = {
+        "endpoint": endpoint,
+        "project": access.project,
+        "run": run,
+        "trial": TrialOut.of(run) if run and run.state in ENDED else None,
+    }
+    return render(request, "llm/_trial.html", context)
+
+
+urlpatterns = [path("p/<slug:slug>/models/<str:name>/test/", model_test, name="model-test")]

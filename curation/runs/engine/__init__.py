@@ -1,0 +1,1 @@
+"""How runs are worked on: items are claimed, driven, ended, and taken up again when a worker dies."""

@@ -1,0 +1,133 @@
+"""Advance: a stage without open items leads to the next, and the last stage to the run's end."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import Error, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from curation.projects.audit import record
+from curation.runs.engine.dispatch import ring
+from curation.runs.kinds import Stage, kind_of, stages_of
+from curation.runs.models import LIVE, Item, ItemState, Run, RunEvent, RunState
+from curation.web.problems import Problem
+from curation.webhooks.emit import emit
+from curation.webhooks.models import Event
+
+logger = logging.getLogger(__name__)
+OPEN = (ItemState.PENDING, ItemState.CLAIMED)
+BATCH = 1000
+
+
+def enter_stage(run: Run, stage: Stage) -> int:
+    """Writes the stage's items and makes it the stage in hand; returns how many there are. Needs a transaction."""
+    total = skipped = 0
+    batch: list[Item] = []
+    for planned in stage.plan(run):
+        state = ItemState.SKIPPED if planned.skipped else ItemState.PENDING
+        batch.append(
+            Item(
+                run=run,
+                stage=stage.name,
+                key=planned.key,
+                target_id=planned.target_id,
+                data=planned.data,
+                state=state,
+                reason=planned.skipped,
+                finished_at=timezone.now() if planned.skipped else None,
+            )
+        )
+        total += 1
+        skipped += bool(planned.skipped)
+        if len(batch) >= BATCH:
+            Item.objects.bulk_create(batch)
+            batch.clear()
+    Item.objects.bulk_create(batch)
+    Run.objects.filter(pk=run.pk).update(
+        stage=stage.name, items_total=F("items_total") + total, items_skipped=F("items_skipped") + skipped
+    )
+    run.stage = stage.name
+    return total
+
+
+def advance(run_id: int) -> None:
+    """Moves a live run on where its stage has no open item left. Safe to call by anyone at any time.
+
+    The run's row is locked while the next stage is planned, so that one caller plans and the others find it done.
+    """
+    moved = False
+    with breakdown(run_id), transaction.atomic():
+        moved = _advance(run_id)
+    if moved:
+        ring(run_id)
+
+
+@contextmanager
+def breakdown(run_id: int) -> Iterator[None]:
+    """What keeps a run from going on ends it, with the reason, instead of being met again and again.
+
+    A `Problem` is something that a person can mend (its model is gone, the project's settings no longer fit); then
+    "resume" goes on. Errors of the database pass: they are met by the reaper's next round.
+    """
+    try:
+        yield
+    except Problem as problem:
+        _end(run_id, RunState.FAILED, problem.detail)
+    except Error:
+        raise
+    except Exception as error:  # the error boundary of planning and loading: a bug ends its run, never the worker
+        logger.exception("run %s", run_id)
+        _end(run_id, RunState.FAILED, f"Internal error: {error!r}")
+
+
+def _advance(run_id: int) -> bool:
+    run = Run.objects.select_for_update(no_key=True).filter(pk=run_id, state__in=LIVE).first()
+    if run is None:
+        return False
+    moved = False
+    stages = list(stages_of(run))
+    names = [stage.name for stage in stages]
+    while not Item.objects.filter(run=run, stage=run.stage, state__in=OPEN).exists():
+        if _stage_is_lost(run):
+            reason = Item.objects.filter(run=run, stage=run.stage, state=ItemState.FAILED).values_list("reason")[:1]
+            _end(run_id, RunState.FAILED, f"Every item of stage {run.stage} failed, the first: {reason[0][0]}")
+            return False
+        position = names.index(run.stage) + 1
+        if position == len(stages):
+            _finish(run)
+            return False
+        total = enter_stage(run, stages[position])
+        RunEvent.objects.create(run=run, message=f"Stage {run.stage}: {total} items.")
+        moved = True
+    return moved
+
+
+def _stage_is_lost(run: Run) -> bool:
+    ended = Item.objects.filter(run=run, stage=run.stage).order_by()
+    return (
+        ended.filter(state=ItemState.FAILED).exists()
+        and not ended.filter(state__in=[ItemState.DONE, ItemState.SKIPPED]).exists()
+    )
+
+
+def _finish(run: Run) -> None:
+    run.refresh_from_db()
+    result = {**run.result, **kind_of(run.kind).finish(run)}
+    Run.objects.filter(pk=run.pk).update(result=result)
+    _end(run.pk, RunState.SUCCEEDED, "")
+
+
+def _end(run_id: int, state: RunState, error: str) -> None:
+    """The one way a run ends by itself; a second caller changes nothing."""
+    with transaction.atomic():
+        live = Run.objects.filter(pk=run_id, state__in=LIVE)
+        if live.update(state=state, error=error, finished_at=timezone.now()) != 1:
+            return
+        run = Run.objects.get(pk=run_id)
+        level = RunEvent.Level.ERROR if state == RunState.FAILED else RunEvent.Level.INFO
+        failed = f", {run.items_failed} failed" if run.items_failed else ""
+        RunEvent.objects.create(run=run, level=level, message=error or f"Finished: {run.items_done} done{failed}.")
+        record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
+        emit(run.project, Event.RUN_FINISHED, {"run": str(run.pk), "kind": run.kind, "state": state, "error": error})

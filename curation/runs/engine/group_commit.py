@@ -1,0 +1,152 @@
+"""Group commit: the database work of many coroutines, as much of it in one transaction as is waiting."""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
+
+from django.db import DatabaseError, Error, connection, transaction
+
+from curation.runs.engine.counters import counting_together
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+MOST_TOGETHER = 64
+
+
+class Joint(Protocol):
+    """Work that takes no more queries for many than for one: those of a class that follow each other in a group are
+    done by one `together`, which gives their results in the same order."""
+
+    def __call__(self) -> Any: ...
+
+    @classmethod
+    def together(cls, works: Sequence[Any]) -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    work: Callable[[], Any]
+    rank: int
+    future: "asyncio.Future[Any]"
+
+
+_Ended = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+def _nothing() -> None:
+    return None
+
+
+class GroupCommit:
+    """`await commit(work)` runs `work` in the one database thread and returns once its transaction has committed.
+
+    A group whose works all succeed costs one transaction and nothing else. Where one raises, whether for its own sake
+    or the database's (a lost connection, a deadlock, a constraint that is checked at the commit), the group is undone
+    and each work is done once more by itself, so that only the guilty one fails: works must be repeatable until they
+    have committed. `Joint` works of a class are done together. `hold` is called first in every transaction; `rank`
+    orders the works of one: whoever locks rows that several runs share gives them a rank, so that no two workers wait
+    in a circle.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, hold: Callable[[], None] = _nothing) -> None:
+        self._loop = loop
+        self._hold = hold
+        self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="group-commit", daemon=True)
+        self._thread.start()
+
+    async def __call__(self, work: Callable[[], T], *, rank: int = 0) -> T:
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.put(_Waiting(work, rank, future))
+        # A cancelled waiter must not leave its write unseen: it ends when the write has.
+        return await asyncio.shield(future)
+
+    async def close(self) -> None:
+        self._waiting.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _serve(self) -> None:
+        try:
+            while batch := self._next_batch():
+                self._loop.call_soon_threadsafe(_settle, self._ended(batch))
+        finally:
+            connection.close()
+
+    def _next_batch(self) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        entry = self._waiting.get()
+        while entry is not None:
+            batch.append(entry)
+            if len(batch) == MOST_TOGETHER:
+                break
+            try:
+                entry = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+        else:
+            if batch:
+                self._waiting.put(None)
+        return sorted(batch, key=lambda waiting: (waiting.rank, type(waiting.work).__qualname__))
+
+    def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
+        """What came of each work. Nothing escapes: a coroutine that is never told would wait for ever."""
+        try:
+            return self._commit(batch)
+        except Error as error:
+            logger.warning("a group of %s writes was not committed: %s", len(batch), error)
+            connection.close()  # it may be the connection that is broken
+            return self._one_by_one(batch)
+        except Exception:  # part of the run loop: what one of them raised is handed to who asked for it
+            return self._one_by_one(batch)
+
+    def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
+        with transaction.atomic(), counting_together():
+            self._hold()
+            results = _results([waiting.work for waiting in batch])
+            ended: list[_Ended] = [
+                (waiting.future, result, None) for waiting, result in zip(batch, results, strict=True)
+            ]
+            if connection.needs_rollback:
+                # A work's own savepoint could not be rolled back. Django would undo the block in silence, and works
+                # that are undone would pass for done.
+                raise DatabaseError("the transaction was lost")
+        return ended
+
+    def _one_by_one(self, batch: list[_Waiting]) -> list[_Ended]:
+        ended: list[_Ended] = []
+        try:
+            connection.ensure_connection()
+        except Error as error:
+            return [(waiting.future, None, error) for waiting in batch]
+        for waiting in batch:
+            try:
+                ended += self._commit([waiting])
+            except Exception as error:  # as above
+                ended.append((waiting.future, None, error))
+        return ended
+
+
+def _results(works: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What came of each work, in their order."""
+    results: list[Any] = []
+    for kind, following in groupby(works, key=type):
+        alike = list(following)
+        together = getattr(kind, "together", None)
+        results += together(alike) if together else [work() for work in alike]
+    return results
+
+
+def _settle(ended: list[_Ended]) -> None:
+    for future, result, error in ended:
+        if future.cancelled():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+            future.exception()  # a waiter that was cancelled meanwhile will not read it

@@ -1,0 +1,47 @@
+"""The heartbeat of one worker's shard: keeps its leases alive and hears that the run was stopped."""
+
+import logging
+import threading
+
+from django.db import Error, connection
+
+from curation.runs.engine.claim import extend
+from curation.runs.models import Run
+
+logger = logging.getLogger(__name__)
+EVERY_SECONDS = 2.0
+
+
+class Heartbeat:
+    """A thread with its own connection, so that neither a busy event loop nor a long query lets leases lapse.
+
+    `stopped` turns true when the run has ended (it was cancelled) or has left the stage (it is tried again).
+    """
+
+    def __init__(self, run: Run, owner: str) -> None:
+        self.stopped = False
+        self._run_id, self._stage = run.pk, run.stage
+        self._owner = owner
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{run.pk}", daemon=True)
+
+    def __enter__(self) -> "Heartbeat":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        try:
+            while not self._over.wait(EVERY_SECONDS):
+                try:
+                    extend(owner=self._owner)
+                    self.stopped = not Run.objects.live().filter(pk=self._run_id, stage=self._stage).exists()
+                except Error as error:
+                    # A restarted database is back before the lease ends, or the lease ends: both are safe.
+                    logger.warning("heartbeat of run %s: %s", self._run_id, error)
+                    connection.close()
+        finally:
+            connection.close()

@@ -1,0 +1,121 @@
+"""The reaper: what a dead worker, a lost message or a restarted broker left behind goes on within seconds."""
+
+import logging
+import threading
+from datetime import datetime, timedelta
+
+from django.db import Error, connection, transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from curation.runs.calls.record import lose_calls
+from curation.runs.engine.advance import advance, breakdown
+from curation.runs.engine.claim import MOST_CLAIMS
+from curation.runs.engine.dispatch import ring
+from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
+
+logger = logging.getLogger(__name__)
+EVERY_SECONDS = 5.0
+RING_AGAIN = timedelta(seconds=10)
+# Somebody works on the run, but of those that were called with it none may be left: longer than two shards.
+CALL_HELP = timedelta(seconds=300)
+# No call lasts that long: what is still under way then was opened by a worker that had lost its item, and died.
+FORGOTTEN = timedelta(hours=2)
+BATCH = 500
+
+
+def reap_all() -> None:
+    """One round: lapsed leases are returned, stuck runs advanced, and runs with waiting items rung for.
+
+    Any number of workers may do this at once. What is wrong with one run keeps no other from going on.
+    """
+    lapsed = Item.objects.filter(state=ItemState.CLAIMED, lease_until__lt=timezone.now())
+    for run_id in sorted(set(lapsed.values_list("run_id", flat=True)[: 10 * BATCH])):
+        while _return_lapsed(run_id) == BATCH:
+            pass
+    for run_id in sorted(set(_forgotten_calls().values_list("run_id", flat=True))):
+        _lose_forgotten(run_id)
+    now = timezone.now()
+    quiet = Run.objects.live().filter(Q(rung_at=None) | Q(rung_at__lt=now - RING_AGAIN))
+    waiting = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.PENDING)
+    claimed = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.CLAIMED)
+    found = quiet.annotate(waits=Exists(waiting), works=Exists(claimed))
+    for run_id, rung_at, waits, works in list(found.values_list("pk", "rung_at", "waits", "works")):
+        with breakdown(run_id):
+            _go_on(run_id, rung_at, waits, works)
+
+
+def _go_on(run_id: int, rung_at: datetime | None, waits: bool, works: bool) -> None:
+    if not waits and not works:
+        advance(run_id)
+    elif waits and (not works or rung_at is None or rung_at < timezone.now() - CALL_HELP):
+        ring(run_id)
+
+
+def _return_lapsed(run_id: int) -> int:
+    """How many items came back. An item that keeps killing its workers fails instead."""
+    with transaction.atomic():
+        Run.objects.hold(run_id)
+        lapsed = list(
+            Item.objects.select_for_update(skip_locked=True, no_key=True)
+            .filter(run_id=run_id, state=ItemState.CLAIMED, lease_until__lt=timezone.now())
+            .order_by("id")[:BATCH]
+        )
+        if not lapsed:
+            return 0
+        lose_calls([item.pk for item in lapsed], "its worker fell silent")
+        back = [item.pk for item in lapsed if item.claims < MOST_CLAIMS]
+        Item.objects.filter(pk__in=back).update(state=ItemState.PENDING, lease_owner="", lease_until=None)
+        for item in lapsed:
+            if item.claims >= MOST_CLAIMS:
+                _fail(item)
+        message = f"A worker fell silent; {len(lapsed)} of its items were given back."
+        RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
+    logger.warning("run %s: %s items of a silent worker were given back", run_id, len(lapsed))
+    return len(lapsed)
+
+
+def _fail(item: Item) -> None:
+    reason = f"Given up: its worker fell silent {item.claims} times in a row."
+    Item.objects.filter(pk=item.pk).update(
+        state=ItemState.FAILED, reason=reason, lease_owner="", lease_until=None, finished_at=timezone.now()
+    )
+    Run.objects.filter(pk=item.run_id).update(items_failed=F("items_failed") + 1)
+
+
+def _lose_forgotten(run_id: int) -> None:
+    with transaction.atomic():
+        Run.objects.hold(run_id)
+        count = _forgotten_calls().filter(run_id=run_id).update(status=CallStatus.LOST, error="its worker died")
+        Run.objects.filter(pk=run_id).update(
+            calls=F("calls") + count, cost_unknown_calls=F("cost_unknown_calls") + count
+        )
+
+
+def _forgotten_calls() -> QuerySet[Call]:
+    return Call.objects.filter(status=CallStatus.SENT, created_at__lt=timezone.now() - FORGOTTEN)
+
+
+class Reaping:
+    """Reaps beside a shard: with every process of a worker busy, nobody would answer when the reaper is rung for."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._reap, name="reaper", daemon=True)
+
+    def __enter__(self) -> "Reaping":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _reap(self) -> None:
+        while not self._over.wait(EVERY_SECONDS):
+            try:
+                reap_all()
+            except Error as error:
+                logger.warning("reaper: %s", error)
+            finally:
+                connection.close()

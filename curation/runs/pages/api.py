@@ -1,0 +1,317 @@
+"""REST calls of `curation.runs`: launch, look, control."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from curation.projects.access import Access, enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.runs import control
+from curation.runs.kinds import kind_of, listed_kinds
+from curation.runs.launch import estimate, launch
+from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.pages.schemas import RunOut, run_out
+from curation.web.ids import find
+from curation.web.lists.keyset import paginate
+from curation.web.lists.params import ListParams, one_of, words
+from curation.web.problems import Invalid
+
+router = Router(tags=["runs"])
+
+
+class RunIn(Schema):
+    """`budget` in US dollars; the run stops cleanly before it is overrun."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "duel",
+                    "params": {"king_model": "small", "challenger_model": "large", "judges": ["a", "b", "c"]},
+                    "budget": "5.00",
+                }
+            ]
+        },
+    )
+
+    kind: str = Field(examples=["duel"])
+    params: dict[str, Any] = {}
+    budget: Decimal | None = Field(None, examples=["5.00"])
+
+
+class EstimateIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str = Field(examples=["duel"])
+    params: dict[str, Any] = {}
+
+
+class EstimateOut(Schema):
+    """What a launch would do. `cost` is null where the price of an `unpriced` model is not known."""
+
+    items: int
+    calls: int = Field(examples=[270])
+    tokens_in: int
+    tokens_out: int
+    cost: str | None = Field(examples=["0.42"])
+    unpriced: list[str]
+    notes: list[str] = Field(examples=[["2 prompts have no pull-request record and cannot be challenged."]])
+
+
+class ResumeIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    budget: Decimal | None = Field(None, examples=["10.00"])
+
+
+class RunPage(Schema):
+    data: list[RunOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class ItemOut(Schema):
+    id: str
+    stage: str = Field(examples=["judge"])
+    key: str = Field(examples=["812:judge-a:king_first"])
+    state: str = Field(examples=["failed"])
+    reason: str | None = Field(examples=["judge-a: no answer within 60 s (tried 6 times)"])
+    data: dict[str, Any]
+    result: dict[str, Any]
+    finished_at: datetime | None
+
+
+class ItemPage(Schema):
+    data: list[ItemOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class EventOut(Schema):
+    id: str
+    level: str = Field(examples=["info"])
+    message: str
+    created_at: datetime
+
+
+class EventPage(Schema):
+    data: list[EventOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class CallOut(Schema):
+    """One call that left for a model; `cost` null is unknown."""
+
+    id: str
+    item: str | None
+    model: str = Field(examples=["judge-a"])
+    status: str = Field(examples=["ok"])
+    error: str | None
+    attempt: int
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_cached: int | None
+    cost: str | None
+    latency_ms: int | None
+    finish_reason: str | None
+    instructions_hash: str | None
+    created_at: datetime
+
+
+class CallPage(Schema):
+    data: list[CallOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class RunListParams(ListParams):
+    kind: list[str] = []
+    state: list[str] = []
+
+
+class ItemListParams(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("id", "-id")
+
+    stage: list[str] = []
+    state: list[str] = []
+
+
+class EventListParams(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("id",)
+
+    after: int | None = Field(None, ge=0, description="Only events after the one with this id.")
+
+
+class CallListParams(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("id", "-id")
+
+    status: list[str] = []
+
+
+@router.get("/projects/{slug}/runs", response=RunPage, exclude_unset=True, summary="List runs, newest first")
+def list_runs(request: HttpRequest, slug: str, params: Query[RunListParams]) -> dict[str, object]:
+    access = enter(request, slug, Scope.READ)
+    kinds = [kind.name for kind in listed_kinds()]
+    runs = Run.objects.of(access.project).filter(kind__in=kinds).select_related("project")
+    for group in words(params.kind):
+        runs = runs.filter(kind__in=one_of("kind", group, kinds))
+    for group in words(params.state):
+        runs = runs.filter(state__in=one_of("state", group, RunState.values))
+    page = paginate(runs, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    return _page([run_out(run) for run in page.rows], page.next_cursor, page.total)
+
+
+@router.post("/projects/{slug}/runs", response={202: RunOut}, summary="Launch a run")
+def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunIn) -> Status[dict[str, object]]:
+    access = enter(request, slug, Scope.RUN)
+    _refuse_unlisted(body.kind)
+    if body.kind == "export":
+        access.require(Scope.EXPORT)
+    run = launch(project=access.project, kind=body.kind, params=body.params, user=access.user, budget=body.budget)
+    return _accepted(response, run)
+
+
+@router.post("/projects/{slug}/runs/estimate", response=EstimateOut, summary="What a launch would cost")
+def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str, object]:
+    access = enter(request, slug, Scope.READ)
+    _refuse_unlisted(body.kind)
+    found = estimate(project=access.project, kind=body.kind, params=body.params)
+    return {
+        "items": found.items,
+        "calls": found.calls,
+        "tokens_in": found.tokens_in,
+        "tokens_out": found.tokens_out,
+        "cost": None if found.cost is None else f"{found.cost:f}",
+        "unpriced": list(found.unpriced),
+        "notes": list(found.notes),
+    }
+
+
+@router.get("/runs/{run_id}", response=RunOut, summary="One run")
+def get_run(request: HttpRequest, run_id: str) -> dict[str, object]:
+    return run_out(_run(request, run_id, Scope.READ)[0])
+
+
+@router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")
+def list_items(request: HttpRequest, run_id: str, params: Query[ItemListParams]) -> dict[str, object]:
+    run, _ = _run(request, run_id, Scope.READ)
+    items = Item.objects.filter(run=run)
+    for group in words(params.stage):
+        items = items.filter(stage__in=group)
+    for group in words(params.state):
+        items = items.filter(state__in=one_of("state", group, ItemState.values))
+    page = paginate(items, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    return _page([_item(item) for item in page.rows], page.next_cursor, page.total)
+
+
+@router.get("/runs/{run_id}/events", response=EventPage, exclude_unset=True, summary="A run's log")
+def list_events(request: HttpRequest, run_id: str, params: Query[EventListParams]) -> dict[str, object]:
+    run, _ = _run(request, run_id, Scope.READ)
+    events = RunEvent.objects.filter(run=run)
+    if params.after is not None:
+        events = events.filter(id__gt=params.after)
+    page = paginate(events, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    rows = [
+        {"id": str(event.pk), "level": event.level, "message": event.message, "created_at": event.created_at}
+        for event in page.rows
+    ]
+    return _page(rows, page.next_cursor, page.total)
+
+
+@router.get("/runs/{run_id}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a run")
+def list_calls(request: HttpRequest, run_id: str, params: Query[CallListParams]) -> dict[str, object]:
+    run, _ = _run(request, run_id, Scope.READ)
+    calls = Call.objects.filter(run=run)
+    for group in words(params.status):
+        calls = calls.filter(status__in=one_of("status", group, CallStatus.values))
+    page = paginate(calls, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
+    return _page([_call(call) for call in page.rows], page.next_cursor, page.total)
+
+
+@router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; what is done stays")
+def post_cancel(request: HttpRequest, run_id: str) -> dict[str, object]:
+    run, access = _run(request, run_id, Scope.RUN)
+    return run_out(control.cancel(run=run, user=access.user))
+
+
+@router.post("/runs/{run_id}/resume", response={202: RunOut}, summary="Go on with a stopped run")
+def post_resume(
+    request: HttpRequest, response: HttpResponse, run_id: str, body: ResumeIn | None = None
+) -> Status[dict[str, object]]:
+    run, access = _run(request, run_id, Scope.RUN)
+    return _accepted(response, control.resume(run=run, user=access.user, budget=body.budget if body else None))
+
+
+@router.post("/runs/{run_id}/retry-failed", response={202: RunOut}, summary="Try the failed items again")
+def post_retry_failed(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[dict[str, object]]:
+    run, access = _run(request, run_id, Scope.RUN)
+    return _accepted(response, control.retry_failed(run=run, user=access.user))
+
+
+@router.post("/runs/{run_id}/clone", response={202: RunOut}, summary="Launch the same again")
+def post_clone(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[dict[str, object]]:
+    run, access = _run(request, run_id, Scope.RUN)
+    _refuse_unlisted(run.kind)
+    if run.kind == "export":
+        access.require(Scope.EXPORT)
+    return _accepted(response, control.clone(run=run, user=access.user))
+
+
+def _run(request: HttpRequest, run_id: str, scope: str) -> tuple[Run, Access]:
+    mine = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    run = find(mine.select_related("project"), run_id, "run")
+    return run, enter(request, run.project, scope)
+
+
+def _refuse_unlisted(kind: str) -> None:
+    if not kind_of(kind).listed:
+        raise Invalid(f"Runs of kind {kind!r} are not launched here.", code="unknown_kind")
+
+
+def _accepted(response: HttpResponse, run: Run) -> Status[dict[str, object]]:
+    response["Location"] = f"/api/v1/runs/{run.pk}"
+    return Status(202, run_out(run))
+
+
+def _page(rows: list[dict[str, object]], next_cursor: str | None, total: int | None) -> dict[str, object]:
+    answer: dict[str, object] = {"data": rows, "next_cursor": next_cursor}
+    return answer | ({} if total is None else {"total": total})
+
+
+def _item(item: Item) -> dict[str, object]:
+    return {
+        "id": str(item.pk),
+        "stage": item.stage,
+        "key": item.key,
+        "state": item.state,
+        "reason": item.reason or None,
+        "data": item.data,
+        "result": item.result,
+        "finished_at": item.finished_at,
+    }
+
+
+def _call(call: Call) -> dict[str, object]:
+    return {
+        "id": str(call.pk),
+        "item": None if call.item_id is None else str(call.item_id),
+        "model": call.endpoint_name,
+        "status": call.status,
+        "error": call.error or None,
+        "attempt": call.attempt,
+        "tokens_in": call.tokens_in,
+        "tokens_out": call.tokens_out,
+        "tokens_cached": call.tokens_cached,
+        "cost": None if call.cost is None else f"{call.cost:f}",
+        "latency_ms": call.latency_ms,
+        "finish_reason": call.finish_reason or None,
+        "instructions_hash": call.instructions_hash or None,
+        "created_at": call.created_at,
+    }

@@ -1,0 +1,208 @@
+"""Pages of runs: the list, the launch form with its estimate, the page of one that is live until it ends."""
+
+from decimal import Decimal
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.runs import control
+from curation.runs.kinds import Kind, kind_of, listed_kinds
+from curation.runs.launch import estimate, launch
+from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.pages.api import CallListParams, ItemListParams, RunListParams
+from curation.runs.pages.forms import LaunchForm, explain
+from curation.runs.pages.progress import progress_of
+from curation.runs.pages.sections import section_of
+from curation.web.ids import find
+from curation.web.lists.keyset import paginate
+from curation.web.lists.pages import page_urls, read_params
+from curation.web.lists.params import one_of, words
+from curation.web.problems import Problem
+
+# Kinds whose launch has a page of its own, by the name of its address.
+OWN_PAGES = {
+    **{"import": "import-new", "prompts": "import-new", "export": "export-new"},
+    **{"evaluate": "evaluation-new", "split": "split-list", "contamination": "split-list"},
+}
+SHOWN_EVENTS = 30
+
+
+@require_GET
+@project_page(Scope.READ)
+def run_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = read_params(RunListParams, request)
+    kinds = [kind.name for kind in listed_kinds()]
+    runs = Run.objects.of(access.project).filter(kind__in=kinds).select_related("created_by")
+    for group in words(params.kind):
+        runs = runs.filter(kind__in=one_of("kind", group, kinds))
+    for group in words(params.state):
+        runs = runs.filter(state__in=one_of("state", group, RunState.values))
+    page = paginate(runs, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    context = {
+        "runs": page.rows,
+        "states": RunState,
+        "state": ",".join(params.state),
+        "live": any(run.state in ("queued", "running") for run in page.rows),
+        "api_path": f"/api/v1/projects/{access.project.slug}/runs",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "runs/list.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_page(Scope.RUN)
+def run_new(request: HttpRequest, access: Access) -> HttpResponse:
+    kind = kind_of(request.GET.get("kind") or "duel")
+    if kind.name in OWN_PAGES:
+        return redirect(OWN_PAGES[kind.name], access.project.slug)
+    asked = {name: request.GET[name] for name in kind.params.model_fields if name in request.GET}
+    form = LaunchForm(kind, access.project, request.POST or None, initial=asked)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = launch(
+                project=access.project,
+                kind=kind.name,
+                params=form.params(),
+                user=access.user,
+                budget=_budget(form),
+            )
+            return redirect("run-page", access.project.slug, run.pk)
+        except Problem as problem:
+            explain(form, problem)
+    context = {
+        "kind": kind,
+        "kinds": _choices(access),
+        "form": form,
+        "api_path": f"/api/v1/projects/{access.project.slug}/runs",
+    }
+    return render(request, "runs/new.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def run_estimate(request: HttpRequest, access: Access) -> HttpResponse:
+    """A fragment: what the form as it stands would cost, or why it cannot be launched."""
+    kind = kind_of(request.GET.get("kind") or "duel")
+    form = LaunchForm(kind, access.project, request.POST)
+    found, problem = None, ""
+    if form.is_valid():
+        try:
+            found = estimate(project=access.project, kind=kind.name, params=form.params())
+        except Problem as refused:
+            problem = refused.detail
+    return render(request, "runs/_estimate.html", {"estimate": found, "problem": problem})
+
+
+@require_GET
+@project_page(Scope.READ)
+def run_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    run = find(Run.objects.of(access.project).select_related("created_by", "project"), pk, "run")
+    return render(request, "runs/page.html", _run_context(run))
+
+
+@require_GET
+@project_page(Scope.READ)
+def run_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """The page's live part; it asks for itself again only while the run is live."""
+    run = find(Run.objects.of(access.project).select_related("created_by", "project"), pk, "run")
+    return render(request, "runs/_live.html", _run_context(run))
+
+
+@require_GET
+@project_page(Scope.READ)
+def run_items(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    run = find(Run.objects.of(access.project), pk, "run")
+    params = read_params(ItemListParams, request)
+    items = Item.objects.filter(run=run)
+    for group in words(params.stage):
+        items = items.filter(stage__in=group)
+    for group in words(params.state):
+        items = items.filter(state__in=one_of("state", group, ItemState.values))
+    page = paginate(items, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    context = {
+        "run": run,
+        "items": page.rows,
+        "states": ItemState,
+        "state": ",".join(params.state),
+        "api_path": f"/api/v1/runs/{run.pk}/items",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "runs/items.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    run = find(Run.objects.of(access.project), pk, "run")
+    params = read_params(CallListParams, request)
+    calls = Call.objects.filter(run=run)
+    for group in words(params.status):
+        calls = calls.filter(status__in=one_of("status", group, CallStatus.values))
+    page = paginate(calls, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    context = {
+        "run": run,
+        "calls": page.rows,
+        "status": ",".join(params.status),
+        "api_path": f"/api/v1/runs/{run.pk}/calls",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "runs/calls.html", context)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> HttpResponse:
+    """Cancel, resume, retry-failed, clone; then the page of the run that it is about."""
+    run = find(Run.objects.of(access.project).select_related("project"), pk, "run")
+    if verb == "cancel":
+        control.cancel(run=run, user=access.user)
+    elif verb == "resume":
+        given = request.POST.get("budget", "").strip()
+        control.resume(run=run, user=access.user, budget=_decimal(given) if given else None)
+    elif verb == "retry-failed":
+        control.retry_failed(run=run, user=access.user)
+    else:
+        run = control.clone(run=run, user=access.user)
+    return redirect("run-page", access.project.slug, run.pk)
+
+
+def _run_context(run: Run) -> dict[str, object]:
+    progress = progress_of(run)
+    return {
+        "run": run,
+        "progress": progress,
+        "kind": kind_of(run.kind),
+        "events": RunEvent.objects.filter(run=run).order_by("-id")[:SHOWN_EVENTS],
+        "failures": Item.objects.filter(run=run, state=ItemState.FAILED).order_by("id")[:5],
+        "section": section_of(run),
+        "may_resume": run.state in (RunState.CANCELLED, RunState.FAILED),
+        "may_retry": run.items_failed > 0,
+        "api_path": f"/api/v1/runs/{run.pk}",
+    }
+
+
+def _choices(access: Access) -> list[tuple[Kind, str]]:
+    """Each kind with the address of its form."""
+    slug = access.project.slug
+    new = reverse("run-new", args=[slug])
+    return [
+        (kind, reverse(OWN_PAGES[kind.name], args=[slug]) if kind.name in OWN_PAGES else f"{new}?kind={kind.name}")
+        for kind in listed_kinds()
+        if kind.name != "prompts"
+    ]
+
+
+def _budget(form: LaunchForm) -> Decimal | None:
+    given = form.cleaned_data.get("budget")
+    return given if isinstance(given, Decimal) else None
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        raise Problem(f"{text!r} is not an amount.") from None

@@ -1,0 +1,1 @@
+"""Worker processes: which are alive, which sandbox they have, what they clean up."""

@@ -1,0 +1,147 @@
+"""REST calls of `curation.samples`."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from curation.projects.access import enter
+from curation.projects.models import Scope
+from curation.samples.list.filters import SampleFilter
+from curation.samples.list.queries import SORTS, sample_page, source_url
+from curation.samples.list.saved_views import delete_view, save_view
+from curation.samples.models import Sample, SavedView
+from curation.web.ids import find
+from curation.web.lists.params import ListParams
+
+router = Router(tags=["samples"])
+Words = Annotated[list[str], Field(description="A comma list is an OR, repeated parameters are an AND.")]
+
+
+class SampleListParams(ListParams):
+    """The list's own parameters and the filter's; `SampleFilter` checks the latter."""
+
+    sorts: ClassVar[Sequence[str]] = tuple(SORTS)
+
+    bucket: Words = []
+    status: Words = []
+    kind: Words = []
+    flags: Words = []
+    model: Words = []
+    source: Words = []
+    repo: Words = []
+    action_style: Words = []
+    instance_id: Words = []
+    reviewer: Words = []
+    run: Words = []
+    axes: Words = []
+    score_min: str | None = None
+    score_max: str | None = None
+    created_after: str | None = None
+    created_before: str | None = None
+    text: str | None = None
+
+
+class SampleOut(Schema):
+    """The slim row. `duel` or `trajectory` names what it comes from."""
+
+    id: str = Field(examples=["4711"])
+    kind: str = Field(examples=["turn"])
+    status: str = Field(examples=["pending"])
+    bucket: str | None = Field(examples=["refined"])
+    score: float | None = Field(examples=[71.4])
+    flags: list[str] = Field(examples=[["flip"]])
+    source: str = Field(examples=["turns.jsonl"])
+    repo: str = Field(examples=["acme/billing"])
+    instance_id: str = Field(examples=["acme__billing-17"])
+    action_style: str = Field(examples=["read"])
+    preview: str = Field(examples=["Fix the rounding of totals in billing/totals.py."])
+    version: int = Field(examples=[1])
+    source_url: str | None = Field(examples=[None])
+    duel: str | None = Field(examples=["812"])
+    trajectory: str | None = Field(examples=[None])
+
+
+class SamplePage(Schema):
+    data: list[SampleOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+def sample_out(sample: Sample) -> dict[str, object]:
+    """The shape of one sample that comes from `SampleQuerySet.for_list()`."""
+    duel, row = getattr(sample, "duel_pk", None), getattr(sample, "row_offset", None)
+    trajectory = getattr(sample, "trajectory_pk", None)
+    return {
+        "id": str(sample.pk),
+        "kind": sample.kind,
+        "status": sample.status,
+        "bucket": sample.bucket or None,
+        "score": sample.score,
+        "flags": sample.flag_names,
+        "source": sample.source,
+        "repo": sample.repo,
+        "instance_id": sample.instance_id,
+        "action_style": sample.action_style,
+        "preview": sample.preview,
+        "version": sample.version,
+        "source_url": source_url(sample.source, row),
+        "duel": None if duel is None else str(duel),
+        "trajectory": None if trajectory is None else str(trajectory),
+    }
+
+
+@router.get("/projects/{slug}/samples", response=SamplePage, exclude_unset=True, summary="List samples")
+def list_samples(request: HttpRequest, slug: str, params: Query[SampleListParams]) -> dict[str, object]:
+    access = enter(request, slug, Scope.READ)
+    page = sample_page(
+        access.project,
+        SampleFilter.from_query(request.GET, besides=ListParams.model_fields),
+        sort=params.order(),
+        cursor=params.cursor,
+        limit=params.limit,
+        count=params.count,
+    )
+    answer: dict[str, object] = {"data": [sample_out(row) for row in page.rows], "next_cursor": page.next_cursor}
+    return answer | ({"total": page.total} if params.count else {})
+
+
+class SavedViewIn(Schema):
+    name: str = Field(examples=["Leaky finals"])
+    query: str = Field(description="A URL query of the list.", examples=["bucket=final&flags=leak&sort=-score"])
+
+
+class SavedViewOut(Schema):
+    id: str
+    name: str
+    query: str
+
+
+class SavedViewList(Schema):
+    data: list[SavedViewOut]
+    next_cursor: str | None = None
+
+
+def saved_view_out(view: SavedView) -> dict[str, object]:
+    return {"id": str(view.pk), "name": view.name, "query": view.query}
+
+
+@router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
+def list_views(request: HttpRequest, slug: str) -> dict[str, object]:
+    access = enter(request, slug, Scope.READ)
+    return {"data": [saved_view_out(view) for view in SavedView.objects.filter(project=access.project)]}
+
+
+@router.post("/projects/{slug}/views", response={201: SavedViewOut}, summary="Save a view of the samples list")
+def create_view(request: HttpRequest, slug: str, given: SavedViewIn) -> Status[dict[str, object]]:
+    access = enter(request, slug, Scope.REVIEW)
+    return Status(201, saved_view_out(save_view(access=access, name=given.name, query=given.query)))
+
+
+@router.delete("/projects/{slug}/views/{view_id}", response={204: None}, summary="Delete a saved view")
+def remove_view(request: HttpRequest, slug: str, view_id: str) -> Status[None]:
+    access = enter(request, slug, Scope.REVIEW)
+    delete_view(access=access, view=find(SavedView.objects.filter(project=access.project), view_id, "view"))
+    return Status(204, None)

@@ -1,0 +1,64 @@
+"""The samples list as a page, its count, its saved views, and the question before a bulk action."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.samples.list.bulk_question import bulk_question
+from curation.samples.list.filters import SampleFilter
+from curation.samples.list.pages import OWN_PARAMETERS, list_page
+from curation.samples.list.saved_views import delete_view, save_view
+from curation.samples.models import Sample, SavedView
+from curation.web.ids import find
+
+
+@require_GET
+@project_page(Scope.READ)
+def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
+    page = list_page(access, request.GET)
+    fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
+    # htmx swaps an answer with 422 and keeps quiet about it; the notice in the list says what was wrong.
+    status = 200 if page.problem is None else 422 if fragment else page.problem.status
+    template = "samples/_list.html" if fragment else "samples/list.html"
+    response = render(request, template, {"page": page, "api_path": page.api_path}, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    if fragment and page.problem is None:
+        response["HX-Push-Url"] = page.here_url
+    return response
+
+
+@require_GET
+@project_page(Scope.READ)
+def sample_count(request: HttpRequest, access: Access) -> HttpResponse:
+    """How many match, exactly; only on request, since it reads all of them."""
+    wanted = SampleFilter.from_query(request.GET, besides=OWN_PARAMETERS)
+    total = wanted.apply(Sample.objects.of(access.project)).count()
+    return render(request, "samples/_count.html", {"total": total})
+
+
+@require_GET
+@project_page(Scope.REVIEW)
+def sample_bulk_confirm(request: HttpRequest, access: Access) -> HttpResponse:
+    return render(request, "samples/_bulk_confirm.html", {"question": bulk_question(access, request.GET)})
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def saved_view_create(request: HttpRequest, access: Access) -> HttpResponse:
+    view = save_view(access=access, name=request.POST.get("name", ""), query=request.POST.get("query", ""))
+    messages.success(request, f"View “{view.name}” saved.")
+    return redirect(f"{reverse('sample-list', args=[access.project.slug])}?{view.query}")
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def saved_view_delete(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    view = find(SavedView.objects.filter(project=access.project), str(pk), "view")
+    delete_view(access=access, view=view)
+    messages.success(request, f"View “{view.name}” deleted.")
+    return redirect("sample-list", access.project.slug)

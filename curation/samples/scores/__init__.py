@@ -1,0 +1,1 @@
+"""How scoring stages write samples, and the order of the queue."""

@@ -1,0 +1,108 @@
+"""Samples as the scoring stages write them: many at once, and never over what a person decided."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from curation.samples.models import UNSCORED, Sample, SampleText
+from curation.web.upsert import Upsert
+
+PREVIEW_CHARACTERS = 200
+BODY_BYTES = 200_000
+SCORED_FIELDS = (
+    *("run", "kind", "score", "score_key", "bucket", "flags", "priority", "source", "repo", "instance_id"),
+    *("action_style", "model", "axes", "preview"),
+)
+TEXTS = Upsert(SampleText, ["sample_id", "body"], unique=["sample_id"])
+# Controls, and the marks that turn the direction of text or hide in it: a preview must read as it is stored.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """One sample as a stage scored it. `existing_id` names the row that it is scored anew; None makes one.
+
+    `score` is 0–100 or None, `flags` the bits of `Flag`, `priority` from `curation.samples.scores.priority`,
+    `body` the text for full-text search.
+    """
+
+    project_id: int
+    run_id: int | None
+    existing_id: int | None
+    kind: str
+    score: float | None
+    bucket: str
+    flags: int
+    priority: float
+    source: str
+    repo: str
+    instance_id: str
+    action_style: str
+    model: str
+    preview: str
+    body: str
+    axes: Mapping[str, str] = field(default_factory=dict)
+
+
+@transaction.atomic
+def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
+    """Writes the rows and returns their samples in the same order.
+
+    A new score of an existing sample leaves its status, version and decision as they are. An `existing_id` that was
+    deleted meanwhile becomes a new sample; one of another project is a mistake of the caller (`ValueError`).
+    """
+    wanted = [row.existing_id for row in rows if row.existing_id is not None]
+    known = Sample.objects.in_bulk(wanted)
+    samples: list[Sample] = []
+    for row in rows:
+        sample = known.get(row.existing_id) if row.existing_id is not None else None
+        if sample is not None and sample.project_id != row.project_id:
+            raise ValueError(f"sample {sample.pk} belongs to another project than {row.project_id}")
+        samples.append(_fill(sample or Sample(project_id=row.project_id), row))
+    Sample.objects.bulk_create([sample for sample in samples if sample.pk is None])
+    # An upsert on the primary key writes 500 rows in a few statements; `bulk_update` needs a CASE per row and field.
+    created = {sample.pk: sample.created_at for sample in known.values()}
+    Sample.objects.bulk_create(
+        list(known.values()), update_conflicts=True, unique_fields=["id"], update_fields=SCORED_FIELDS
+    )
+    for sample in known.values():
+        sample.created_at = created[sample.pk]  # `auto_now_add` has set it as if the row were new
+    TEXTS.write([(sample.pk, _body(row.body)) for sample, row in zip(samples, rows, strict=True)])
+    return samples
+
+
+def preview_of(text: str) -> str:
+    """The first 200 characters on one line, without what a terminal or a browser would act on."""
+    shown = _SPACE.sub(" ", text[: 4 * PREVIEW_CHARACTERS]).strip()
+    return _clean(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", shown))[:PREVIEW_CHARACTERS]
+
+
+def _fill(sample: Sample, row: SampleRow) -> Sample:
+    sample.run_id = row.run_id
+    sample.kind = row.kind
+    sample.score = row.score
+    sample.score_key = UNSCORED if row.score is None else row.score
+    sample.bucket = row.bucket
+    sample.flags = row.flags
+    sample.priority = row.priority
+    sample.source = _clean(row.source)[:200]
+    sample.repo = _clean(row.repo)[:200]
+    sample.instance_id = _clean(row.instance_id)[:200]
+    sample.action_style = row.action_style
+    sample.model = row.model
+    sample.axes = dict(row.axes)
+    sample.preview = preview_of(row.preview)
+    return sample
+
+
+def _body(text: str) -> str:
+    """At most 200 kB of UTF-8: what is beyond is not searched."""
+    return _clean(text[:BODY_BYTES]).encode()[:BODY_BYTES].decode(errors="ignore")
+
+
+def _clean(text: str) -> str:
+    """PostgreSQL stores no NUL, and no database a lone surrogate."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

@@ -1,0 +1,1 @@
+"""The run kind `author`: a teacher model writes bundles."""

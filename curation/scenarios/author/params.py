@@ -1,0 +1,44 @@
+"""Parameters of the run kind `author`."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.scenarios.taxonomy.axes import Taxonomy
+from curation.web.problems import FieldError, Invalid
+
+Value = str | int
+
+
+class AuthorParams(BaseModel):
+    """`axes` pins some axes to a value or to several; the others are chosen where the fewest scenarios stand.
+
+    Without `seed` every run writes others. `structured` sends the bundle's schema where the model takes one.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    n: Annotated[int, Field(ge=1, le=2000)] = 10
+    axes: dict[str, Value | list[Value]] = {}
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    repeats: Annotated[int, Field(ge=0, le=20)] = 2
+    structured: bool = True
+    seed: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    dry_run: bool = False
+
+    def pins(self, taxonomy: Taxonomy) -> dict[str, list[str]]:
+        """Axis → the values that it may have. Raises `Invalid` for what the taxonomy does not know."""
+        pins: dict[str, list[str]] = {}
+        errors: list[FieldError] = []
+        for axis, given in self.axes.items():
+            values: Sequence[Value] = given if isinstance(given, list) else [given]
+            if not values:
+                errors.append(FieldError(f"params.axes.{axis}", "at least one value is wanted"))
+            for value in values:
+                errors += taxonomy.errors({axis: value}, path="params.axes")
+            pins[axis] = list(dict.fromkeys(str(value) for value in values))
+        if errors:
+            raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors[:5]), errors=errors)
+        return pins

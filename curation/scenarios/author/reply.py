@@ -1,0 +1,98 @@
+"""What a teacher is asked for, and what its reply comes to: a bundle, or reasons that it is told."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from curation.llm.client.completion import Completion, Message
+from curation.scenarios.bundles.document import Bundle, parse_bundle
+from curation.scenarios.taxonomy.axes import Taxonomy
+from curation.web.problems import Invalid
+from judging.answers.blocks import fenced_blocks
+
+# What the teacher does not write: we know it.
+OURS = ("axes", "authored_by", "seed")
+SHOWN_ERRORS = 20
+MOST_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One bundle to be written. `author` is the endpoint's name."""
+
+    axes: Mapping[str, str]
+    seed: int
+    author: str
+
+
+def first_messages(instructions: str, order: Order, taxonomy: Taxonomy) -> list[Message]:
+    """The instructions, and the combination with a sentence about each value."""
+    lines = ["Write a scenario of this combination:"]
+    for axis, value in order.axes.items():
+        lines.append(f"{axis}: {value} ({taxonomy.axes[axis].values[value]})")
+    lines.append(f"Seed: {order.seed}. Let it decide about workplace, names and figures.")
+    return [{"role": "system", "content": instructions}, {"role": "user", "content": "\n".join(lines)}]
+
+
+def repair_messages(reply: str, reasons: Sequence[str]) -> list[Message]:
+    """The reply, and what is wrong with it."""
+    listed = "\n".join(f"- {reason}" for reason in reasons[:SHOWN_ERRORS])
+    said = f"This bundle is refused:\n{listed}\nReply with the whole mended JSON document and nothing else."
+    return [{"role": "assistant", "content": reply}, {"role": "user", "content": said}]
+
+
+def read_reply(said: Completion, order: Order, taxonomy: Taxonomy) -> Bundle | list[str]:
+    """The bundle with our own keys filled in, or the reasons for which it is none."""
+    if said.finish_reason == "length":
+        return ["the reply was cut off by the token limit: write a shorter one"]
+    document = _document(said.text)
+    if isinstance(document, str):
+        return [document]
+    document = {key: value for key, value in document.items() if key not in OURS}
+    name = document.get("name")
+    if isinstance(name, str):
+        document["name"] = name.strip()[:MOST_NAME]
+    try:
+        bundle = parse_bundle(
+            {**document, "axes": dict(order.axes), "authored_by": order.author, "seed": order.seed}, taxonomy=taxonomy
+        )
+    except Invalid as refused:
+        return [f"{error.path}: {error.message}" for error in refused.errors]
+    return _against_order(bundle, order) or bundle
+
+
+def response_format() -> dict[str, object]:
+    """The bundle's schema without our own keys, as structured output asks for it."""
+    schema = copy.deepcopy(Bundle.model_json_schema())
+    for name in OURS:
+        schema["properties"].pop(name)
+    schema.pop("description", None)
+    return {"type": "json_schema", "json_schema": {"name": "bundle", "strict": False, "schema": schema}}
+
+
+def _against_order(bundle: Bundle, order: Order) -> list[str]:
+    """What is well formed and still not what was asked for."""
+    reasons = []
+    wanted = order.axes.get("announcement", "")
+    if wanted in ("motd", "banner", "env", "file") and bundle.announcement.kind != wanted:
+        reasons.append(f"announcement.kind: {wanted} was asked for")
+    if order.axes.get("task") == "blocked" and bundle.expected_terminal != "panic":
+        reasons.append("expected_terminal: a blocked task ends in panic")
+    if order.axes.get("task") == "empty-queue" and bundle.expected_terminal != "exit":
+        reasons.append("expected_terminal: an empty queue ends in exit")
+    return reasons
+
+
+def _document(text: str) -> dict[str, object] | str:
+    """The JSON object of a reply, bare or in a fence; or why there is none."""
+    bare = text.strip()
+    if not bare.startswith("{"):
+        blocks = [block.script for _, block in fenced_blocks(text)]
+        bare = next((block.strip() for block in blocks if block.strip().startswith("{")), bare)
+    try:
+        found = orjson.loads(bare)
+    except orjson.JSONDecodeError as error:
+        return f"the reply is not JSON: {error}"
+    return found if isinstance(found, dict) else "the reply is not a JSON object"

@@ -1,0 +1,118 @@
+"""Stage `author`: a teacher model writes bundles for the least-covered combinations; what is refused is asked again."""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from curation.llm.client.completion import Message, Request, Target
+from curation.projects.instructions.texts import Instructions
+from curation.projects.models import Project
+from curation.runs.calls.instructions import run_instructions
+from curation.runs.calls.targets import call_params, run_target
+from curation.runs.engine.llm_stage import LlmContext
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
+from curation.runs.models import Item, Run
+from curation.scenarios.author.combinations import pick_combinations
+from curation.scenarios.author.params import AuthorParams
+from curation.scenarios.author.reply import Order, first_messages, read_reply, repair_messages, response_format
+from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.bundles.save import Saved, save_scenario
+from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
+from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
+from curation.web.problems import Conflict
+
+INSTRUCTIONS = "author"
+# A bundle is long, and thinking comes on top; what an endpoint was given for itself wins.
+DEFAULTS: dict[str, object] = {"temperature": 0.8, "max_tokens": 8192}
+MOST_SUFFIX = 1000
+MOST_SEED = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorJob:
+    """One bundle to be written."""
+
+    target: Target
+    instructions: Instructions
+    taxonomy: Taxonomy
+    order: Order
+
+
+class AuthorStage:
+    name = "author"
+    queue = "llm"
+    most_open = MOST_OPEN_CALLS
+
+    def __init__(self, params: AuthorParams) -> None:
+        self._params = params
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        return [run_target(run, self._params.model)]
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        taxonomy = taxonomy_of(run.settings)
+        seed = str(run.pk if self._params.seed is None else f"given {self._params.seed}")
+        rows = Scenario.objects.of(run.project).exclude(status=Status.REJECTED)
+        picked = pick_combinations(
+            taxonomy=taxonomy,
+            pins=self._params.pins(taxonomy),
+            there=rows.values_list("axes", flat=True).iterator(2000),
+            count=self._params.n,
+            seed=seed,
+        )
+        dice = random.Random(f"{seed}:seeds")  # noqa: S311 - repeatable, not secret
+        for number, axes in enumerate(picked, 1):
+            yield PlannedItem(str(number), data={"axes": axes, "seed": dice.randrange(MOST_SEED)})
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, AuthorJob]:
+        target, taxonomy = run_target(run, self._params.model), taxonomy_of(run.settings)
+        instructions = run_instructions(run, INSTRUCTIONS)
+        return {
+            item.pk: AuthorJob(target, instructions, taxonomy, Order(item.data["axes"], item.data["seed"], target.name))
+            for item in items
+        }
+
+    async def work(self, context: LlmContext, item: Item, job: AuthorJob) -> Write:
+        messages: list[Message] = first_messages(job.instructions.text, job.order, job.taxonomy)
+        schema = response_format() if self._params.structured else None
+        params = call_params(job.target, DEFAULTS)
+        reasons: list[str] = []
+        for attempt in range(1, self._params.attempts + 1):
+            request = Request(messages, params, attempt=attempt, schema=schema)
+            said = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
+            read = read_reply(said.completion, job.order, job.taxonomy)
+            if isinstance(read, Bundle):
+                return _write(context.run, read, attempt)
+            reasons = read
+            messages = [*messages[:2], *repair_messages(said.completion.text, reasons)]
+        tries = f" in {self._params.attempts} attempts, the last" if self._params.attempts > 1 else ""
+        raise ItemFailed(f"no valid bundle{tries}: {'; '.join(reasons[:5])}")
+
+
+def authored_in(run: Run) -> ScenarioQuerySet:
+    """The scenarios that a run has written."""
+    return Scenario.objects.of(run.project).filter(run=run)
+
+
+def _write(run: Run, bundle: Bundle, attempts: int) -> Write:
+    def write() -> Json:
+        row = _store(run.project, run, bundle).scenario
+        return {"scenario": str(row.pk), "name": row.name, "attempts": attempts}
+
+    return write
+
+
+def _store(project: Project, run: Run, bundle: Bundle) -> Saved:
+    """Under its name, or under the first of `name-2`, `name-3` … that is free."""
+    taken = set(Scenario.objects.of(project).filter(name__startswith=bundle.name[:100]).values_list("name", flat=True))
+    for number in range(1, MOST_SUFFIX):
+        suffix = "" if number == 1 else f"-{number}"
+        name = f"{bundle.name[: 120 - len(suffix)]}{suffix}"
+        if name not in taken:
+            try:
+                return save_scenario(
+                    project=project, bundle=bundle.model_copy(update={"name": name}), user=run.created_by, run=run
+                )
+            except Conflict:
+                continue  # another item took it between the look and the write
+    raise ItemFailed(f"{MOST_SUFFIX} scenarios are called {bundle.name} already")

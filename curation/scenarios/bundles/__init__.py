@@ -1,0 +1,1 @@
+"""Bundles: one scenario as one JSON document."""

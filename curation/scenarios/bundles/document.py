@@ -1,0 +1,248 @@
+"""A scenario as one JSON document: what it may hold, what is refused and where, and the sandbox that it asks for."""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from curation.scenarios.bundles.rules import (
+    FIXTURE_PATH,
+    ONE_LINE,
+    PLAIN_MODE,
+    Ending,
+    axis_value,
+    env_name_error,
+    terminal_of,
+    unstorable,
+)
+from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
+from curation.web.problems import FieldError, Invalid
+from sandbox.protocol import HOME, Fixture, Labels, Limits, Setup
+
+__all__ = ["Bundle", "Ending", "announced_env", "parse_bundle", "setup_of", "stored_bundle", "terminal_of"]
+MOST_ERRORS = 100
+MOST_FIXTURE_BYTES = 256 * 1024
+NOTICE_FILE = f"{HOME}/NOTICE"
+_MESSAGES = {
+    "extra_forbidden": "unknown key",
+    "missing": "missing",
+    "model_type": "a JSON object is wanted",
+    "string_pattern_mismatch": "octal permissions such as 644 are wanted, without setuid, setgid and sticky bits",
+}
+_ASSIGNMENT = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
+
+Line = Annotated[str, StringConstraints(strip_whitespace=True), ONE_LINE]
+Script = Annotated[str, Field(min_length=1, max_length=65_536)]
+Json = dict[str, object]
+
+
+class Part(BaseModel):
+    """Unknown keys are refused, nothing is turned into another type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FixtureFile(Part):
+    """A file that is there before the agent comes; its bytes are `content` as UTF-8 or `base64`, one of the two."""
+
+    path: Annotated[str, FIXTURE_PATH] = Field(
+        max_length=1024,
+        description="Absolute, below /home/agent, /srv, /opt, /usr/local or /var, without `.` and `..`.",
+        examples=["/usr/local/bin/todo"],
+    )
+    mode: Annotated[str, PLAIN_MODE] = Field(
+        "644", pattern=r"^0?[0-7]{3}$", description="Octal permissions, without setuid, setgid or sticky."
+    )
+    content: str | None = Field(None, description="Text.")
+    base64: str | None = Field(None, description="Bytes that are no text.")
+
+    @model_validator(mode="after")
+    def one_content(self) -> Self:
+        if (self.content is None) == (self.base64 is None):
+            raise ValueError("give `content` or `base64`, one of the two")
+        return self
+
+    def data(self) -> bytes:
+        """The file's bytes; `ValueError` for what is no base64."""
+        if self.base64 is None:
+            return (self.content or "").encode()
+        try:
+            return base64.b64decode(self.base64, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"not base64: {error}") from None
+
+
+class Announcement(Part):
+    """How the agent learns that there is a provider."""
+
+    kind: Literal["motd", "banner", "env", "file"] = Field(
+        description="`env` sets `NOTICE`, or the name before a `=` in the text; `file` is /home/agent/NOTICE."
+    )
+    text: str = Field(min_length=1, max_length=16_384)
+
+
+class Provider(Part):
+    """What serves the directives: its name and how its documentation is reached. For people, not for the sandbox."""
+
+    name: Line = Field("", max_length=120)
+    doc: str = Field("", max_length=65_536)
+
+
+class Bundle(Part):
+    """A scenario: what stands in the sandbox, what is announced, how it can be solved, and what proves it."""
+
+    name: Line = Field(min_length=1, max_length=120, description="Unique in its project.")
+    title: Line = Field("", max_length=200)
+    axes: dict[str, Annotated[str | int, BeforeValidator(axis_value)]] = Field(
+        {}, description="Axis → value, of the project's taxonomy."
+    )
+    fixtures: list[FixtureFile] = Field([], max_length=1000, description="At most 256 KiB in all.")
+    env: dict[str, Annotated[str, Field(max_length=32_768)]] = Field({}, description="Variables of the agent's shell.")
+    announcement: Announcement
+    provider: Provider = Provider()
+    reference_solution: Script = Field(
+        description="POSIX shell, as the agent would act; its last line is `exit` or `panic [reason]`."
+    )
+    checker: Script = Field(
+        description="POSIX shell; status 0 means the state is right. It sees TERMINAL and PANIC_REASON."
+    )
+    expected_terminal: Literal["exit", "panic"]
+    authored_by: Line = Field("", max_length=120)
+    seed: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None = None
+
+    def document(self) -> Json:
+        """The bundle as JSON, with its defaults and without what is not given."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    @property
+    def sha256(self) -> str:
+        return digest(self.document())
+
+
+def canonical(document: Mapping[str, object]) -> bytes:
+    """The one spelling of a document: keys sorted, no spaces, UTF-8."""
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+
+
+def digest(document: Mapping[str, object]) -> str:
+    """SHA-256 of the canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical(document)).hexdigest()
+
+
+def parse_bundle(document: object, *, taxonomy: Taxonomy | None = None) -> Bundle:
+    """The bundle that a JSON document holds; axes by `taxonomy`, the shipped one by default.
+
+    Raises `Invalid` whose errors name each place by its path in the document, such as `fixtures.0.path`.
+    """
+    known = taxonomy or shipped_taxonomy()
+    if errors := unstorable(document):
+        raise _refused(errors)
+    bundle = _validated(document)
+    if errors := [*known.errors(bundle.axes), *_errors(bundle)]:
+        raise _refused(errors)
+    return bundle.model_copy(update={"axes": known.read(bundle.axes)})
+
+
+def stored_bundle(document: Mapping[str, object]) -> Bundle:
+    """A bundle from our own table, which was checked when it was written; axes may have left the taxonomy since.
+
+    Raises `Invalid` where the rules have become stricter than it.
+    """
+    return _validated(document)
+
+
+def announced_env(announcement: Announcement) -> dict[str, str]:
+    """The variable of an `env` announcement: `NAME=value` as it says, else `NOTICE`."""
+    if announcement.kind != "env":
+        return {}
+    if assigned := _ASSIGNMENT.fullmatch(announcement.text):
+        return {assigned[1]: assigned[2]}
+    return {"NOTICE": announcement.text}
+
+
+def setup_of(bundle: Bundle, *, limits: Limits | None = None, labels: Labels | None = None) -> Setup:
+    """The sandbox in which the scenario is played: fixtures, environment and its announcement in its place."""
+    said = bundle.announcement
+    lines = said.text if said.text.endswith("\n") else f"{said.text}\n"
+    fixtures = [Fixture(file.path, file.data(), int(file.mode, 8)) for file in bundle.fixtures]
+    if said.kind == "file":
+        fixtures.append(Fixture(NOTICE_FILE, lines.encode()))
+    return Setup(
+        fixtures=fixtures,
+        env={**bundle.env, **announced_env(said)},
+        motd=lines if said.kind == "motd" else "",
+        banner=lines if said.kind == "banner" else "",
+        limits=limits or Limits(),
+        labels=labels or {},
+    )
+
+
+def _validated(document: object) -> Bundle:
+    try:
+        return Bundle.model_validate(document)
+    except ValidationError as error:
+        raise _refused([_said(entry) for entry in error.errors()]) from None
+
+
+def _errors(bundle: Bundle) -> list[FieldError]:
+    """What no single field can know: places that collide, sizes in all, the end of the reference."""
+    errors = [*_fixture_errors(bundle), *_env_errors(bundle)]
+    if not bundle.checker.strip():
+        errors.append(FieldError("checker", "empty: without it nothing can be verified"))
+    ending = terminal_of(bundle.reference_solution)
+    if ending is None:
+        errors.append(FieldError("reference_solution", "its last line must be `exit` or `panic [reason]`"))
+    elif ending.terminal != bundle.expected_terminal:
+        said = f"ends in {ending.terminal}, but the expected terminal is {bundle.expected_terminal}"
+        errors.append(FieldError("reference_solution", said))
+    return errors
+
+
+def _env_errors(bundle: Bundle) -> list[FieldError]:
+    announced = announced_env(bundle.announcement)
+    errors = [FieldError("announcement.text", refusal) for name in announced if (refusal := env_name_error(name))]
+    for name in bundle.env:
+        taken = "the announcement sets this variable" if name in announced else ""
+        if refusal := env_name_error(name) or taken:
+            errors.append(FieldError(f"env.{name[:100]}", refusal))
+    return errors
+
+
+def _fixture_errors(bundle: Bundle) -> list[FieldError]:
+    errors: list[FieldError] = []
+    total = 0
+    taken = {NOTICE_FILE: "the announcement"} if bundle.announcement.kind == "file" else {}
+    for index, file in enumerate(bundle.fixtures):
+        place = f"fixtures.{index}"
+        if other := taken.get(file.path):
+            errors.append(FieldError(f"{place}.path", f"{other} has the same path"))
+        taken.setdefault(file.path, place)
+        try:
+            total += len(file.data())
+        except ValueError as refused:
+            errors.append(FieldError(f"{place}.base64", str(refused)))
+    for index, file in enumerate(bundle.fixtures):
+        parents = (file.path.rsplit("/", levels)[0] for levels in range(1, file.path.count("/")))
+        if above := next((parent for parent in parents if parent in taken), ""):
+            errors.append(FieldError(f"fixtures.{index}.path", f"lies below {above}, which is a file"))
+    if total > MOST_FIXTURE_BYTES:
+        errors.append(FieldError("fixtures", f"{total:,} bytes in all; at most {MOST_FIXTURE_BYTES:,} are allowed"))
+    return errors
+
+
+def _said(entry: ErrorDetails) -> FieldError:
+    """A refusal of pydantic in our words, at its path."""
+    message = _MESSAGES.get(entry["type"], entry["msg"].removeprefix("Value error, "))
+    return FieldError(".".join(str(part)[:100] for part in entry["loc"]), message)
+
+
+def _refused(errors: list[FieldError]) -> Invalid:
+    shown = errors[:MOST_ERRORS]
+    detail = "; ".join(f"{e.path}: {e.message}" if e.path else e.message for e in shown[:5])
+    return Invalid(detail, code="bad_bundle", errors=shown)

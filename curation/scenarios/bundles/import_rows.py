@@ -1,0 +1,59 @@
+"""Rows of the import kind `scenarios`: one bundle each."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+from curation.imports.row_kinds import ImportKind, Options, Sketch, Target
+from curation.imports.sources.rows import Row, RowRefused
+from curation.projects.models import Project
+from curation.scenarios.bundles.document import Bundle, canonical, parse_bundle
+from curation.scenarios.bundles.upsert import take_in
+from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy, taxonomy_of
+from curation.web.problems import Invalid
+
+# Names that a run's result lists; the rest are counted.
+LISTED = 50
+
+
+class ScenarioKind(ImportKind[Options, Bundle]):
+    """A name that is there: the same bundle changes nothing, a differing one makes it a draft again."""
+
+    name: ClassVar[str] = "scenarios"
+    title: ClassVar[str] = "Scenarios"
+    unit: ClassVar[str] = "scenarios"
+    columns: ClassVar[str] = "a bundle per row: name, announcement, reference_solution, checker, expected_terminal, …"
+    options = Options
+
+    def __init__(self, taxonomy: Taxonomy | None = None) -> None:
+        self._taxonomy = taxonomy or shipped_taxonomy()
+
+    def of(self, project: Project) -> Self:
+        return type(self)(taxonomy_of(project.settings))
+
+    def parse(self, row: Row, options: Options) -> Bundle:
+        try:
+            return parse_bundle(row.value, taxonomy=self._taxonomy)
+        except Invalid as refused:
+            raise RowRefused(refused.detail) from None
+
+    def write(self, target: Target, entries: list[Bundle]) -> dict[str, int]:
+        run = target.run
+        found = take_in(project=run.project, bundles=entries, user=run.created_by, run=run)
+        if found.updated:
+            again = [*target.memory.get("drafts_again", []), *found.updated]
+            target.memory["drafts_again"] = target.notes["drafts_again"] = again[:LISTED]
+        return {
+            "scenarios": len(found.created),
+            "updated": len(found.updated),
+            "unchanged": len(found.unchanged),
+        }
+
+    def sketch(self, row: Row, options: Options) -> Sketch:
+        bundle = self.parse(row, options)
+        lines: Sequence[tuple[str, str]] = [
+            (bundle.name, f"{bundle.title}\n\n{bundle.announcement.text}\n\n{bundle.reference_solution}")
+        ]
+        return Sketch("bundles", 1, lines)
+
+    def weight(self, entry: Bundle) -> int:
+        return len(canonical(entry.document()))

@@ -1,0 +1,106 @@
+"""A bundle is stored: a new scenario, or an edit of one that is there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from curation.projects.audit import record
+from curation.projects.models import Project
+from curation.runs.models import Run
+from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText, Status
+from curation.web.problems import Conflict, FieldError, Stale
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """`changed` is False where the scenario held this very bundle already; then nothing was written."""
+
+    scenario: Scenario
+    created: bool
+    changed: bool
+
+
+def save_scenario(
+    *,
+    project: Project,
+    bundle: Bundle,
+    user: User | None,
+    scenario: Scenario | None = None,
+    run: Run | None = None,
+    seen_version: int | None = None,
+) -> Saved:
+    """Makes a scenario of `bundle`, or gives `scenario` this bundle: then it is a draft again, to be gated.
+
+    Raises `Conflict` where another scenario of the project has the name, `Stale` where `seen_version` is an older one.
+    """
+    with transaction.atomic():
+        if scenario is None:
+            row = _named(project, bundle, lambda: _create(project, bundle, run))
+            _log(project, user, row, "scenario.create")
+            return Saved(row, created=True, changed=True)
+        row = Scenario.objects.select_for_update().get(pk=scenario.pk, project=project)
+        if seen_version is not None and seen_version != row.version:
+            raise Stale(
+                f'You read version "{seen_version}", the current one is "{row.version}".',
+                current={"version": row.version},
+            )
+        if row.bundle_sha256 == bundle.sha256:
+            return Saved(row, created=False, changed=False)
+        _named(project, bundle, lambda: _update(row, bundle, run))
+        _log(project, user, row, "scenario.update")
+    return Saved(row, created=False, changed=True)
+
+
+def columns_of(bundle: Bundle) -> dict[str, object]:
+    """What a scenario's slim row repeats of its bundle."""
+    return {
+        "name": bundle.name,
+        "title": bundle.title,
+        "axes": bundle.axes,
+        "expected_terminal": bundle.expected_terminal,
+        "authored_by": bundle.authored_by,
+        "seed": bundle.seed,
+        "bundle_sha256": bundle.sha256,
+    }
+
+
+def axis_rows(scenario: Scenario, bundle: Bundle) -> list[ScenarioAxis]:
+    return [ScenarioAxis(scenario=scenario, axis=axis, value=str(value)) for axis, value in bundle.axes.items()]
+
+
+def _create(project: Project, bundle: Bundle, run: Run | None) -> Scenario:
+    row = Scenario.objects.create(project=project, run=run, **columns_of(bundle))
+    ScenarioText.objects.create(scenario=row, bundle=bundle.document())
+    ScenarioAxis.objects.bulk_create(axis_rows(row, bundle))
+    return row
+
+
+def _update(row: Scenario, bundle: Bundle, run: Run | None) -> Scenario:
+    for name, value in columns_of(bundle).items():
+        setattr(row, name, value)
+    row.status, row.reason = Status.DRAFT, ""
+    row.version += 1
+    row.run = run or row.run
+    row.save()
+    ScenarioText.objects.filter(scenario=row).update(bundle=bundle.document())
+    row.axis_rows.all().delete()
+    ScenarioAxis.objects.bulk_create(axis_rows(row, bundle))
+    return row
+
+
+def _named(project: Project, bundle: Bundle, write: Callable[[], Scenario]) -> Scenario:
+    """Writes under the bundle's name; the constraint decides between two that come at the same moment."""
+    try:
+        with transaction.atomic():
+            return write()
+    except IntegrityError:
+        text = f"there is a scenario {bundle.name!r} in this project already"
+        raise Conflict(f"A name is used once: {text}.", code="name_taken", errors=[FieldError("name", text)]) from None
+
+
+def _log(project: Project, user: User | None, row: Scenario, action: str) -> None:
+    data = {"scenario": str(row.pk), "version": row.version, "bundle_sha256": row.bundle_sha256}
+    record(actor=user, project=project, action=action, subject=row.name, data=data)

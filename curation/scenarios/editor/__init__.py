@@ -1,0 +1,1 @@
+"""The form in which a bundle is written by hand."""

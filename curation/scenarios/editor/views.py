@@ -1,0 +1,176 @@
+"""Pages that change scenarios: write, edit, gate, delete."""
+
+import secrets
+from collections.abc import Sequence
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.scenarios.bundles.delete import delete_scenario
+from curation.scenarios.bundles.document import parse_bundle
+from curation.scenarios.bundles.request import EXAMPLE
+from curation.scenarios.bundles.save import Saved, save_scenario
+from curation.scenarios.editor.form_input import Typed, typed
+from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
+from curation.scenarios.gate.start import start_gate
+from curation.scenarios.models import Scenario
+from curation.scenarios.pages.filters import ScenarioFilter
+from curation.scenarios.taxonomy.axes import taxonomy_of
+from curation.web.ids import find
+from curation.web.problems import FieldError, NotFound, Problem
+
+PARTS = {"fixture": blank_fixture, "variable": blank_variable}
+# Rows of a document are numbered from 0; those that are added to a page need ids that none of it has.
+FIRST_ADDED = 1_000_000
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.RUN)
+def scenario_new(request: HttpRequest, access: Access) -> HttpResponse:
+    return _form_page(request, access, None)
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.RUN)
+def scenario_edit(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    return _form_page(request, access, _scenario(access, pk))
+
+
+def _form_page(request: HttpRequest, access: Access, row: Scenario | None) -> HttpResponse:
+    """POST with `then=json` or `then=fields` only turns to the other tab, with what was typed."""
+    taxonomy = taxonomy_of(access.project.settings)
+    if request.method == "GET":
+        document: Document = row.text.bundle if row else EXAMPLE
+        form = form_of(document, taxonomy, as_json=request.GET.get("as") == "json")
+        return _form_answer(request, access, row, form, row.version if row else None)
+    given = typed(request.POST)
+    status = 200
+    errors: tuple[FieldError, ...] = ()
+    try:
+        document = given.refuse_no_document()
+        if given.then == "save":
+            return _saved(request, access, _save(access, row, given))
+    except Problem as problem:
+        status = problem.status
+        errors = problem.errors or (FieldError("", problem.detail),)
+    form = _typed_form(given, access, errors)
+    return _form_answer(request, access, row, form, given.version, status=status)
+
+
+def _typed_form(given: Typed, access: Access, errors: Sequence[FieldError]) -> BundleForm:
+    """What was typed, on the tab that was asked for; JSON that is none stays where it can be mended."""
+    turned = given.then in ("json", "fields") and given.document is not None
+    return form_of(
+        given.document or {},
+        taxonomy_of(access.project.settings),
+        errors=errors,
+        as_json=given.then == "json" if turned else given.as_json,
+        json_text=None if turned else given.json_text,
+    )
+
+
+def _save(access: Access, row: Scenario | None, given: Typed) -> Saved:
+    bundle = parse_bundle(given.document, taxonomy=taxonomy_of(access.project.settings))
+    return save_scenario(
+        project=access.project,
+        bundle=bundle,
+        user=access.user,
+        scenario=row,
+        seen_version=given.version if row else None,
+    )
+
+
+def _saved(request: HttpRequest, access: Access, saved: Saved) -> HttpResponse:
+    if saved.changed:
+        messages.success(request, "Saved as a draft. The gate decides whether it can be rolled out.")
+    else:
+        messages.info(request, "Nothing was different, so nothing was saved.")
+    return redirect("scenario-page", access.project.slug, saved.scenario.pk)
+
+
+def _form_answer(
+    request: HttpRequest,
+    access: Access,
+    row: Scenario | None,
+    form: BundleForm,
+    version: int | None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    call: dict[str, str] = (
+        {"api_path": f"/api/v1/scenarios/{row.pk}"}
+        if row
+        else {
+            "api_path": f"/api/v1/projects/{access.project.slug}/scenarios",
+            "api_method": "POST",
+            "api_body": "@bundle.json",
+        }
+    )
+    context = {
+        "scenario": row,
+        "form": form,
+        "version": version,
+        "schema_url": "/api/v1/schemas/bundle.json",
+        **call,
+    }
+    return render(request, "scenarios/editor/form.html", context, status=status)
+
+
+@require_GET
+@project_page(Scope.RUN)
+def scenario_part(request: HttpRequest, access: Access, part: str) -> HttpResponse:
+    """A fragment: a blank row of the form, under ids of its own; of the part `nothing`, nothing."""
+    if part == "nothing":
+        return HttpResponse()
+    if part not in PARTS:
+        raise NotFound(f"The form has no part {part!r}.")
+    row = PARTS[part](FIRST_ADDED + secrets.randbelow(FIRST_ADDED))
+    return render(request, f"scenarios/editor/_{part}.html", {"row": row})
+
+
+@require_POST
+@project_page(Scope.RUN)
+def scenario_gate(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    row = _scenario(access, pk)
+    return _gate(
+        request, access, ScenarioFilter.of_one(row.pk), reverse("scenario-page", args=[access.project.slug, pk])
+    )
+
+
+@require_POST
+@project_page(Scope.RUN)
+def scenario_gate_all(request: HttpRequest, access: Access) -> HttpResponse:
+    """All that match the list's filter, which the form carries as `query`."""
+    wanted = ScenarioFilter.from_text(request.POST.get("query", ""))
+    return _gate(request, access, wanted, reverse("scenario-list", args=[access.project.slug]))
+
+
+def _gate(request: HttpRequest, access: Access, wanted: ScenarioFilter, back: str) -> HttpResponse:
+    try:
+        run = start_gate(access=access, wanted=wanted, dry_run="dry_run" in request.POST)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+        return redirect(back)
+    return redirect("run-page", access.project.slug, run.pk)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def scenario_delete(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    row = _scenario(access, pk)
+    try:
+        delete_scenario(access=access, scenario=row)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+        return redirect("scenario-page", access.project.slug, pk)
+    messages.success(request, f"Scenario {row.name} is deleted.")
+    return redirect("scenario-list", access.project.slug)
+
+
+def _scenario(access: Access, pk: int) -> Scenario:
+    return find(Scenario.objects.of(access.project).with_bundle(), str(pk), "scenario")

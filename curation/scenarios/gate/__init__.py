@@ -1,0 +1,1 @@
+"""The run kind `gate`: each scenario is proven in a sandbox."""

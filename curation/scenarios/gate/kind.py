@@ -1,0 +1,83 @@
+"""The run kind `gate`."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Any
+
+from django.db.models import Count
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.projects.models import Project
+from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.models import Item, ItemState, Run
+from curation.runs.workers.sandbox_report import require_sandbox
+from curation.scenarios.gate.stage import GateStage
+from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
+from curation.scenarios.pages.filters import ScenarioFilter
+from curation.web.problems import Invalid
+
+# Sessions of one scenario besides the repeats: untouched, bare exit, bare panic, the claim, the reference.
+CHECKS = 5
+# What makes a launch mean certain scenarios, so that admitted ones are gated again, too.
+NAMING = {"id", "name", "status"}
+
+
+class GateParams(BaseModel):
+    """`gate`: how often the reference is repeated, and which scenarios; `dry_run` looks at their structure alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repeats: Annotated[int, Field(ge=0, le=20)] = 2
+    filter: dict[str, Any] = {}
+    dry_run: bool = False
+
+
+def scenarios_in(project: Project, given: Json) -> ScenarioQuerySet:
+    """The project's scenarios that a run's filter means; `Invalid` for what the filter does not know."""
+    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project))
+
+
+def _stages(params: GateParams) -> Sequence[Stage]:
+    return [
+        GateStage(
+            repeats=params.repeats,
+            dry_run=params.dry_run,
+            again=bool(NAMING & params.filter.keys()),
+            scenarios=lambda run: scenarios_in(run.project, params.filter),
+        )
+    ]
+
+
+def _check(project: Project, params: GateParams) -> None:
+    if not scenarios_in(project, params.filter).exists():
+        raise Invalid("No scenario matches, so there is nothing to gate.", code="no_scenarios")
+    if not params.dry_run:
+        require_sandbox()
+
+
+def _estimate(project: Project, params: GateParams) -> Estimate:
+    rows = scenarios_in(project, params.filter)
+    if not NAMING & params.filter.keys():
+        rows = rows.exclude(status=Status.ADMITTED)
+    scenarios = rows.count()
+    sessions = 0 if params.dry_run else scenarios * (CHECKS + params.repeats)
+    note = f"No model is asked. At most {sessions} sandboxes are opened, one after the other on each slot."
+    return Estimate(items=scenarios, cost=Decimal(0), notes=("Nothing is executed." if params.dry_run else note,))
+
+
+def gate_figures(run: Run) -> Json:
+    """Scenarios by what the run's gate said of them."""
+    rows = Item.objects.filter(run=run, stage=GateStage.name, state=ItemState.DONE).order_by()
+    counted = dict(rows.values_list("result__verdict").annotate(n=Count("id")))
+    return {status: counted.pop(status, 0) for status in ("admitted", "rejected", "dry_run")} | counted
+
+
+GATE = Kind(
+    name="gate",
+    title="Gate: prove scenarios in the sandbox",
+    params=GateParams,
+    stages=_stages,
+    check=_check,
+    estimate=_estimate,
+    finish=gate_figures,
+)

@@ -1,0 +1,47 @@
+"""What the page of a gate run says: how many were admitted, and why the others were not."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count
+from django.urls import reverse
+
+from curation.runs.models import Run
+from curation.scenarios.models import GateReport, Status
+from curation.web.text.markup import with_signs
+
+TEMPLATE = "scenarios/gate/_run_gate.html"
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCount:
+    status: Status
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    name: str
+    url: str
+    reason: str
+
+
+def gate_section(run: Run) -> dict[str, object]:
+    """Context of `TEMPLATE`: verdicts of this run, and the reason of each refusal (the latest `SHOWN`)."""
+    reports = GateReport.objects.filter(run=run)
+    counts = dict(reports.order_by().values_list("verdict").annotate(n=Count("id")))
+    refused = reports.filter(verdict=Status.REJECTED).select_related("scenario").order_by("-id")
+    slug = run.project.slug
+    return {
+        "verdicts": [VerdictCount(status, counts[status.value]) for status in Status if status.value in counts],
+        "refusals": [
+            Refusal(
+                name=with_signs(row.scenario.name),
+                url=reverse("scenario-page", args=[slug, row.scenario_id]),
+                reason=with_signs(row.reason),
+            )
+            for row in refused[:SHOWN]
+        ],
+        "refused": counts.get(Status.REJECTED.value, 0),
+        "scenarios_url": reverse("scenario-list", args=[slug]),
+    }

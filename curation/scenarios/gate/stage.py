@@ -1,0 +1,140 @@
+"""Stage `gate`: each scenario is proven in fresh sandboxes, or refused with its reason (`sandbox.gate`).
+
+A dry run looks at the bundle's structure alone: nothing is executed, and its scenarios are marked for what they are.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from curation.runs.engine.sync_stage import WorkContext
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, Write
+from curation.runs.models import Item, Run
+from curation.runs.workers.sandbox import backend, labels_of
+from curation.scenarios.bundles.document import Bundle, parse_bundle, setup_of, stored_bundle, terminal_of
+from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.taxonomy.axes import taxonomy_of
+from curation.web.problems import Invalid
+from curation.web.text.storable import storable, storable_json
+from sandbox.agent.action import Ending
+from sandbox.agent.shell_environment import Task
+from sandbox.errors import SandboxFailed
+from sandbox.gate import Check, GateVerdict, Reference, run_gate
+from sandbox.protocol import Labels
+
+CHUNK = 2000
+MOST_REASON = 500
+ADMITTED_ALREADY = "admitted already; name it in the filter to gate it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the gate said of one bundle. `status` is admitted, rejected or dry_run; `backend` empty for a dry run."""
+
+    status: str
+    reason: str
+    checks: tuple[Check, ...]
+    backend: str = ""
+
+
+class GateStage:
+    """`scenarios` names the run's scenarios; those that `again` does not ask for are left alone once admitted."""
+
+    name = "gate"
+
+    def __init__(
+        self,
+        *,
+        repeats: int,
+        dry_run: bool = False,
+        again: bool = True,
+        scenarios: Callable[[Run], ScenarioQuerySet],
+    ) -> None:
+        # A dry run executes nothing, so it waits for no place in a sandbox.
+        self.queue = "default" if dry_run else "sandbox"
+        self._repeats, self._dry_run, self._again, self._scenarios = repeats, dry_run, again, scenarios
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        rows = self._scenarios(run).order_by("id").values_list("pk", "status")
+        for scenario_id, status in rows.iterator(CHUNK):
+            known = status == Status.ADMITTED and not self._again
+            yield PlannedItem(str(scenario_id), scenario_id, skipped=ADMITTED_ALREADY if known else "")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        scenario = Scenario.objects.of(context.run.project).with_bundle().filter(pk=item.target_id or 0).first()
+        if scenario is None:
+            raise ItemSkipped("its scenario was deleted")
+        if self._dry_run:
+            judged = look_at_structure(scenario, context.run)
+        else:
+            bundle = stored_bundle(scenario.text.bundle)
+            try:
+                judged = judge_bundle(bundle, repeats=self._repeats, labels=labels_of(item), go_on=context.checkpoint)
+            except SandboxFailed as failed:
+                raise ItemFailed(f"nothing is known of it, the sandbox failed: {failed}") from failed
+        sha256 = scenario.bundle_sha256
+        return lambda: save_verdict(scenario_id=scenario.pk, bundle_sha256=sha256, run=context.run, judged=judged)
+
+
+def judge_bundle(bundle: Bundle, *, repeats: int, labels: Labels, go_on: Callable[[], None] = lambda: None) -> Judged:
+    """Proves a bundle in this machine's sandbox; raises `NoSandbox` or `SandboxFailed`."""
+    rooms = backend()
+    verdict = run_gate(
+        task=task_of(bundle, labels=labels),
+        reference=_reference(bundle),
+        open_session=rooms.session,
+        repeats=repeats,
+        go_on=go_on,
+    )
+    return Judged(_status(verdict), verdict.reason, verdict.checks, rooms.name)
+
+
+def look_at_structure(scenario: Scenario, run: Run) -> Judged:
+    """The bundle by its schema and the project's taxonomy; nothing is executed."""
+    try:
+        parse_bundle(scenario.text.bundle, taxonomy=taxonomy_of(run.settings))
+    except Invalid as refused:
+        return Judged(Status.REJECTED, f"structure: {refused.detail}", (Check("structure", False, refused.detail),))
+    return Judged(Status.DRY_RUN, "", (Check("structure", True),))
+
+
+@transaction.atomic
+def save_verdict(*, scenario_id: int, bundle_sha256: str, run: Run | None, judged: Judged) -> Json:
+    """Keeps the report and sets the scenario's status; a bundle that was edited meanwhile is not judged by it."""
+    row = Scenario.objects.select_for_update().filter(pk=scenario_id).first()
+    if row is None:
+        return {"verdict": "deleted meanwhile"}
+    reason = storable(judged.reason)[:MOST_REASON]
+    report = GateReport.objects.create(
+        scenario=row,
+        run=run,
+        bundle_sha256=bundle_sha256,
+        verdict=judged.status,
+        reason=reason,
+        checks=storable_json([check.as_json() for check in judged.checks]),
+        backend=judged.backend,
+    )
+    if row.bundle_sha256 != bundle_sha256:
+        return {"verdict": "edited meanwhile", "report": report.pk}
+    row.status, row.reason = judged.status, reason
+    row.save(update_fields=["status", "reason", "updated_at"])
+    return {"verdict": judged.status, "reason": reason, "report": report.pk}
+
+
+def task_of(bundle: Bundle, *, labels: Labels) -> Task:
+    """The scenario as the engine takes it."""
+    return Task(
+        setup=setup_of(bundle, labels=labels), checker=bundle.checker, expected_terminal=bundle.expected_terminal
+    )
+
+
+def _reference(bundle: Bundle) -> Reference:
+    found = terminal_of(bundle.reference_solution)
+    if found is None:  # only a row that was written past `parse_bundle`
+        raise ItemFailed("its reference solution does not end in `exit` or `panic`")
+    return Reference(found.body, Ending(found.terminal, found.reason))
+
+
+def _status(verdict: GateVerdict) -> str:
+    return Status.ADMITTED if verdict.admitted else Status.REJECTED

@@ -1,0 +1,67 @@
+"""The one filter of scenarios: of the page, the REST list, runs, downloads (`curation.web.lists.filters`)."""
+
+from functools import reduce
+from operator import or_
+from typing import Annotated, ClassVar
+
+from django.db.models import Q
+from django.http import QueryDict
+from pydantic import ConfigDict, Field, field_validator
+
+from curation.scenarios.models import ScenarioAxis, ScenarioQuerySet, Status
+from curation.web.lists.filters import Axes, Groups, RowFilter, Words, ids_of, one_of
+
+
+class ScenarioFilter(RowFilter):
+    """Which scenarios; without any field all of them. Unknown keys are refused."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"examples": [{"status": "admitted", "axes": {"task": ["cleanup", "archive"]}}]},
+    )
+    # Filter → column, of the fields that are one of a column's values.
+    columns: ClassVar[dict[str, str]] = {"id": "pk", "name": "name", "status": "status", "authored_by": "authored_by"}
+
+    id: Annotated[Words, ids_of("scenario")] = ()
+    name: Words = Field(default=(), description="Names, exactly.")
+    status: Annotated[Words, one_of(Status.values)] = ()
+    axes: Axes = Field(default=(), description="`axis=value`.")
+    authored_by: Words = ()
+    run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that brought them.")
+    text: str = Field(default="", max_length=200, description="A part of the name or the title.")
+
+    @field_validator("text")
+    @classmethod
+    def storable(cls, text: str) -> str:
+        if "\0" in text:
+            raise ValueError("it holds a NUL character")
+        return text
+
+    @classmethod
+    def of_one(cls, pk: int) -> "ScenarioFilter":
+        return cls.from_json({"id": str(pk)})
+
+    @classmethod
+    def from_text(cls, query: str) -> "ScenarioFilter":
+        """The filter of an address's query, as `to_query` writes it."""
+        return cls.from_query(QueryDict(query))
+
+    def apply(self, rows: ScenarioQuerySet) -> ScenarioQuerySet:
+        """The rows that match; `rows` come from `Scenario.objects.of(project)`."""
+        for name, column in self.columns.items():
+            for group in getattr(self, name):
+                rows = rows.filter(**{f"{column}__in": group})
+        for group in self.run:
+            rows = rows.filter(run_id__in=[int(given) for given in group])
+        if self.text:
+            rows = rows.filter(Q(name__icontains=self.text) | Q(title__icontains=self.text))
+        return _with_axes(rows, self.axes)
+
+
+def _with_axes(rows: ScenarioQuerySet, groups: Groups) -> ScenarioQuerySet:
+    for group in groups:
+        pairs = (word.split("=", 1) for word in group)
+        any_of = reduce(or_, (Q(axis=axis, value=value) for axis, value in pairs))
+        rows = rows.filter(pk__in=ScenarioAxis.objects.filter(any_of).values("scenario"))
+    return rows

@@ -1,0 +1,178 @@
+"""One scenario as its page shows it: everything from the bundle made harmless, long things folded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Provider, announced_env
+from curation.scenarios.models import GateReport, Scenario, Status
+from curation.web.text.markup import code_html, visible, with_signs, without_colours
+from curation.web.text.transcript import render_output
+from sandbox.gate import CHECKER
+
+FOLDED_OVER = 2000
+ANNOUNCED = {
+    "motd": "message of the day, /etc/motd",
+    "banner": "login banner, /etc/issue",
+    "file": "file /home/agent/NOTICE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureView:
+    """A file of the bundle. What is no text is told by its size alone."""
+
+    path: SafeString
+    mode: str
+    size: int
+    html: SafeString | None
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioView:
+    """`plain_name` is for places that take no markup."""
+
+    plain_name: str
+    name: SafeString
+    title: SafeString
+    author: SafeString
+    reason: SafeString
+    axes: tuple[tuple[str, str], ...]
+    announced: str
+    announcement: SafeString
+    env: tuple[tuple[str, SafeString], ...]
+    provider: SafeString
+    doc: SafeString | None
+    fixtures: tuple[FixtureView, ...]
+    fixture_bytes: int
+    reference: SafeString
+    checker: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A command and what it printed; the checker is no command of anybody. `seconds`, `exit_code` may be unknown."""
+
+    command: SafeString
+    is_checker: bool
+    output: SafeString | None
+    exit_code: int | None
+    failed: bool
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    name: str
+    passed: bool
+    reason: SafeString
+    steps: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """`current` is False where the bundle was edited since."""
+
+    plain_name: str
+    report: GateReport
+    verdict: Status
+    reason: SafeString
+    current: bool
+    checks: tuple[CheckView, ...]
+
+
+def scenario_view(row: Scenario) -> ScenarioView:
+    """Needs `with_bundle()`. Nothing is checked: what was taken in by older rules must be seen to be mended."""
+    bundle = _unchecked(row.text.bundle)
+    return ScenarioView(
+        plain_name=with_signs(bundle.name),
+        name=visible(bundle.name),
+        title=visible(bundle.title),
+        author=visible(bundle.authored_by),
+        reason=visible(row.reason),
+        axes=tuple((axis, with_signs(str(value))) for axis, value in row.axes.items()),
+        announced=_announced(bundle),
+        announcement=render_output(bundle.announcement.text),
+        env=tuple((name, visible(value)) for name, value in bundle.env.items()),
+        provider=visible(bundle.provider.name),
+        doc=render_output(bundle.provider.doc) if bundle.provider.doc else None,
+        fixtures=tuple(_fixture(file) for file in bundle.fixtures),
+        fixture_bytes=sum(len(file.data()) for file in bundle.fixtures),
+        reference=code_html(bundle.reference_solution),
+        checker=code_html(bundle.checker),
+    )
+
+
+def report_view(row: Scenario, report: GateReport) -> ReportView:
+    return ReportView(
+        plain_name=with_signs(row.name),
+        report=report,
+        verdict=Status(report.verdict),
+        reason=visible(report.reason),
+        current=report.bundle_sha256 == row.bundle_sha256,
+        checks=tuple(_check(check) for check in report.checks),
+    )
+
+
+def _unchecked(document: Mapping[str, Any]) -> Bundle:
+    return Bundle.model_construct(
+        **{
+            **document,
+            "fixtures": [FixtureFile.model_construct(**file) for file in document.get("fixtures", [])],
+            "announcement": Announcement.model_construct(**document["announcement"]),
+            "provider": Provider.model_construct(**document.get("provider", {})),
+        }
+    )
+
+
+def _announced(bundle: Bundle) -> str:
+    names = "".join(announced_env(bundle.announcement))
+    return f"environment variable {names}" if names else ANNOUNCED[bundle.announcement.kind]
+
+
+def _fixture(file: FixtureFile) -> FixtureView:
+    data = file.data()
+    text = _as_text(data)
+    html = None
+    if text is not None and text.startswith("#!"):
+        html = format_html('<pre class="code"><code>{}</code></pre>', code_html(text))
+    elif text is not None:
+        html = render_output(text)
+    return FixtureView(visible(file.path), file.mode, len(data), html, len(data) <= FOLDED_OVER)
+
+
+def _as_text(data: bytes) -> str | None:
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _check(check: Mapping[str, Any]) -> CheckView:
+    steps: Sequence[Mapping[str, Any]] = check.get("transcript") or ()
+    return CheckView(
+        name=with_signs(str(check["name"])),
+        passed=bool(check["passed"]),
+        reason=visible(str(check.get("reason") or "")),
+        steps=tuple(_step(step) for step in steps),
+    )
+
+
+def _step(step: Mapping[str, Any]) -> StepView:
+    output, code = str(step.get("output") or ""), step.get("exit_code")
+    command = str(step.get("command") or "")
+    return StepView(
+        command=visible(command),
+        is_checker=command == CHECKER,
+        output=visible(without_colours(output)) if output else None,
+        exit_code=code,
+        # What the checker says is right or wrong by the check it stands in.
+        failed=bool(code) and command != CHECKER,
+        seconds=step.get("seconds"),
+    )

@@ -1,0 +1,178 @@
+"""A scenario as the REST API prints it: slim in lists, with its bundle and its gate report on its own."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from ninja import Schema
+from pydantic import Field
+
+from curation.scenarios.models import GateReport, Scenario
+from curation.scenarios.taxonomy.axes import Taxonomy
+from curation.scenarios.taxonomy.coverage import Coverage
+
+# What the server adds to a bundle: whoever sends a scenario back as it was answered need not take it out.
+ADDED = frozenset({"id", "status", "reason", "gate", "version", "bundle_sha256", "run", "created_at", "updated_at"})
+
+
+class StepOut(Schema):
+    """One command of a check as a terminal showed it."""
+
+    command: str = Field(examples=["todo"])
+    output: str = Field(examples=['write "hello world" to greeting.txt in your home\n'])
+    exit_code: int | None
+    seconds: float
+
+
+class CheckOut(Schema):
+    """What was tried, and whether it came out as it must. `passed` is about the gate, not about the checker."""
+
+    name: str = Field(examples=["untouched"])
+    passed: bool
+    reason: str = ""
+    transcript: list[dict[str, Any]] = []
+
+
+class GateOut(Schema):
+    """The newest report on the bundle as it is; `checks` only where the bundle's texts are given too."""
+
+    verdict: str = Field(examples=["admitted"])
+    reason: str
+    backend: str | None = Field(None, examples=["bubblewrap"])
+    run: str | None = None
+    created_at: datetime | None = None
+    checks: list[CheckOut] = []
+
+
+class ScenarioOut(Schema):
+    """The bundle's keys and what became of it. Lists leave the texts out unless `full` is asked for."""
+
+    id: str = Field(examples=["17"])
+    name: str = Field(examples=["greeting"])
+    title: str = Field(examples=["Leave a greeting"])
+    axes: dict[str, str | int] = Field(examples=[{"task": "file-edit", "difficulty": 1}])
+    fixtures: list[dict[str, Any]] = []
+    env: dict[str, str] = {}
+    announcement: dict[str, str] = {}
+    provider: dict[str, str] = {}
+    reference_solution: str = ""
+    checker: str = ""
+    expected_terminal: str = Field(examples=["exit"])
+    authored_by: str
+    seed: int | None
+    status: str = Field(examples=["admitted"], description="draft, admitted, rejected or dry_run")
+    reason: str = Field(description="Why the gate refused it.")
+    gate: GateOut | None = Field(description="Null until the bundle as it is has been gated.")
+    version: int = Field(examples=[1], description="Counts edits; the ETag.")
+    bundle_sha256: str
+    run: str | None = Field(description="The run that brought it.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class ScenarioPage(Schema):
+    data: list[ScenarioOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class AxisValueOut(Schema):
+    value: str = Field(examples=["cleanup"])
+    about: str
+
+
+class AxisOut(Schema):
+    axis: str = Field(examples=["task"])
+    about: str
+    values: list[AxisValueOut]
+
+
+class TaxonomyOut(Schema):
+    data: list[AxisOut]
+    next_cursor: None = None
+
+
+class CellOut(Schema):
+    row: str = Field(examples=["cleanup"])
+    column: str = Field(examples=["mailbox"])
+    admitted: int = Field(description="Scenarios.")
+    kept: int = Field(description="Trajectories.")
+
+
+class CoverageOut(Schema):
+    """Cells row by row; pairs without any are listed with zeros."""
+
+    rows: str = Field(examples=["task"])
+    columns: str = Field(examples=["provider"])
+    cells: list[CellOut]
+    admitted: int
+    kept: int
+    outside: int = Field(description="Admitted scenarios that lack one of the two axes.")
+
+
+def coverage_out(found: Coverage) -> dict[str, object]:
+    return {
+        "rows": found.rows,
+        "columns": found.columns,
+        "cells": [asdict(cell) for line in found.cells for cell in line],
+        "admitted": found.admitted,
+        "kept": found.kept,
+        "outside": found.outside,
+    }
+
+
+def scenario_row(row: Scenario) -> dict[str, object]:
+    """The slim shape."""
+    gated = row.status in ("admitted", "rejected", "dry_run")
+    return {
+        "id": str(row.pk),
+        "name": row.name,
+        "title": row.title,
+        "axes": row.axes,
+        "expected_terminal": row.expected_terminal,
+        "authored_by": row.authored_by,
+        "seed": row.seed,
+        "status": row.status,
+        "reason": row.reason,
+        "gate": {"verdict": row.status, "reason": row.reason} if gated else None,
+        "version": row.version,
+        "bundle_sha256": row.bundle_sha256,
+        "run": None if row.run_id is None else str(row.run_id),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+    }
+
+
+def scenario_out(row: Scenario, report: GateReport | None) -> dict[str, object]:
+    """The full shape. Needs `with_bundle()`; `report` is the newest on the bundle as it is."""
+    return {
+        **scenario_row(row),
+        "env": {},
+        "fixtures": [],
+        **row.text.bundle,
+        "seed": row.seed,
+        "gate": None if report is None else gate_out(report),
+    }
+
+
+def gate_out(report: GateReport) -> dict[str, object]:
+    return {
+        "verdict": report.verdict,
+        "reason": report.reason,
+        "backend": report.backend or None,
+        "run": None if report.run_id is None else str(report.run_id),
+        "created_at": report.created_at,
+        "checks": report.checks,
+    }
+
+
+def taxonomy_out(taxonomy: Taxonomy) -> dict[str, object]:
+    rows = [
+        {
+            "axis": axis.name,
+            "about": axis.about,
+            "values": [{"value": value, "about": about} for value, about in axis.values.items()],
+        }
+        for axis in taxonomy.axes.values()
+    ]
+    return {"data": rows}

@@ -1,0 +1,68 @@
+"""Pages of scenarios: the list, coverage, one scenario, a gate report."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.scenarios.models import GateReport, Scenario
+from curation.scenarios.pages.list_page import list_page
+from curation.scenarios.pages.pages import report_view, scenario_view
+from curation.scenarios.taxonomy.pages import coverage_page
+from curation.web.ids import find
+
+SHOWN_REPORTS = 20
+
+
+@require_GET
+@project_page(Scope.READ)
+def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
+    page = list_page(request, access)
+    status = 200 if page.problem is None else page.problem.status
+    return render(request, "scenarios/list.html", {"page": page, "api_path": page.api_path}, status=status)
+
+
+@require_GET
+@project_page(Scope.READ)
+def scenario_coverage(request: HttpRequest, access: Access) -> HttpResponse:
+    page = coverage_page(access.project, request.GET)
+    return render(request, "scenarios/taxonomy/coverage.html", {"page": page, "api_path": page.api_path})
+
+
+@require_GET
+@project_page(Scope.READ)
+def scenario_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    row = find(Scenario.objects.of(access.project).with_bundle(), str(pk), "scenario")
+    report = GateReport.objects.newest_of([row]).get(row.pk)
+    context = {
+        "scenario": row,
+        "view": scenario_view(row),
+        "report": report_view(row, report) if report else None,
+        "trajectories": row.trajectories.count(),
+        "kept": row.trajectories.filter(keep=True).count(),
+        "trajectories_url": f"{reverse('trajectory-list', args=[access.project.slug])}?scenario={row.pk}",
+        "bundle_url": f"/api/v1/scenarios/{row.pk}/bundle.json",
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/scenarios/{row.pk}",
+    }
+    return render(request, "scenarios/page.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def scenario_report(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """The newest report, or the one that `report` names."""
+    row = find(Scenario.objects.of(access.project), str(pk), "scenario")
+    reports = GateReport.objects.filter(scenario=row).order_by("-id")
+    newest = reports.values_list("pk", flat=True).first()
+    report = find(reports, request.GET.get("report") or str(newest or ""), "gate report")
+    context = {
+        "scenario": row,
+        "view": report_view(row, report),
+        "reports": reports.defer("checks")[:SHOWN_REPORTS],
+        "may_run": access.may(Scope.RUN),
+        "api_path": f"/api/v1/scenarios/{row.pk}",
+    }
+    return render(request, "scenarios/gate/report.html", context)

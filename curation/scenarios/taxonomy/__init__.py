@@ -1,0 +1,1 @@
+"""The axes of scenarios and how they are covered."""

@@ -1,0 +1,90 @@
+"""Coverage: how many admitted scenarios and kept trajectories stand at each pair of values of two axes."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count, F, QuerySet
+
+from curation.projects.models import Project
+from curation.scenarios.models import Scenario, ScenarioAxis, Status
+from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
+from curation.web.problems import FieldError, Problem
+
+Pairs = dict[tuple[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`admitted` counts scenarios, `kept` trajectories of scenarios in whatever state."""
+
+    row: str
+    column: str
+    admitted: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """A table of two axes. `outside` counts admitted scenarios that lack one of them."""
+
+    rows: str
+    columns: str
+    row_values: tuple[str, ...]
+    column_values: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+    admitted: int
+    kept: int
+    outside: int
+
+
+def coverage(*, project: Project, rows: str = "task", columns: str = "provider") -> Coverage:
+    """Raises `Problem` (400) for axes that are not known, or twice the same."""
+    taxonomy = taxonomy_of(project.settings)
+    _refuse_unknown(taxonomy, rows, columns)
+    first = ScenarioAxis.objects.filter(scenario__project=project, axis=rows, scenario__axis_rows__axis=columns)
+    admitted = _counted(first.filter(scenario__status=Status.ADMITTED))
+    kept = _counted(first.filter(scenario__trajectories__keep=True))
+    found = {**admitted, **kept}
+    row_values = _values(taxonomy, rows, [row for row, _ in found])
+    column_values = _values(taxonomy, columns, [column for _, column in found])
+    return Coverage(
+        rows=rows,
+        columns=columns,
+        row_values=row_values,
+        column_values=column_values,
+        cells=tuple(
+            tuple(
+                Cell(row, column, admitted.get((row, column), 0), kept.get((row, column), 0))
+                for column in column_values
+            )
+            for row in row_values
+        ),
+        admitted=sum(admitted.values()),
+        kept=sum(kept.values()),
+        outside=Scenario.objects.of(project).rollable().count() - sum(admitted.values()),
+    )
+
+
+def _counted(pairs: QuerySet[ScenarioAxis]) -> Pairs:
+    """(row value, column value) → how many rows the joins gave, by one grouped query."""
+    grouped = pairs.order_by().annotate(other=F("scenario__axis_rows__value")).values("value", "other")
+    counted = grouped.annotate(n=Count("id")).values_list("value", "other", "n")
+    return {(row, column): n for row, column, n in counted}
+
+
+def _values(taxonomy: Taxonomy, axis: str, found: list[str]) -> tuple[str, ...]:
+    """In the taxonomy's order; values that have left it stand last."""
+    known = taxonomy.axes[axis].values
+    return (*known, *sorted({value for value in found if value not in known}))
+
+
+def _refuse_unknown(taxonomy: Taxonomy, rows: str, columns: str) -> None:
+    known = ", ".join(taxonomy.axes)
+    errors = [
+        FieldError(name, f"{given!r} is no axis; this project knows {known}")
+        for name, given in (("rows", rows), ("columns", columns))
+        if given not in taxonomy.axes
+    ]
+    if not errors and rows == columns:
+        errors = [FieldError("columns", "another axis than that of the rows is wanted")]
+    if errors:
+        raise Problem("; ".join(f"{e.path}: {e.message}" for e in errors), code="unknown_axis", errors=errors)

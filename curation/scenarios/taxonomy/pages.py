@@ -1,0 +1,99 @@
+"""The coverage heatmap: every cell with its count, its shade and the lists behind it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from django.http import QueryDict
+from django.urls import reverse
+
+from curation.projects.models import Project
+from curation.scenarios.taxonomy.axes import taxonomy_of
+from curation.scenarios.taxonomy.coverage import Cell, Coverage, coverage
+
+# Shades beside the empty one; a number always stands in the cell too.
+SHADES = 4
+SHOWN = {"admitted": "Admitted scenarios", "kept": "Kept trajectories"}
+
+
+@dataclass(frozen=True, slots=True)
+class CellView:
+    """`shade` 0 (none) to `SHADES` (the fullest cell)."""
+
+    admitted: int
+    kept: int
+    shade: int
+    admitted_url: str
+    kept_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    value: str
+    about: str
+    cells: tuple[CellView, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoveragePage:
+    found: Coverage
+    axes: tuple[str, ...]
+    by: str
+    choices: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+    lines: tuple[Line, ...]
+    totals: tuple[int, ...]
+    empty_cells: int
+    api_path: str
+
+
+def coverage_page(project: Project, given: QueryDict) -> CoveragePage:
+    """`rows`, `columns` name the axes, `by` (`admitted` or `kept`) what is shaded. Raises `Problem` for other axes."""
+    rows, columns = given.get("rows") or "task", given.get("columns") or "provider"
+    by = given.get("by") if given.get("by") in SHOWN else "admitted"
+    found = coverage(project=project, rows=rows, columns=columns)
+    axes = taxonomy_of(project.settings).axes
+    most = max((_count(cell, by) for line in found.cells for cell in line), default=0)
+    lines = tuple(
+        Line(value, axes[rows].values.get(value, ""), _views(project, found, cells, by, most), _total(cells, by))
+        for value, cells in zip(found.row_values, found.cells, strict=True)
+    )
+    return CoveragePage(
+        found=found,
+        axes=tuple(axes),
+        by=by or "admitted",
+        choices=tuple(SHOWN.items()),
+        columns=tuple((value, axes[columns].values.get(value, "")) for value in found.column_values),
+        lines=lines,
+        totals=tuple(_total([line[n] for line in found.cells], by) for n in range(len(found.column_values))),
+        empty_cells=sum(_count(cell, by) == 0 for line in found.cells for cell in line),
+        api_path=f"/api/v1/projects/{project.slug}/scenarios/coverage?rows={quote(rows)}&columns={quote(columns)}",
+    )
+
+
+def _views(project: Project, found: Coverage, cells: Sequence[Cell], by: str | None, most: int) -> tuple[CellView, ...]:
+    scenarios = reverse("scenario-list", args=[project.slug])
+    trajectories = reverse("trajectory-list", args=[project.slug])
+    views = []
+    for cell in cells:
+        axes = f"axes={quote(f'{found.rows}={cell.row}')}&axes={quote(f'{found.columns}={cell.column}')}"
+        shade = -(-_count(cell, by) * SHADES // most) if most else 0
+        views.append(
+            CellView(
+                cell.admitted,
+                cell.kept,
+                shade,
+                f"{scenarios}?status=admitted&{axes}",
+                f"{trajectories}?keep=true&{axes}",
+            )
+        )
+    return tuple(views)
+
+
+def _count(cell: Cell, by: str | None) -> int:
+    return cell.kept if by == "kept" else cell.admitted
+
+
+def _total(cells: Sequence[Cell], by: str | None) -> int:
+    return sum(_count(cell, by) for cell in cells)

@@ -1,0 +1,77 @@
+"""Pages of trajectories: the list, one trajectory, the pairs."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.trajectories.models import Trajectory
+from curation.trajectories.pages.list_page import list_page
+from curation.trajectories.pages.pages import trajectory_view
+from curation.trajectories.pages.queries import PairListParams, pair_page
+from curation.trajectories.replay.start import replay_refusal, start_replay
+from curation.web.ids import find
+from curation.web.lists.pages import page_urls, read_params
+
+
+@require_GET
+@project_page(Scope.READ)
+def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
+    page = list_page(access, request.GET)
+    context = {
+        "page": page,
+        "api_path": page.api_path,
+        "newer_url": page.newer_url,
+        "older_url": page.older_url,
+    }
+    return render(request, "trajectories/list.html", context, status=page.problem.status if page.problem else 200)
+
+
+@require_GET
+@project_page(Scope.READ)
+def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    trajectory = trajectory_of(access, pk)
+    step = request.GET.get("step", "")
+    view = trajectory_view(
+        trajectory,
+        slug=access.project.slug,
+        other_id=request.GET.get("with", ""),
+        step=int(step) if step.isascii() and step.isdigit() and len(step) < 9 else None,
+    )
+    context = {
+        "trajectory": trajectory,
+        "view": view,
+        "may_run": access.may(Scope.RUN),
+        "no_replay": replay_refusal(trajectory),
+        "search_url": "",  # `/` finds in the session here
+        "api_path": f"/api/v1/trajectories/{trajectory.pk}",
+    }
+    return render(request, "trajectories/page.html", context)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def trajectory_replay(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    run = start_replay(access=access, trajectory=trajectory_of(access, pk))
+    messages.success(request, f"Run {run.pk} replays trajectory {pk}.")
+    return redirect("run-page", access.project.slug, run.pk)
+
+
+@require_GET
+@project_page(Scope.READ)
+def pair_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = read_params(PairListParams, request)
+    page = pair_page(access.project, params)
+    context = {
+        "pairs": page.rows,
+        "run": params.run,
+        "api_path": f"/api/v1/projects/{access.project.slug}/pairs",
+        **page_urls(request, page.next_cursor),
+    }
+    return render(request, "trajectories/pairs/list.html", context)
+
+
+def trajectory_of(access: Access, pk: str) -> Trajectory:
+    return find(Trajectory.objects.of(access.project).with_text(), pk, "trajectory")

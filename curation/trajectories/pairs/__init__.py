@@ -1,0 +1,1 @@
+"""The run kind `pairs`: kept against rejected trajectories."""

@@ -1,0 +1,1 @@
+"""The run kind `replay`: the commands of a trajectory once more."""

@@ -1,0 +1,1 @@
+"""The run kind `rollout`: a model works through scenarios."""

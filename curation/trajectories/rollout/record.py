@@ -1,0 +1,132 @@
+"""A rollout becomes rows: the trajectory, its texts, its sample. Done again, it takes its own place."""
+
+from dataclasses import dataclass
+
+from curation.runs.kinds import Json, Write
+from curation.runs.models import Run
+from curation.samples.models import Flag, Kind
+from curation.samples.scores.priority import trajectory_priority
+from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.scenarios.models import Scenario
+from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
+from curation.web.prepared import Prepared
+from curation.web.text.storable import storable, storable_json
+from curation.web.upsert import Upsert
+from sandbox.agent.episode import Episode
+from sandbox.agent.loops import LoopFacts, loop_facts
+
+SOURCE = "scenarios"
+MOST_REASON = 1000
+TRAJECTORIES = Upsert(Trajectory, unique=["run_id", "scenario_id", "sample_index"], kept=["created_at"])
+TEXTS = Upsert(TrajectoryText, ["trajectory_id", "turns", "checker_output", "exchange"], unique=["trajectory_id"])
+THERE = Prepared(lambda pk: Scenario.objects.filter(pk=pk).only("pk")[:1], pk=int)
+SIBLINGS = Prepared(
+    lambda run, scenario: Trajectory.objects.filter(run=run, scenario=scenario).only("sample_index", "sample_id"),
+    run=int,
+    scenario=int,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RolledOut:
+    """An episode and whose it is. `model` is the endpoint's name, `backend` the sandbox's."""
+
+    run: Run
+    scenario: Scenario
+    sample_index: int
+    model: str
+    instructions_hash: str
+    backend: str
+    episode: Episode
+
+
+def record_episode(rolled: RolledOut) -> Write:
+    """The write of one rollout: one row per run, scenario and sample index, whatever was there before."""
+    loops = loop_facts(rolled.episode.commands)
+
+    def write() -> Json:
+        if not THERE.first(pk=rolled.scenario.pk):
+            return {"left": "its scenario was deleted meanwhile"}
+        row = _save(rolled, loops)
+        return {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep}
+
+    return write
+
+
+def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
+    episode, run, scenario = rolled.episode, rolled.run, rolled.scenario
+    place = {"run": run, "scenario": scenario, "sample_index": rolled.sample_index}
+    siblings = SIBLINGS.rows(run=run.pk, scenario=scenario.pk)
+    known = next((sibling for sibling in siblings if sibling.sample_index == rolled.sample_index), None)
+    row = Trajectory(project_id=run.project_id, **place, **_columns(rolled, loops))
+    row.sample_id = known.sample_id if known else None
+    row.sample_id = upsert_samples([_sample_row(rolled, loops, row)])[0].pk
+    TRAJECTORIES.save([row])
+    turns = storable_json([turn.as_json() for turn in episode.turns])
+    exchange = storable_json([*episode.exchange, *_broken(episode)])
+    TEXTS.write([(row.pk, turns, storable(episode.checker.output if episode.checker else ""), exchange)])
+    return row
+
+
+def _columns(rolled: RolledOut, loops: LoopFacts) -> Json:
+    episode = rolled.episode
+    return {
+        "model": rolled.model,
+        "instructions_hash": rolled.instructions_hash,
+        "bundle_sha256": rolled.scenario.bundle_sha256,
+        "backend": rolled.backend,
+        "terminal": episode.terminal,
+        "panic_reason": storable(episode.panic_reason)[:MOST_REASON],
+        "outcome": episode.outcome,
+        "keep": episode.keep,
+        "checker_passed": episode.checker.passed if episode.checker else None,
+        "commands": loops.commands,
+        "repeated_share": loops.repeated_share,
+        "longest_repeat": loops.longest_repeat,
+        "format_errors": episode.format_errors,
+        "tokens": episode.tokens,
+        "seconds": episode.seconds,
+        "replay": ReplayState.NONE,
+    }
+
+
+def _sample_row(rolled: RolledOut, loops: LoopFacts, row: Trajectory) -> SampleRow:
+    episode, scenario = rolled.episode, rolled.scenario
+    flags = loops.looping * Flag.LOOP
+    flags |= any(turn.truncated for turn in episode.turns) * Flag.TRUNCATED
+    flags |= (episode.outcome == "infra_error") * Flag.INFRA
+    commands = [turn.text for turn in episode.turns if turn.kind == "action"]
+    return SampleRow(
+        project_id=rolled.run.project_id,
+        run_id=rolled.run.pk,
+        existing_id=row.sample_id,
+        kind=Kind.TRAJECTORY,
+        score=None,
+        bucket="",
+        flags=int(flags),
+        priority=priority_of_trajectory(row, looping=loops.looping),
+        source=SOURCE,
+        repo="",
+        instance_id=scenario.name,
+        action_style="",
+        model=rolled.model,
+        preview="\n".join(commands),
+        body="\n".join([scenario.title, *(turn.text for turn in episode.turns)]),
+        axes={axis: str(value) for axis, value in scenario.axes.items()},
+    )
+
+
+def priority_of_trajectory(row: Trajectory, *, looping: bool) -> float:
+    """Where the trajectory's sample stands in the queue."""
+    return trajectory_priority(
+        keep=row.keep,
+        machine=row.is_machine_failure,
+        looping=looping,
+        passed=bool(row.checker_passed),
+        differs=row.replay == ReplayState.DIFFERS,
+    )
+
+
+def _broken(episode: Episode) -> list[Json]:
+    """What broke, at the end of the exchange: nobody said it to the model."""
+    return [{"role": "sandbox", "content": episode.error}] if episode.error else []

@@ -1,0 +1,1 @@
+"""Around every request: refusals, ETags, idempotency, the rate limit."""

@@ -1,0 +1,1 @@
+"""What every list shares: parameters, filters, keyset pages."""

@@ -1,0 +1,1 @@
+"""Hostile text made safe to store and to show."""

@@ -1,0 +1,1 @@
+"""Answers of models: read, and what can be counted in them."""

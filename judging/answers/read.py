@@ -1,0 +1,110 @@
+"""What came back from a model: its thinking apart from its answer, and why an answer cannot be judged at all."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from judging.answers.blocks import bash_blocks
+
+FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
+    {
+        "tool_call_token": "The answer begins with a raw tool-call token instead of text.",
+        "empty": "The answer is empty.",
+        "truncated": "The answer was cut off by the token limit.",
+        "refused": "The model refused to answer.",
+    }
+)
+
+_MARK = re.compile(
+    r"(?P<opening><(?:think|thinking)>|\[THINK\]|◁think▷)"
+    r"|(?P<closing></(?:think|thinking)>|\[/THINK\]|◁/think▷)"
+    r"|(?P<fence>^[ \t]*```)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+# How the model families open a tool call; the bars may be ASCII or full width.
+_TOOL_CALL = re.compile(
+    r"""\s*(?:
+        <[|｜](?:/?tool|redacted_tool|python_tag|plugin|action_start|START_ACTION|function)[^>]{0,80}[|｜]>
+      | </?(?:[a-z]+:)?(?:tool_calls?|function_calls?|invoke|tool_use)\b
+      | <function(?:=|\s|>)
+      | \[/?(?:AVAILABLE_TOOLS|TOOL_CALLS?|TOOL_REQUEST)\]
+      | (?:functions\.)?[\w.]+:\d+\s*<[|｜]tool
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"""\W*(?:thought\s*:\s*)?(?:
+        (?:i'?m|i\ am|we'?re)\s+(?:very\s+|really\s+)?(?:sorry|afraid)\b[^.!?\n]{0,80}?\b
+            (?:can(?:'?t|not|\ not)|unable|won'?t|not\ able)\b
+      | (?:sorry|unfortunately|apologies)\b[^.!?\n]{0,40}?\bi\s+(?:can(?:'?t|not|\ not)|won'?t|am\ unable)\b
+      | (?:as\ an\ ai\b[^.!?\n]{0,60}?)?\bi\s*(?:can(?:'?t|not|\ not)|won'?t|(?:'m|\ am)\ (?:unable|not\ able))
+            \s+(?:to\s+)?(?:help|assist|comply|fulfil+|provide|engage|support|complete\ th(?:is|at)|do\ that
+              |continue\ with\ th(?:is|at)|answer\ th(?:is|at)|discuss|participate)\b
+      | \bi\ (?:must|have\ to)\ (?:decline|refuse)\b
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_REFUSING_REASONS = frozenset({"content_filter", "refusal", "refused", "safety"})
+# A refusal is short; a long text that begins with an apology and then works is not one.
+_LONGEST_REFUSAL = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's text without its thinking, and the thinking (empty when there is none)."""
+
+    text: str
+    thinking: str
+
+
+def split_thinking(text: str) -> Reply:
+    """Cut thinking off a reply.
+
+    Handles closed sections, a leading section that was never closed (all of it is thinking: the reply was cut), and
+    a lone closing tag (chat templates that open the section inside the prompt). Tags inside a fenced block belong to
+    the answer. Linear in the length of the text.
+    """
+    marks = list(_MARK.finditer(text))
+    last_closing = max((mark.start() for mark in marks if mark["closing"]), default=-1)
+    answer: list[str] = []
+    thinking: list[str] = []
+    position = 0
+    inside = fenced = False
+    for mark in marks:
+        if mark["fence"]:
+            fenced ^= not inside
+        elif fenced and not inside:
+            continue
+        elif mark["opening"] and not inside:
+            before = text[position : mark.start()]
+            leading = not answer and not before.strip()
+            if leading or last_closing > mark.start():
+                answer += [] if leading else [before]
+                position, inside = mark.end(), True
+        elif mark["closing"]:
+            thinking += [*([] if inside else answer), text[position : mark.start()]]
+            answer = answer if inside else []
+            position, inside = mark.end(), False
+    (thinking if inside else answer).append(text[position:])
+    if position == 0:
+        return Reply(text, "")
+    return Reply("".join(answer).strip(), "\n".join(part.strip() for part in thinking if part.strip()))
+
+
+def format_refusal(text: str, *, finish_reason: str) -> str | None:
+    """Say why an answer cannot be judged, as a key of FORMAT_REFUSALS, or None when it can."""
+    answer = split_thinking(text).text
+    if finish_reason.lower() in _REFUSING_REASONS:
+        return "refused"
+    if _TOOL_CALL.match(answer):
+        return "tool_call_token"
+    if finish_reason.lower() in ("length", "max_tokens"):
+        return "truncated"
+    if not answer.strip():
+        return "empty"
+    plain = answer.replace("’", "'").strip()
+    if len(plain) <= _LONGEST_REFUSAL and _REFUSAL.match(plain) and not bash_blocks(plain):
+        return "refused"
+    return None

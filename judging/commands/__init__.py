@@ -1,0 +1,1 @@
+"""One-shot commands against the expected one; contamination."""

@@ -1,0 +1,92 @@
+"""One-shot answers against the expected command: extraction, and the columns of the static screen.
+
+Source of the columns: the specification of evaluations, section 1, whose figures of recorded answers a test repeats.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from judging.answers.blocks import bash_blocks
+from judging.commands.families import CommandFamily
+from judging.commands.words import same_command
+
+_FENCE = "```"
+FLAGS = ("fmt", "xtr", "exact", "svc", "op_token", "service_and_op", "exact_shell")
+Mark = Literal["exact", "differs", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandScore:
+    """How one answer compares.
+
+    fmt             the answer is a command and nothing stands before it
+    xtr             a command can be extracted from it
+    exact           the extracted command equals the expected one as a string
+    svc, op_token   their service words, their operation words are equal; service_and_op: both
+    exact_shell     equal after shell tokenisation, flags in any order; stands beside `exact`, never for it
+    """
+
+    extracted: str
+    fmt: bool
+    xtr: bool
+    exact: bool
+    svc: bool
+    op_token: bool
+    service_and_op: bool
+    exact_shell: bool
+
+    @property
+    def mark(self) -> Mark:
+        """`exact` ✓, `differs` ~ (extracted, but another command), `none` ✗."""
+        return "exact" if self.exact else "differs" if self.xtr else "none"
+
+
+FAILED = CommandScore("", *[False] * len(FLAGS))
+
+
+def extract(answer: str, family: CommandFamily) -> str:
+    """The command in an answer, or the whole stripped answer where there is none.
+
+    Prefix rule: an answer that starts with a code fence loses every line that starts with one; then the first line
+    that, stripped, starts with the prefix. Block rule: the script of the first fenced shell block.
+    """
+    text = answer.strip()
+    if family.rule == "block":
+        blocks = bash_blocks(text)
+        return blocks[0].script.strip() if blocks else text
+    if text.startswith(_FENCE):
+        text = "\n".join(line for line in text.splitlines() if not line.strip().startswith(_FENCE)).strip()
+    for line in text.splitlines():
+        if line.strip().startswith(family.lead):
+            return line.strip()
+    return text
+
+
+def score_command(answer: str, expected: str, family: CommandFamily) -> CommandScore:
+    """Scores an answer, without its thinking, against the expected command. Linear in their lengths."""
+    text, wanted = answer.strip(), expected.strip()
+    found = extract(text, family)
+    if family.rule == "block":
+        blocks = bash_blocks(text)
+        fmt, xtr = len(blocks) == 1 and text.startswith((_FENCE, "~~~")), bool(blocks)
+        wanted = extract(wanted, family)
+    else:
+        fmt, xtr = text.startswith(family.lead), found.startswith(family.lead)
+    svc = _same_word(found, wanted, family.service)
+    op_token = _same_word(found, wanted, family.operation)
+    return CommandScore(
+        extracted=found,
+        fmt=fmt,
+        xtr=xtr,
+        exact=found == wanted,
+        svc=svc,
+        op_token=op_token,
+        service_and_op=svc and op_token,
+        exact_shell=found == wanted or (xtr and same_command(found, wanted)),
+    )
+
+
+def _same_word(found: str, wanted: str, place: int) -> bool:
+    """Whether both have the same word at that place. Words are cut at blanks, as for the published figures."""
+    mine, theirs = found.split(), wanted.split()
+    return len(mine) > place and len(theirs) > place and mine[place] == theirs[place]

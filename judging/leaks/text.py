@@ -1,0 +1,64 @@
+"""Passages of prose that an answer copies from a record: error texts of the patch, sentences of the description."""
+
+import re
+from collections.abc import Iterator
+
+from judging.leaks.record import HistoryText, Place, RecordText
+from judging.leaks.tokens import LITERAL, TEXT
+
+# A run of this many words is no accident, and fewer are how everybody writes.
+_RUN = 6
+_SHORTEST_STRING = 12
+_STRING = re.compile(r"\"((?:[^\"\\\n]|\\.){12,300})\"|'((?:[^'\\\n]|\\.){12,300})'")
+_PLACEHOLDER = re.compile(r"\$?\{[^{}\n]{0,80}\}|%\(?\w{0,20}\)?[sdrifxvwq+]\b|%[-+.\d]*[sdrifxvwqT]|\\[nt]")
+_WORD = re.compile(r"[A-Za-z0-9_']+")
+
+Passage = tuple[str, str, tuple[int, int], Place]
+
+
+def copied_strings(answer: str, record: RecordText, history: HistoryText) -> Iterator[Passage]:
+    """Yield strings of the patch, cut at their placeholders, that the answer repeats and the history never showed."""
+    plain = answer.lower()
+    seen: set[str] = set()
+    for match in _STRING.finditer(record.texts["patch"]):
+        index = match.lastindex or 1
+        for piece in _PLACEHOLDER.split(match[index]):
+            text = piece.strip(" .,:;!?-\\")
+            lower = text.lower()
+            if len(text) < _SHORTEST_STRING or lower in seen or lower not in plain:
+                continue
+            seen.add(lower)
+            if len(re.findall(r"[A-Za-z]{2,}", text)) >= 3 and lower not in history.lower:
+                start = plain.index(lower)
+                yield (
+                    answer[start : start + len(text)],
+                    LITERAL,
+                    (start, start + len(text)),
+                    Place("patch", match.start()),
+                )
+
+
+def copied_sentences(answer: str, record: RecordText, history: HistoryText) -> Iterator[Passage]:
+    """Yield runs of six or more words shared with the description or the title and absent from the history."""
+    words = list(_WORD.finditer(answer))
+    lowered = [word[0].lower() for word in words]
+    shown: str | None = None
+    for place in ("description", "title"):
+        source = list(_WORD.finditer(record.texts[place]))
+        runs = {
+            tuple(w[0].lower() for w in source[i : i + _RUN]): source[i].start() for i in range(len(source) - _RUN + 1)
+        }
+        position = 0
+        while runs and position + _RUN <= len(words):
+            run = tuple(lowered[position : position + _RUN])
+            if run not in runs:
+                position += 1
+                continue
+            shown = " ".join(_WORD.findall(history.lower)) if shown is None else shown
+            end = position + _RUN
+            while end < len(words) and tuple(lowered[end - _RUN + 1 : end + 1]) in runs:
+                end += 1
+            if " ".join(run) not in shown:
+                span = words[position].start(), words[end - 1].end()
+                yield answer[span[0] : span[1]], TEXT, span, Place(place, runs[run])
+            position = end

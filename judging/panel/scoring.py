@@ -1,0 +1,178 @@
+"""Score of one duel, from the challenger's side, and the bucket it falls in.
+
+All sums run over exact fractions and become floats once, at the end. So a score that is 80 on paper is 80.0 here,
+and no duel changes its bucket by a rounding error.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from judging.panel.rubric import DIMENSIONS
+
+KING_FIRST = "king_first"
+CHALLENGER_FIRST = "challenger_first"
+ORDERS: tuple[str, ...] = (KING_FIRST, CHALLENGER_FIRST)
+
+# Flags that keep a duel away from `final`: a person has to look first.
+HOLDING_FLAGS = frozenset({"leak", "infra"})
+
+_DRAW = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedVerdict:
+    """One judge's reading of one duel in one order.
+
+    `dimensions` maps every rubric name to 1 (the answer shown first is better), 2 (the second) or 0 (a draw);
+    None when the reply could not be parsed.
+    """
+
+    judge: str
+    order: str
+    dimensions: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeScore:
+    """What one judge says after merging its orders. `score` and `dimensions` run from 0 to 1, 1 = challenger better.
+
+    `flips` names the dimensions on which the two orders disagreed (each of them counts as a draw).
+    """
+
+    judge: str
+    score: float
+    dimensions: Mapping[str, float]
+    flips: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DuelScore:
+    """`score`, `metrics` and `spread` run from 0 to 100. `score` is None, and `metrics` empty, unless `parsed`.
+
+    `judges` lists every judge that parsed, in the order of the panel, also when they were too few.
+    """
+
+    score: float | None
+    metrics: Mapping[str, float]
+    judges: tuple[JudgeScore, ...]
+    parsed: bool
+    flipped: bool
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Lower edges of the buckets `final` and `refined`, in points from 0 to 100."""
+
+    final: float = 80.0
+    refined: float = 66.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.refined <= self.final <= 100:
+            raise ValueError(f"thresholds need 0 <= refined <= final <= 100, not {self.refined} and {self.final}")
+
+
+def score_duel(
+    verdicts: Iterable[OrderedVerdict],
+    *,
+    panel: Sequence[str],
+    orders: Sequence[str] = ORDERS,
+    min_judges: int | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> DuelScore:
+    """Merge the verdicts of a panel into one score (specification of duels, sections 3 and 4).
+
+        judge_score = weighted mean of the five dimensions, after merging the orders
+        score       = 100 x mean of judge_score over the parsed judges
+        metric      = 100 x mean of that dimension over the parsed judges
+
+    A judge is parsed when every asked order parsed; the duel is parsed when at least `min_judges` are (default: all).
+    Verdicts of judges outside `panel` or orders outside `orders` are ignored. Of several verdicts for the same judge
+    and order the last parsed one counts, so a retry replaces what it retried.
+
+    Raises ValueError for an empty or repeating panel, unknown orders, `min_judges` below 1, weights that do not cover
+    the rubric, and dimensions that are not the rubric's with values 0, 1, 2.
+    """
+    _check_question(panel, orders, min_judges)
+    shares = _weight_shares(weights)
+    replies = _last_parsed(verdicts, panel, orders)
+    merged: dict[str, tuple[dict[str, Fraction], tuple[str, ...]]] = {}
+    for judge in panel:
+        asked = [replies.get((judge, order)) for order in orders]
+        parsed = [reply for reply in asked if reply is not None]
+        if len(parsed) == len(orders):
+            merged[judge] = _merge_orders(parsed)
+    exact = {
+        judge: sum((shares[d] * points[d] for d in DIMENSIONS), Fraction(0)) for judge, (points, _) in merged.items()
+    }
+    judges = tuple(
+        JudgeScore(judge, float(exact[judge]), {d: float(points[d]) for d in DIMENSIONS}, flips)
+        for judge, (points, flips) in merged.items()
+    )
+    enough = len(judges) >= (len(panel) if min_judges is None else min_judges)
+    score = float(100 * sum(exact.values(), Fraction(0)) / len(exact)) if enough else None
+    metrics = (
+        {
+            d: float(100 * sum((points[d] for points, _ in merged.values()), Fraction(0)) / len(merged))
+            for d in DIMENSIONS
+        }
+        if enough
+        else {}
+    )
+    spread = float(100 * (max(exact.values()) - min(exact.values()))) if exact else 0.0
+    return DuelScore(score, metrics, judges, enough, any(judge.flips for judge in judges), spread)
+
+
+def bucket_for(score: float | None, *, flags: Collection[str], thresholds: Thresholds) -> str:
+    """Name the bucket: `final`, `refined`, `defeat` or `unparsed`. A leak or infra flag turns final into refined."""
+    if score is None:
+        return "unparsed"
+    if score >= thresholds.final:
+        return "refined" if HOLDING_FLAGS.intersection(flags) else "final"
+    return "refined" if score >= thresholds.refined else "defeat"
+
+
+def _check_question(panel: Sequence[str], orders: Sequence[str], min_judges: int | None) -> None:
+    if not panel or len(set(panel)) != len(panel):
+        raise ValueError("a panel needs at least one judge, each named once")
+    if not orders or len(set(orders)) != len(orders) or not set(orders) <= set(ORDERS):
+        raise ValueError(f"orders must be one or both of {', '.join(ORDERS)}")
+    if min_judges is not None and min_judges < 1:
+        raise ValueError("min_judges must be at least 1")
+
+
+def _weight_shares(weights: Mapping[str, float] | None) -> dict[str, Fraction]:
+    if weights is None:
+        return dict.fromkeys(DIMENSIONS, Fraction(1, len(DIMENSIONS)))
+    if set(weights) != set(DIMENSIONS):
+        raise ValueError(f"weights must name exactly {', '.join(DIMENSIONS)}")
+    # Through text, so that 0.1 is one tenth and not its binary neighbour.
+    exact = {dimension: Fraction(str(weights[dimension])) for dimension in DIMENSIONS}
+    total = sum(exact.values(), Fraction(0))
+    if min(exact.values()) < 0 or total <= 0:
+        raise ValueError("weights must not be negative and must not all be 0")
+    return {dimension: weight / total for dimension, weight in exact.items()}
+
+
+def _last_parsed(
+    verdicts: Iterable[OrderedVerdict], panel: Sequence[str], orders: Sequence[str]
+) -> dict[tuple[str, str], dict[str, Fraction]]:
+    replies: dict[tuple[str, str], dict[str, Fraction]] = {}
+    for verdict in verdicts:
+        if verdict.judge not in panel or verdict.order not in orders or verdict.dimensions is None:
+            continue
+        replies[verdict.judge, verdict.order] = _challenger_points(verdict.dimensions, verdict.order)
+    return replies
+
+
+def _challenger_points(dimensions: Mapping[str, int], order: str) -> dict[str, Fraction]:
+    if set(dimensions) != set(DIMENSIONS) or any(value not in (0, 1, 2) for value in dimensions.values()):
+        raise ValueError(f"a parsed verdict names exactly {', '.join(DIMENSIONS)} with values 0, 1 or 2: {dimensions}")
+    challenger = 1 if order == CHALLENGER_FIRST else 2
+    return {d: _DRAW if dimensions[d] == 0 else Fraction(int(dimensions[d] == challenger)) for d in DIMENSIONS}
+
+
+def _merge_orders(readings: Sequence[Mapping[str, Fraction]]) -> tuple[dict[str, Fraction], tuple[str, ...]]:
+    flips = tuple(d for d in DIMENSIONS if len({reading[d] for reading in readings}) > 1)
+    return {d: _DRAW if d in flips else readings[0][d] for d in DIMENSIONS}, flips

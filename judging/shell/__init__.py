@@ -1,0 +1,1 @@
+"""Shell scripts cut into commands and words."""

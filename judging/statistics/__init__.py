@@ -1,0 +1,1 @@
+"""Rates, intervals, tests, the acceptance gate."""

@@ -1,0 +1,1 @@
+"""The agent in the sandbox: the loop, its environments, replay and pairs."""

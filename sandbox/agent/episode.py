@@ -1,0 +1,215 @@
+"""The agent loop: run → step → query → act, until a terminal or a limit ends the episode.
+
+The model and the environment are handed in. What is recorded has two forms: `turns`, as a terminal at work would show
+them (deploy format: no scaffold, no prose, the bare commands), and `exchange`, what was really said, for audit.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sandbox.agent.action import FormatError, ending_of, read_action
+from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation
+from sandbox.errors import SandboxFailed
+from sandbox.protocol import CheckResult
+
+MOST_FORMAT_ERRORS = 3
+MOST_SANDBOXES = 3
+NO_REPLY = "(no reply)"
+Message = Mapping[str, object]
+Complete = Callable[[Sequence[Message]], Awaitable["Reply"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model said. `text` is without thinking; `tokens` are those that the call took, in and out."""
+
+    text: str
+    thinking: str = ""
+    finish_reason: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeLimits:
+    """`max_turns` bounds the model's replies, `episode_seconds` the time of all commands together."""
+
+    max_turns: int = 30
+    episode_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """`kind`: orientation, action or output. The text of what is shown ends with the prompt, which `prompt` repeats."""
+
+    kind: str
+    text: str
+    prompt: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    truncated: bool = False
+
+    def as_json(self) -> dict[str, object]:
+        if self.kind == "action":
+            return {"kind": self.kind, "text": self.text}
+        shown: dict[str, object] = {"kind": self.kind, "text": self.text, "prompt": self.prompt}
+        if self.kind == "output":
+            shown |= {"exit_code": self.exit_code, "seconds": round(self.seconds, 4), "truncated": self.truncated}
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One rollout. `outcome`: solved, correct_panic, wrong_terminal, checker_failed, no_terminal, format_error,
+    timeout or infra_error. `checker` is None where it did not run; `error` says what broke in an `infra_error`."""
+
+    outcome: str
+    turns: tuple[Turn, ...]
+    exchange: tuple[Message, ...]
+    terminal: str
+    panic_reason: str
+    checker: CheckResult | None
+    format_errors: int
+    tokens: int
+    seconds: float
+    error: str = ""
+
+    @property
+    def keep(self) -> bool:
+        return self.outcome in ("solved", "correct_panic")
+
+    @property
+    def commands(self) -> list[str]:
+        """The actions without the terminal."""
+        actions = [turn.text for turn in self.turns if turn.kind == "action"]
+        return actions[:-1] if self.terminal else actions
+
+
+def outcome_of(terminal: str, *, expected: str, passed: bool) -> str:
+    """How an episode that ended in a terminal is called."""
+    if terminal != expected:
+        return "wrong_terminal"
+    if not passed:
+        return "checker_failed"
+    return "solved" if terminal == "exit" else "correct_panic"
+
+
+async def run_episode(
+    *,
+    open_environment: Callable[[], ShellEnvironment],
+    complete: Complete,
+    instructions: str,
+    expected_terminal: str,
+    limits: EpisodeLimits,
+) -> Episode:
+    """One whole episode, from the start in a new environment where the sandbox broke; the third break ends it.
+
+    What `complete` raises passes.
+    """
+    opened = 0
+    while True:
+        environment = open_environment()
+        opened += 1
+        agent = _Agent(environment, complete, instructions, expected_terminal, limits)
+        try:
+            return await agent.run()
+        except SandboxFailed as failed:
+            if opened == MOST_SANDBOXES:
+                return agent.episode("infra_error", error=str(failed))
+        finally:
+            await environment.close()
+
+
+class _Agent:
+    def __init__(
+        self,
+        environment: ShellEnvironment,
+        complete: Complete,
+        instructions: str,
+        expected_terminal: str,
+        limits: EpisodeLimits,
+    ) -> None:
+        self._environment, self._complete, self._limits = environment, complete, limits
+        self._expected_terminal = expected_terminal
+        self._messages: list[Message] = [{"role": "system", "content": instructions}]
+        self._exchange: list[Message] = list(self._messages)
+        self._turns: list[Turn] = []
+        self._outcome = self._terminal = self._panic_reason = ""
+        self._checker: CheckResult | None = None
+        self._replies = self._format_errors = self._errors_in_a_row = self._tokens = 0
+        self._seconds = 0.0
+
+    async def run(self) -> Episode:
+        self._show("orientation", await self._environment.reset())
+        while not self._outcome:
+            await self._step()
+        if self._checker is None:
+            self._checker = (await self._environment.end(None)).check
+        return self.episode(self._outcome)
+
+    async def _step(self) -> None:
+        reply = await self._query()
+        try:
+            action = read_action(reply.text, finish_reason=reply.finish_reason)
+        except FormatError as error:
+            self._refuse(str(error))
+        else:
+            await self._act(action)
+        if not self._outcome and self._seconds >= self._limits.episode_seconds:
+            self._outcome = "timeout"
+        if not self._outcome and self._replies >= self._limits.max_turns:
+            self._outcome = "no_terminal"
+
+    async def _query(self) -> Reply:
+        """Asks for the next reply. Its thinking is kept for audit and never sent back."""
+        reply = await self._complete(list(self._messages))
+        self._replies += 1
+        self._tokens += reply.tokens
+        # Some servers refuse a conversation in which somebody has said nothing.
+        self._messages.append({"role": "assistant", "content": reply.text if reply.text.strip() else NO_REPLY})
+        besides = {"thinking": reply.thinking, "finish": reply.finish_reason}
+        said = {"role": "assistant", "content": reply.text}
+        self._exchange.append(said | {name: value for name, value in besides.items() if value})
+        return reply
+
+    async def _act(self, action: str) -> None:
+        self._errors_in_a_row = 0
+        self._turns.append(Turn("action", action))
+        step = await self._environment.step(action, seconds=self._limits.episode_seconds - self._seconds)
+        if not step.done:
+            self._show("output", step.observation)
+        elif (ending := ending_of(action)) and step.check:
+            self._terminal, self._panic_reason, self._checker = ending.terminal, ending.reason, step.check
+            self._outcome = outcome_of(ending.terminal, expected=self._expected_terminal, passed=step.check.passed)
+
+    def _refuse(self, why: str) -> None:
+        """A format error is told to the model and leaves no trace in the turns."""
+        self._format_errors += 1
+        self._errors_in_a_row += 1
+        self._tell(why)
+        if self._errors_in_a_row == MOST_FORMAT_ERRORS:
+            self._outcome = "format_error"
+
+    def _show(self, kind: str, seen: ShellObservation) -> None:
+        self._seconds += seen.seconds
+        self._turns.append(Turn(kind, seen.text, seen.prompt, seen.exit_code, seen.seconds, seen.truncated))
+        self._tell(seen.text)
+
+    def _tell(self, text: str) -> None:
+        message = {"role": "user", "content": text}
+        self._messages.append(message)
+        self._exchange.append(message)
+
+    def episode(self, outcome: str, *, error: str = "") -> Episode:
+        """What there is so far, called `outcome`."""
+        return Episode(
+            outcome=outcome,
+            turns=tuple(self._turns),
+            exchange=tuple(self._exchange),
+            terminal=self._terminal,
+            panic_reason=self._panic_reason,
+            checker=self._checker,
+            format_errors=self._format_errors,
+            tokens=self._tokens,
+            seconds=self._seconds,
+            error=error,
+        )

@@ -1,0 +1,176 @@
+"""A live episode on a server elsewhere: one prompt a turn from task and history, one command, until done or the limit.
+
+The prompt is made anew for every turn, as the models that are measured here were trained to read it: system text, then
+one message with the task, what the last command brought, and the commands before.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sandbox.agent.environment import Environment, Observation
+from sandbox.agent.episode import Complete
+from sandbox.agent.openenv import visible
+
+# What servers call these. The first one that an observation holds counts.
+TASK = ("task", "task_description", "instruction", "question", "goal", "prompt")
+TASK_TEXT = ("description", "instruction", "text", "prompt", "goal", "title")
+OUTPUT = ("command_output", "output", "stdout", "result", "text", "message")
+ERROR = ("error", "error_message", "stderr")
+PROGRESS = ("partial_progress", "progress")
+ACHIEVED = ("task_achieved", "success", "solved", "completed")
+HINTS = ("hints_used", "hint_used", "hint")
+TIER = ("difficulty", "tier", "level")
+PLACEHOLDER = re.compile(r"\{(task|step|output|error|reward|history)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class LivePrompt:
+    """`system` is sent as it is; in `turn`, `{task} {step} {output} {error} {reward} {history}` are filled in."""
+
+    system: str
+    turn: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How commands are read: `read` gives the command of a reply or None; then `fallback` is run and the reply counts
+    as a format failure. `asks_hint` says whether a command asks for a hint."""
+
+    read: Callable[[str], str | None]
+    fallback: str
+    asks_hint: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStep:
+    """One turn: what was asked and answered, what was run, what came of it. `progress` is 0–1 where it is told."""
+
+    prompt: str
+    reply: str
+    thinking: str
+    action: str
+    format_failure: bool
+    hint: bool
+    fields: Mapping[str, object]
+    reward: float | None
+    progress: float | None
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEpisode:
+    """`completed`: the task was achieved, as the environment says; where it says nothing, the episode was done with a
+    reward above 0 in its last step. `task` and `tier` are what the first observation tells."""
+
+    task: str
+    tier: str
+    steps: tuple[LiveStep, ...]
+    completed: bool
+
+    @property
+    def total_reward(self) -> float:
+        return sum(step.reward or 0.0 for step in self.steps)
+
+    @property
+    def terminal_reward(self) -> float:
+        """The last step's reward: unlike the sum, it does not pay for stalling."""
+        return (self.steps[-1].reward or 0.0) if self.steps else 0.0
+
+    @property
+    def max_progress(self) -> float:
+        """The furthest the episode came, kept when it fell back later; a completed one came to the end."""
+        return max([1.0 if self.completed else 0.0, *(step.progress or 0.0 for step in self.steps)])
+
+    @property
+    def hinted(self) -> bool:
+        return any(step.hint for step in self.steps)
+
+    @property
+    def format_failures(self) -> int:
+        return sum(step.format_failure for step in self.steps)
+
+
+async def run_live_episode(
+    *, environment: Environment, complete: Complete, prompt: LivePrompt, rules: Rules, max_steps: int
+) -> LiveEpisode:
+    """One episode. `SandboxFailed` from the environment and whatever `complete` raises pass: infra, begun anew."""
+    seen = await environment.reset()
+    task, tier = task_of(seen.fields), _tier_of(seen.fields)
+    steps: list[LiveStep] = []
+    while len(steps) < max_steps and not (steps and steps[-1].done):
+        text = _turn(prompt.turn, task, seen, steps)
+        reply = await complete([{"role": "system", "content": prompt.system}, {"role": "user", "content": text}])
+        command = rules.read(reply.text)
+        action = command if command is not None else rules.fallback
+        step = await environment.step(action)
+        steps.append(
+            LiveStep(
+                prompt=text,
+                reply=reply.text,
+                thinking=reply.thinking,
+                action=action,
+                format_failure=command is None,
+                hint=rules.asks_hint(action) or _more_hints(seen.observed(HINTS), step.observation.observed(HINTS)),
+                fields=step.observation.fields,
+                reward=step.reward,
+                progress=_number(step.observation.observed(PROGRESS)),
+                done=step.done,
+            )
+        )
+        seen = step.observation
+    return LiveEpisode(task, tier, tuple(steps), _completed(steps))
+
+
+def task_of(fields: Mapping[str, object]) -> str:
+    """The task in words: a text, or the description in an object; nothing that it is scored by."""
+    shown = visible(fields)
+    for name in TASK:
+        value = shown.get(name)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, dict):
+            return next((text for key in TASK_TEXT if isinstance(text := value.get(key), str)), "")
+    return ""
+
+
+def _tier_of(fields: Mapping[str, object]) -> str:
+    task = fields.get("task")
+    places = [fields, task] if isinstance(task, dict) else [fields]
+    return next((str(place[name]) for place in places for name in TIER if place.get(name) not in (None, "")), "")
+
+
+def _turn(template: str, task: str, seen: Observation, steps: Sequence[LiveStep]) -> str:
+    output, error = seen.observed(OUTPUT), seen.observed(ERROR)
+    given = {
+        "task": task or "(what the environment shows below)",
+        "step": str(len(steps)),
+        "output": str(output) if output is not None else _rest(seen),
+        "error": str(error or ""),
+        "reward": f"{steps[-1].reward or 0.0:.2f}" if steps else "0.00",
+        "history": "\n".join(f"{n}. {step.action}" for n, step in enumerate(steps, 1)) or "None",
+    }
+    return PLACEHOLDER.sub(lambda found: given[found[1]], template)
+
+
+def _rest(seen: Observation) -> str:
+    """What a server shows that calls none of its fields an output: all of it."""
+    return seen.text
+
+
+def _more_hints(before: object, after: object) -> bool:
+    """A hint was given in this step: a count that grew, a flag that was raised, or a text."""
+    if isinstance(after, str):
+        return bool(after) and after != before
+    return isinstance(after, int | float) and after > (before if isinstance(before, int | float) else 0)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _completed(steps: Sequence[LiveStep]) -> bool:
+    if not steps:
+        return False
+    told = [value for step in steps if isinstance(value := Observation("", step.fields).observed(ACHIEVED), bool)]
+    return any(told) if told else steps[-1].done and (steps[-1].reward or 0.0) > 0

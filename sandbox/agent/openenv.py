@@ -1,0 +1,165 @@
+"""An episode on an OpenEnv server: one WebSocket from reset to close, spoken by `openenv-core`'s generic client.
+
+The generic client hands observations on as they came, so no field is lost to a class that does not know it. Whatever
+goes wrong between us and the server is infra: the episode is begun anew, never scored.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+
+from sandbox.agent.environment import Observation, Step
+from sandbox.errors import EnvironmentFull, SandboxFailed, UnknownAction
+
+if TYPE_CHECKING:
+    from openenv.core.generic_client import GenericEnvClient
+
+OK = 200
+COMMAND_FIELDS = ("command", "action", "message", "text")
+CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 2.0
+MOST_MEGABYTES = 16.0
+FULL = "CAPACITY_REACHED"
+# What an episode is scored by is no part of what an agent is shown, wherever a server puts it.
+SCORING = re.compile(r"criteri|expected|solution|answer|reference|rubric|ground_truth|grader|checker", re.IGNORECASE)
+# What the server says beside the observation proper.
+BESIDE = frozenset({"done", "reward", "metadata"})
+
+
+class OpenEnvEnvironment:
+    """`url` is the server's (`ws://host:port`), `reset` what it is reset with (`seed`, `task_id`, …).
+
+    `action_field` names the one field of the server's action that takes the command (`action_field_of` finds it);
+    `seconds` bounds each answer.
+    """
+
+    def __init__(self, url: str, *, reset: Mapping[str, object], action_field: str, seconds: float = 60.0) -> None:
+        # The client appends the path of the socket itself.
+        self._url = url.rstrip("/").removesuffix("/ws")
+        self._reset, self._action_field, self._seconds = dict(reset), action_field, seconds
+        self._client: GenericEnvClient | None = None
+
+    async def reset(self) -> Observation:
+        await asyncio.to_thread(_client_class)  # the first import takes seconds; other episodes go on meanwhile
+        self._client = _client_class()(
+            self._url,
+            connect_timeout_s=CONNECT_SECONDS,
+            message_timeout_s=self._seconds,
+            max_message_size_mb=MOST_MEGABYTES,
+            mode="simulation",
+        )
+        return (await self._ask("reset", self._client.reset(**self._reset))).observation
+
+    async def step(self, action: str) -> Step:
+        if self._client is None:
+            raise SandboxFailed("a step before the reset")
+        return await self._ask("step", self._client.step({self._action_field: action}))
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            # A server that hangs does not answer the farewell either; the socket goes with the client.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(client.disconnect(), CLOSE_SECONDS)
+
+    async def _last_words(self) -> str:
+        """What a server said before it hung up: the client, whose own message no longer left, has not read it."""
+        socket = self._client._ws if self._client is not None else None
+        if socket is None:
+            return ""
+        try:
+            return str(await asyncio.wait_for(socket.recv(), CLOSE_SECONDS))
+        except (TimeoutError, OSError, _closed_socket()):
+            return ""
+
+    async def _ask(self, what: str, answer: Any) -> Step:
+        try:
+            said = await answer
+        except TimeoutError:
+            raise SandboxFailed(f"{self._url} did not answer a {what} within {self._seconds:g} s") from None
+        except (ConnectionError, OSError, RuntimeError, ValueError, TypeError, _closed_socket()) as error:
+            hung_up = isinstance(error, _closed_socket())
+            reason = f"{error} {await self._last_words() if hung_up else ''}".strip() or type(error).__name__
+            kind = EnvironmentFull if FULL in reason else SandboxFailed
+            raise kind(f"{self._url}, {what}: {reason}") from None
+        fields = said.observation
+        if not isinstance(fields, dict):
+            raise SandboxFailed(f"{self._url}, {what}: the observation is {type(fields).__name__}, not an object")
+        reward = float(said.reward) if isinstance(said.reward, int | float) else None
+        return Step(Observation(visible_text(fields), fields), reward, bool(said.done))
+
+
+async def action_field_of(url: str) -> str:
+    """The field of the server's action that takes a command: the one text that its schema requires, else the one with
+    a usual name. A server that publishes no schema is taken to use the first of these names."""
+    async with httpx.AsyncClient(timeout=CONNECT_SECONDS, trust_env=False) as client:
+        try:
+            answer = await client.get(f"{_http(url)}/schema")
+            action = answer.json().get("action") if answer.status_code == OK else None
+        except (httpx.HTTPError, ValueError) as error:
+            raise SandboxFailed(f"{url}, schema: {error or type(error).__name__}") from None
+    if not isinstance(action, dict):
+        return COMMAND_FIELDS[0]
+    texts = [name for name, value in action.get("properties", {}).items() if value.get("type") == "string"]
+    required = [name for name in texts if name in action.get("required", [])]
+    if len(required) == 1:
+        return str(required[0])
+    usual = next((name for name in COMMAND_FIELDS if name in texts), None)
+    if usual is None:
+        raise UnknownAction(f"{url} takes actions with {', '.join(texts) or 'no text'}; name the field of the command.")
+    return usual
+
+
+def _http(url: str) -> str:
+    return re.sub("^ws", "http", url).rstrip("/").removesuffix("/ws")
+
+
+def visible(fields: Mapping[str, object]) -> dict[str, object]:
+    """The observation's fields that an agent may see: not empty, and nothing that it is scored by, however deep."""
+    shown: dict[str, object] = {}
+    for name, value in fields.items():
+        if name in BESIDE or SCORING.search(name) or value is None or value == "":
+            continue
+        shown[name] = _seen(value)
+    return shown
+
+
+def _seen(value: object) -> object:
+    if isinstance(value, dict):
+        return visible(cast("Mapping[str, object]", value))
+    return [_seen(inner) for inner in value] if isinstance(value, list) else value
+
+
+def visible_text(fields: Mapping[str, object]) -> str:
+    """One line a field; a field with fields of its own as `name.inner`."""
+    lines: list[str] = []
+
+    def write(values: Mapping[str, object], before: str) -> None:
+        for name, value in values.items():
+            if isinstance(value, dict):
+                write(value, f"{before}{name}.")
+            else:
+                lines.append(f"{before}{name}: {value}")
+
+    write(visible(fields), "")
+    return "\n".join(lines)
+
+
+@cache
+def _client_class() -> "type[GenericEnvClient]":
+    from openenv.core.generic_client import GenericEnvClient as Client
+
+    client: type[GenericEnvClient] = Client
+    return client
+
+
+@cache
+def _closed_socket() -> type[Exception]:
+    from websockets.exceptions import WebSocketException
+
+    return WebSocketException

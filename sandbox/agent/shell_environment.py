@@ -1,0 +1,118 @@
+"""A scenario as an environment: one session, whose blocking calls run in threads of their own."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sandbox.agent.action import Ending, ending_of
+from sandbox.agent.environment import Observation, Step
+from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, shown
+from sandbox.errors import SandboxError, SandboxFailed
+from sandbox.protocol import HOME, CheckResult, Session, Setup
+
+T = TypeVar("T")
+OpenSession = Callable[[Setup], Session]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A scenario as the engine needs it: what stands in the session, what proves it, how it should end.
+
+    `expected_terminal` is `exit` or `panic`.
+    """
+
+    setup: Setup
+    checker: str
+    expected_terminal: str
+
+
+@dataclass(frozen=True)
+class ShellObservation(Observation):
+    """`text` is what the terminal shows; the other fields are None or empty for the orientation."""
+
+    prompt: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class ShellStep(Step):
+    """`check` is what the checker said, once `done`; `reward` is 1 for the right terminal and state, else 0."""
+
+    observation: ShellObservation
+    check: CheckResult | None = None
+
+
+class ShellEnvironment:
+    """`reset` shows the orientation while a fresh session is opened beside; `exit` and `panic` run the checker and end
+    it. What goes wrong with the opening is raised by the first step.
+
+    `open_session` is a backend's; `threads` has one place for every environment that is open at once.
+    """
+
+    def __init__(self, task: Task, open_session: OpenSession, threads: Executor, *, command_seconds: float) -> None:
+        self._task = task
+        self._open_session = open_session
+        self._threads = threads
+        self._command_seconds = command_seconds
+        self._opening: asyncio.Future[Session] | None = None
+
+    async def reset(self) -> ShellObservation:
+        """What is seen at login is known before: the model need not wait for the sandbox, nor it for the model."""
+        setup = self._task.setup
+        self._opening = self._blocking(lambda: self._open_session(setup))
+        prompt = prompt_of(HOME)
+        return ShellObservation(orientation(banner=setup.banner, motd=setup.motd, prompt=prompt), prompt=prompt)
+
+    async def step(self, action: str, *, seconds: float | None = None) -> ShellStep:
+        """`seconds` bounds this command where that is less than the bound of every command."""
+        if ending := ending_of(action):
+            return await self.end(ending)
+        limit = self._command_seconds if seconds is None else min(seconds, self._command_seconds)
+        session = await self._opened()
+        observation = await self._blocking(lambda: _exec(session, action, limit))
+        return ShellStep(observation, 0.0, False)
+
+    async def end(self, ending: Ending | None) -> ShellStep:
+        """Ends the episode with a terminal, or without one (None), and runs the checker."""
+        terminal, reason = (ending.terminal, ending.reason) if ending else ("", "")
+        session, checker = await self._opened(), self._task.checker
+        check = await self._blocking(lambda: session.check(checker, terminal=terminal, panic_reason=reason))
+        right = terminal == self._task.expected_terminal and check.passed
+        return ShellStep(ShellObservation(""), float(right), True, check=check)
+
+    async def close(self) -> None:
+        """Removes the session, also where it is still being opened, or the caller is given up meanwhile."""
+        if self._opening is not None:
+            await asyncio.shield(asyncio.ensure_future(self._remove(self._opening)))
+
+    async def _remove(self, opening: "asyncio.Future[Session]") -> None:
+        try:
+            session = await opening
+        except SandboxError:
+            return  # there is none; whoever wanted to step in it has heard why
+        await self._blocking(session.close)
+
+    async def _opened(self) -> Session:
+        if self._opening is None:
+            raise SandboxFailed("the episode has no session: it was not reset")
+        # A caller who is given up must not take the session with it that nobody would close then.
+        return await asyncio.shield(self._opening)
+
+    def _blocking(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _exec(session: Session, command: str, seconds: float) -> ShellObservation:
+    result = session.exec(command, seconds)
+    prompt = prompt_of(session.cwd())
+    return ShellObservation(
+        shown(result, prompt),
+        prompt=prompt,
+        exit_code=exit_code_of(result),
+        seconds=result.duration,
+        truncated=result.truncated,
+    )

@@ -1,0 +1,128 @@
+"""The demo's project: made by real runs on scripted models, once, whatever happens in between."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from curation.dashboard.demo.project import make_demo_project
+from curation.duels.models import Answer, Duel, Prompt, PullRequest, Verdict
+from curation.projects.models import Project
+from curation.review.models import Decision
+from curation.runs.engine.worker import drive
+from curation.runs.models import Call, Item, Run
+from curation.runs.tasks import work
+from curation.samples.models import Bucket, Flag, Sample
+from curation.scenarios.models import GateReport, Scenario
+from curation.trajectories.models import Pair, Replay, Trajectory
+from curation.trajectories.rollout.balance import terminal_balance
+
+pytestmark = pytest.mark.django_db(transaction=True)
+COUNTED = (
+    *(Project, Run, Item, Call, Prompt, PullRequest, Answer, Duel, Verdict, Sample, Decision),
+    *(Scenario, GateReport, Trajectory, Pair, Replay),
+)
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.MEDIA_ROOT = tmp_path / "files"
+    settings.SANDBOX = "none"
+    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+
+
+def counts() -> dict[str, int]:
+    return {model.__name__: model._default_manager.count() for model in COUNTED}
+
+
+def quiet(line: str) -> None:
+    """What the demo says while it is made is for a person."""
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
+    """After so many shards of work the demo is stopped."""
+    done: list[int] = []
+
+    def stopped(run_id: int) -> None:
+        if len(done) == drives:
+            raise KeyboardInterrupt  # as Ctrl+C does
+        done.append(run_id)
+        drive(run_id)
+
+    monkeypatch.setattr("curation.dashboard.demo.project.drive", stopped)
+
+
+def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() -> None:
+    project = make_demo_project(quiet)
+    buckets = Counter(Duel.objects.of(project).values_list("bucket", flat=True))
+    assert sum(buckets.values()) >= 30
+    assert all(buckets[bucket] >= 3 for bucket in Bucket.values), buckets
+    flags = Counter(name for duel in Duel.objects.all() for name in duel.flag_names)
+    assert flags["leak"] >= 2 and flags["flip"] >= 2, flags
+    assert not Duel.objects.filter(flags__in=[f for f in range(64) if f & Flag.LEAK], bucket="final").exists()
+    assert Verdict.objects.filter(parsed=False).exists()
+    assert Answer.objects.exclude(refusal="").exists()
+    assert set(project.runs.values_list("state", flat=True)) == {"succeeded"}
+    assert set(Scenario.objects.of(project).values_list("status", flat=True)) == {"draft"}
+    assert project.exports.count() == 1 and Decision.objects.count() >= 5
+    run = Run.objects.get(kind="duel")
+    assert run.result["skipped"]["challenger"] == {"no pull-request record: it cannot be challenged": 2}
+    before, started = counts(), time.monotonic()
+    make_demo_project(quiet)
+    assert counts() == before
+    assert time.monotonic() - started < 5
+
+
+def test_without_a_sandbox_it_says_so_in_one_line_and_goes_on() -> None:
+    said: list[str] = []
+    make_demo_project(said.append)
+    told = [line for line in said if "scenarios" in line]
+    assert len(told) == 1 and "switched off" in told[0]
+    assert not Trajectory.objects.exists()
+
+
+@pytest.mark.bubblewrap
+def test_a_later_start_with_a_sandbox_proves_rolls_out_and_pairs_scenarios(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_demo_project(quiet)
+    settings.SANDBOX, settings.WINNOW_DATA = "bubblewrap", tmp_path
+    with monkeypatch.context() as patched:
+        stop_after(patched, 2)
+        with pytest.raises(KeyboardInterrupt):
+            make_demo_project(quiet)
+    project = make_demo_project(quiet)
+    statuses = Counter(Scenario.objects.of(project).values_list("status", flat=True))
+    assert statuses["admitted"] >= 20 and statuses["rejected"] == 2 and statuses["draft"] == 1
+    rejected = GateReport.objects.filter(verdict="rejected").values_list("reason", flat=True)
+    assert {reason.split(":")[0] for reason in rejected} == {"untouched", "reference"}
+    written = Item.objects.filter(run__kind="author", stage="author", state="done").values_list("result", flat=True)
+    assert len(written) == 3 and max(result["attempts"] for result in written) > 1, "one is mended after a refusal"
+    outcomes = Counter(Trajectory.objects.of(project).values_list("outcome", flat=True))
+    assert outcomes["solved"] >= 15 and outcomes["correct_panic"] >= 2
+    assert all(outcomes[name] for name in ("checker_failed", "no_terminal", "wrong_terminal")), outcomes
+    assert Pair.objects.exists() and not Replay.objects.filter(agrees=False).exists()
+    approved = Sample.objects.of(project).filter(kind="trajectory", status="approved")
+    assert approved.count() == approved.filter(trajectory__keep=True).count() >= 5
+    balance = terminal_balance(Trajectory.objects.of(project))
+    assert balance.warnings(project.settings.balance) == []
+    before = counts()
+    make_demo_project(quiet)
+    assert counts() == before
+
+
+@pytest.mark.parametrize("drives", [1, 3, 4, 5, 7])
+def test_a_start_that_was_stopped_half_way_goes_on(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
+    with monkeypatch.context() as patched:
+        stop_after(patched, drives)
+        with pytest.raises(KeyboardInterrupt):
+            make_demo_project(quiet)
+    project = make_demo_project(quiet)
+    after = counts()
+    answerable = Prompt.objects.of(project).answerable().with_record().count()
+    assert (after["Duel"], after["Sample"], after["Verdict"]) == (answerable, answerable, 6 * answerable)
+    assert Run.objects.filter(kind="duel").count() == 1
+    assert set(project.runs.values_list("state", flat=True)) == {"succeeded"}
+    assert Call.objects.values("content_hash").distinct().count() == Call.objects.count()

@@ -1,0 +1,46 @@
+"""The demo's evaluation: what a newcomer finds on the page Evaluations."""
+
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from curation.dashboard.demo.evaluation import BASE, TUNED, make_demo_evaluation
+from curation.evaluations.compare.compare import compare
+from curation.evaluations.models import Evaluation, Split
+from curation.evaluations.screen.figures import overall
+from curation.runs.models import Run
+from curation.runs.tasks import work
+from tests.evaluations.evaluating import end, model_in
+from tests.factories import make_project, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.MEDIA_ROOT = tmp_path / "files"
+    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+
+
+def drive(run: Run) -> None:
+    assert end(run).state == "succeeded", run.error
+
+
+def test_two_scripted_models_are_screened_checked_and_compared() -> None:
+    project, user, said = make_project(), make_user(), list[str]()
+    for _ in range(2):  # an interrupted start makes what is missing, and nothing twice
+        make_demo_evaluation(project=project, user=user, drive=drive, say=said.append)
+    evaluation = Evaluation.objects.get()
+    split = Split.objects.get()
+    assert split.rows_count == 24 and split.checks.get().counts["contaminated"] == 3
+    rows = {str(row["model"]): row for row in overall(evaluation)}
+    assert list(rows) == [TUNED, BASE]
+    assert rows[BASE]["exact"] == pytest.approx(0.29, abs=0.01) and rows[TUNED]["exact"] == pytest.approx(
+        0.88, abs=0.01
+    )
+    assert float(str(rows[TUNED]["exact_shell"])) > float(str(rows[TUNED]["exact"]))
+    found = compare(before=model_in(evaluation, BASE), after=model_in(evaluation, TUNED))
+    exact = next(change for change in found.metrics if change.name == "exact")
+    assert exact.said.value == "clear" and len(found.losses) == 0 and len(found.gains) > 10
+    assert split.baseline is not None and split.baseline.name == BASE and len(said) == 1

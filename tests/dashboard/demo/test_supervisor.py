@@ -1,0 +1,113 @@
+"""`manage.py demo` as a process: it comes up, mends what dies, refuses a second one, and leaves nothing behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.long, pytest.mark.embedded]
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def environment(folder: Path, port: int) -> dict[str, str]:
+    gone = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE")
+    kept = {key: value for key, value in os.environ.items() if key not in gone}
+    return {**kept, "WINNOW_DATA": str(folder), "PORT": str(port), "BIND": "127.0.0.1", "SANDBOX": "none"}
+
+
+def demo(env: dict[str, str], *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "manage.py", "demo", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.2)
+
+
+def children(pid: int) -> dict[str, int]:
+    """The demo's own children by what they are: `web`, `worker`."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = {}
+    for child in map(int, listed):
+        command = Path(f"/proc/{child}/cmdline").read_text()
+        found["web" if "gunicorn" in command else "worker"] = child
+    return found
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def running(tmp_path: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
+    process = demo(environment(tmp_path, port))
+    try:
+        # Not by asking the site: it answers a moment before the demo itself has seen that it does.
+        assert process.stdout is not None
+        said: list[str] = []
+        for line in process.stdout:
+            said.append(line)
+            if "Winnow is ready" in line:
+                break
+        assert process.poll() is None, "".join(said)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(40)
+
+
+@pytest.mark.timeout(540)
+def test_a_killed_worker_and_web_come_back_and_all_end_together(
+    running: "subprocess.Popen[str]", tmp_path: Path, port: int
+) -> None:
+    before = children(running.pid)
+    assert set(before) == {"web", "worker"}
+    os.kill(before["worker"], signal.SIGKILL)
+    os.kill(before["web"], signal.SIGKILL)
+    gone = set(before.values())
+    wait_for(lambda: len(now := children(running.pid)) == 2 and not gone & set(now.values()), 30)
+    wait_for(lambda: answers(port), 150)
+
+    second = demo(environment(tmp_path, free_port()))
+    said, _ = second.communicate(timeout=120)
+    assert second.returncode != 0
+    assert "is running on" in said
+
+    after = children(running.pid)
+    running.terminate()
+    assert running.wait(40) == 0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in after.values())
+
+
+def test_the_demo_is_not_served_to_others(tmp_path: Path, port: int) -> None:
+    env = {**environment(tmp_path, port), "BIND": "0.0.0.0", "SECRET_KEY": "x" * 50}  # noqa: S104 - what is refused
+    process = demo(env)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "password is public" in said

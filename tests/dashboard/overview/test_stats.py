@@ -1,0 +1,146 @@
+"""The overview's figures are those of the rows, and say when they were counted."""
+
+from decimal import Decimal
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from curation.dashboard.overview.charts import outcome_bars, score_histogram
+from curation.dashboard.overview.stats import project_stats
+from curation.review.models import Decision
+from curation.trajectories.models import Trajectory
+from curation.trajectories.rollout.balance import terminal_balance
+from tests.factories import (
+    make_bearer,
+    make_duel,
+    make_member,
+    make_project,
+    make_run,
+    make_sample,
+    make_scenario,
+    make_trajectory,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def uncached() -> None:
+    cache.clear()
+
+
+def test_counts_by_bucket_status_and_score() -> None:
+    project = make_project()
+    for score, bucket in ((0.0, "defeat"), (64.9, "defeat"), (66.0, "refined"), (80.0, "final"), (100.0, "final")):
+        make_sample(project, score=score, bucket=bucket)
+    make_sample(project, score=None, bucket="unparsed")
+    make_sample(make_project(), score=90.0, bucket="final")
+    stats = project_stats(project)
+    assert stats.buckets == {"final": 2, "refined": 1, "defeat": 2, "unparsed": 1}
+    assert stats.statuses["pending"] == 6
+    assert {index: n for index, n in enumerate(stats.histogram) if n} == {0: 1, 12: 1, 13: 1, 16: 1, 19: 1}
+
+
+def test_the_funnel_leads_from_prompts_to_approved() -> None:
+    project = make_project()
+    make_duel(project, status="approved", score=90.0, bucket="final")
+    make_duel(project, score=50.0, bucket="defeat")
+    funnel = project_stats(project).funnel
+    assert (funnel["prompts"], funnel["challenged"], funnel["duels"]) == (2, 2, 2)
+    assert (funnel["final or refined"], funnel["decided"], funnel["approved"]) == (1, 1, 1)
+    assert funnel["in the last export"] == 0
+
+
+def test_scenarios_and_trajectories_join_the_funnel() -> None:
+    project = make_project(settings_json={"balance": {"panic_low": 0.5, "panic_high": 0.9}})
+    solved, stuck = make_scenario(project), make_scenario(project, bundle={"axes": {"task": "blocked"}})
+    make_scenario(project, status="rejected")
+    make_trajectory(make_project(), outcome="solved")
+    for outcome in ("solved", "solved", "checker_failed", "timeout"):
+        make_trajectory(project, solved, outcome=outcome)
+    make_trajectory(project, stuck, outcome="correct_panic", terminal="panic no oil")
+    make_trajectory(project, stuck, outcome="wrong_terminal")
+    stats = project_stats(project)
+    assert (stats.funnel["scenarios"], stats.funnel["scenarios admitted"]) == (3, 2)
+    assert (stats.funnel["trajectories"], stats.funnel["trajectories kept"]) == (6, 3)
+    assert stats.scenarios == {"draft": 0, "admitted": 2, "rejected": 1, "dry_run": 0}
+    assert {name: n for name, n in stats.outcomes.items() if n} == {
+        **{"solved": 2, "correct_panic": 1, "checker_failed": 1, "timeout": 1, "wrong_terminal": 1},
+    }
+    assert (stats.balance.kept, round(3 * stats.balance.panic), round(3 * stats.balance.blocked)) == (3, 1, 1)
+    assert stats.balance == terminal_balance(Trajectory.objects.filter(project=project))
+    bars = outcome_bars(stats, "/p/x/trajectories/")["data"][0]
+    assert dict(zip(bars["y"], bars["x"], strict=True))["Solved"] == 2
+    assert "/p/x/trajectories/?outcome=timeout" in bars["customdata"]
+
+
+def test_a_project_without_scenarios_is_not_told_of_them(client: Client) -> None:
+    user = make_user()
+    project = make_project(user=user)
+    make_duel(project, score=50.0, bucket="defeat")
+    client.force_login(user)
+    page = client.get(f"/p/{project.slug}/").content.decode()
+    assert "challenged" in page and "trajectories kept" not in page and "How rollouts end" not in page
+    make_trajectory(project, outcome="solved")
+    cache.clear()
+    page = client.get(f"/p/{project.slug}/").content.decode()
+    assert "trajectories kept" in page and "How rollouts end" in page and "fewer than the project" in page
+
+
+def test_pace_counts_decisions_that_stand() -> None:
+    project = make_project()
+    reviewer = make_member(project)
+    samples = [make_sample(project) for _ in range(3)]
+    for sample in samples:
+        Decision.objects.create(sample=sample, reviewer=reviewer, action="approve", version=1, seconds=8)
+    undo = Decision.objects.create(sample=samples[0], reviewer=reviewer, action="undo", version=2)
+    Decision.objects.filter(sample=samples[0], action="approve").update(undone_by=undo)
+    stats = project_stats(project)
+    assert [(entry["reviewer"], entry["n"]) for entry in stats.pace] == [(reviewer.username, 2)]
+    assert stats.seconds_per_decision == 8
+
+
+def test_unknown_cost_is_kept_apart() -> None:
+    project = make_project()
+    make_run(project, cost=Decimal("0.5"), cost_unknown_calls=3)
+    make_run(project, cost=Decimal("0.25"))
+    stats = project_stats(project)
+    assert Decimal(stats.cost) == Decimal("0.75")
+    assert stats.cost_unknown_calls == 3
+
+
+def test_bars_change_colour_at_the_projects_own_edges() -> None:
+    project = make_project(settings_json={"thresholds": {"final": 50.0, "refined": 40.0}})
+    make_sample(project, score=62.0, bucket="final")
+    figure = score_histogram(project_stats(project), project.settings.thresholds)
+    assert {bar["name"]: sum(bar["y"]) for bar in figure["data"]} == {"final": 1, "refined": 0, "defeat": 0}
+    assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [40.0, 50.0]
+
+
+class TestDoors:
+    def test_page_and_call_show_the_same(self, client: Client) -> None:
+        user = make_user()
+        project = make_project(user=user)
+        make_sample(project, score=90.0, bucket="final")
+        body = client.get(f"/api/v1/projects/{project.slug}/stats", headers=make_bearer(user)).json()
+        assert body["buckets"]["final"] == 1
+        client.force_login(user)
+        assert client.get(f"/p/{project.slug}/").status_code == 200
+        assert client.get(f"/p/{project.slug}/charts/scores.json").json()["data"]
+        assert client.get(f"/p/{project.slug}/charts/outcomes.json").json()["data"]
+
+    def test_strangers_find_nothing(self, client: Client) -> None:
+        project = make_project()
+        client.force_login(make_user())
+        for path in ("", "charts/scores.json", "charts/pace.json", "charts/outcomes.json", "system/"):
+            assert client.get(f"/p/{project.slug}/{path}").status_code == 404
+
+    def test_the_system_page_says_that_nobody_works(self, client: Client) -> None:
+        user = make_user()
+        project = make_project(user=user)
+        client.force_login(user)
+        page = client.get(f"/p/{project.slug}/system/").content.decode()
+        assert "No worker was heard of" in page
+        assert "nobody listens" in page

@@ -1,0 +1,218 @@
+from collections import Counter
+
+import pytest
+
+from curation.duels.models import Duel
+from curation.llm.client.completion import Request
+from curation.projects.access import Access
+from curation.projects.models import SCOPES_OF_ROLE, Project, Role
+from curation.review.decisions.decide import decide
+from curation.review.models import Action
+from curation.runs.models import Call, Run
+from curation.samples.models import Sample, Status
+from tests.duels.recomputed import bucket, lower_bound, recompute
+from tests.duels.running import (
+    JUDGES,
+    Models,
+    Reply,
+    against,
+    fair,
+    first,
+    make_arena,
+    prose,
+    run_to_end,
+    verdict,
+    verdict_rows,
+)
+from tests.factories import make_prompt, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def motley(seed: int) -> Reply:
+    """A judge of many minds: it depends on what it is shown, and now and then says nothing that parses."""
+
+    def reply(request: Request) -> str:
+        lot = hash_of(f"{seed}{request.messages[-1]['content']}")
+        if lot % 11 == 0:
+            return prose(request)
+        lead = fair()(request) if lot % 3 else against(request)
+        values = [int(value) for value in str(lead) if value in "012"][:5]
+        return verdict(*[value if lot >> n & 1 or n == 0 else (lot >> n) % 3 for n, value in enumerate(values)])
+
+    return reply
+
+
+def hash_of(text: str) -> int:
+    return sum(ord(sign) * (place % 251 + 1) for place, sign in enumerate(text))
+
+
+@pytest.fixture
+def motley_run(models: Models) -> Run:
+    """40 duels on 12 pull requests with three judges of many minds."""
+    models.says |= {name: motley(n) for n, name in enumerate(JUDGES)}
+    project, prompts = make_arena(prompts=12)
+    for n in range(28):
+        history = [{"role": "user", "content": f"A later turn, number {n}."}]
+        make_prompt(project, history=history, instance_id=prompts[n % 12].instance_id)
+    return run_to_end(project, min_judges=2, attempts=1)
+
+
+def test_the_figures_of_a_run_are_those_that_the_verdict_rows_give(motley_run: Run) -> None:
+    run, result = motley_run, motley_run.result
+    duels = {duel.pk: duel for duel in Duel.objects.filter(run=run).select_related("prompt", "sample")}
+    expected = recompute(verdict_rows(run), list(JUDGES), min_judges=2)
+    assert (result["done"], result["parsed"]) == (40, len(expected.scores))
+    assert 0 < result["parsed"] < 40
+    for pk, duel in duels.items():
+        assert duel.score == pytest.approx(expected.scores.get(pk)), pk
+        assert duel.metrics == pytest.approx(expected.metrics.get(pk, {}))
+        assert duel.bucket == bucket(expected.scores.get(pk))
+        sample = duel.sample
+        assert sample is not None
+        assert (sample.score, sample.bucket, sample.flags) == (duel.score, duel.bucket, duel.flags)
+    assert result["buckets"] == {**dict.fromkeys(result["buckets"], 0), **Counter(d.bucket for d in duels.values())}
+    assert len(Counter(d.bucket for d in duels.values())) >= 3
+    assert result["margin"] == pytest.approx(expected.margin)
+    for judge in result["judges"]:
+        name = judge["name"]
+        assert judge["flip_rate"] == pytest.approx(expected.flips[name])
+        assert judge["win_rate"] == pytest.approx(expected.wins[name])
+        assert judge["parse_rate"] == pytest.approx(expected.parse[name])
+        assert judge["tokens"] == 40 * 2 * 110
+    scores = list(expected.scores.values())
+    clusters = [duels[pk].prompt.instance_id for pk in expected.scores]
+    assert result["lcb"] == pytest.approx(lower_bound(scores, clusters), abs=0.01)
+    assert result["lcb_unclustered"] == pytest.approx(
+        lower_bound(scores, [str(n) for n in range(len(scores))]), abs=0.01
+    )
+    assert result["lcb"] != result["lcb_unclustered"]
+    held = result["parsed"] / 40 >= 0.5 and result["margin"] >= 2.0 and result["lcb"] > 0
+    assert result["accepted"] is held and bool(result["reasons"]) is not held
+
+
+def test_the_same_run_gives_the_same_figures_again(motley_run: Run) -> None:
+    again = run_to_end(motley_run.project, "rescore", run=str(motley_run.pk))
+    same = ("margin", "lcb", "lcb_unclustered", "parsed", "done", "accepted", "buckets", "judges", "lengths")
+    assert {key: again.result[key] for key in same} == {key: motley_run.result[key] for key in same}
+
+
+def test_scoring_again_asks_no_model(motley_run: Run, models: Models) -> None:
+    project, calls = motley_run.project, Call.objects.count()
+    asked = len(models.asked)
+    project.settings_json |= {"thresholds": {"final": 60, "refined": 40}}
+    project.save()
+    run = run_to_end(project, "rescore", judges=["judge-b", "judge-c"], min_judges=1)
+    expected = recompute(verdict_rows(run), ["judge-b", "judge-c"], min_judges=1)
+    for duel in Duel.objects.filter(run=run):
+        assert duel.score == pytest.approx(expected.scores.get(duel.pk))
+        assert duel.bucket == bucket(expected.scores.get(duel.pk), final=60, refined=40)
+    assert run.result["margin"] == pytest.approx(expected.margin)
+    assert [judge["name"] for judge in run.result["judges"]] == ["judge-b", "judge-c"]
+    assert (len(models.asked), Call.objects.count(), run.calls) == (asked, calls, 0)
+
+
+def test_weights_shift_the_score_and_leave_the_metrics(models: Models) -> None:
+    models.says |= dict.fromkeys(JUDGES, fair(won=1))
+    project, _ = make_arena(prompts=1)
+    run_to_end(project)
+    before = Duel.objects.get()
+    assert before.score == 60.0
+    run_to_end(project, "rescore", weights={"correctness": 4})
+    after = Duel.objects.get()
+    assert after.score == 75.0 and after.metrics == before.metrics
+    run_to_end(project, "rescore", weights={"correctness": 0})
+    assert Duel.objects.get().score == 50.0
+
+
+def test_weights_of_the_settings_may_name_some_dimensions_only(models: Models) -> None:
+    models.says |= dict.fromkeys(JUDGES, fair(won=1))
+    panel = {"judges": list(JUDGES), "weights": {"correctness": 4}}
+    project, _ = make_arena(prompts=1, settings={"panel": panel})
+    run = run_to_end(project)
+    assert (run.state, Duel.objects.get().score) == ("succeeded", 75.0)
+
+
+def test_what_a_person_decided_outlives_a_new_score(models: Models) -> None:
+    project, _ = make_arena(prompts=1)
+    run_to_end(project)
+    sample = Sample.objects.get()
+    access = Access(make_user(), project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
+    decide(access=access, sample_id=sample.pk, action=Action.APPROVE)
+    project.settings_json |= {"thresholds": {"final": 100, "refined": 100}}
+    project.save()
+    models.says |= dict.fromkeys(JUDGES, against)
+    run_to_end(project, "judge", fresh=True)
+    scored = Sample.objects.get()
+    assert (scored.pk, scored.score, scored.bucket) == (sample.pk, 0.0, "defeat")
+    assert (scored.status, scored.decided_by) == (Status.APPROVED, access.user)
+    assert scored.decisions.count() == 1
+
+
+def test_without_clusters_the_gate_goes_by_turns(models: Models) -> None:
+    """Two pull requests, one lost: clusters leave no certainty, eleven turns of the other would."""
+    project, prompts = make_arena(prompts=2, judges=("judge-a",), settings={"gate": {"cluster": False}})
+    for n in range(10):
+        history = [{"role": "user", "content": f"A later turn, number {n}."}]
+        make_prompt(project, history=history, instance_id=prompts[0].instance_id)
+
+    def reply(request: Request) -> str:
+        return str(against(request) if "rounding error 1" in str(request.messages) else fair()(request))
+
+    models.says["judge-a"] = reply
+    run = run_to_end(project)
+    assert run.result["lcb"] == run.result["lcb_unclustered"] > 0 and run.result["accepted"]
+    project.settings_json = {**project.settings_json, "gate": {"cluster": True}}
+    project.save()
+    again = run_to_end(project, "rescore")
+    assert again.result["lcb_unclustered"] == run.result["lcb"]
+    assert again.result["lcb"] < 0 and not again.result["accepted"]
+    assert again.result["reasons"] == [f"the lower bound {again.result['lcb']:.4f} is not above 0"]
+
+
+def test_a_duel_counts_as_parsed_from_min_judges_on(models: Models) -> None:
+    models.says["judge-c"] = prose
+    project, _ = make_arena(prompts=1)
+    assert run_to_end(project, attempts=1).result["parsed"] == 0
+    assert run_to_end(project, "rescore", min_judges=2).result["parsed"] == 1
+    few = run_to_end(project, "rescore", judges=["judge-a", "judge-c"])
+    assert few.result["parsed"] == 0
+    assert few.result["reasons"] == ["no duel was parsed"]
+
+
+def test_flips_are_counted_by_judge_and_make_draws(models: Models) -> None:
+    models.says["judge-a"] = first
+    project, _ = make_arena(prompts=2)
+    run = run_to_end(project)
+    assert {j["name"]: j["flip_rate"] for j in run.result["judges"]} == {"judge-a": 1.0, "judge-b": 0.0, "judge-c": 0.0}
+    assert [duel.score for duel in Duel.objects.all()] == pytest.approx([250 / 3] * 2)
+
+
+def test_scoring_a_filter_again_leaves_the_others_alone(models: Models) -> None:
+    project, prompts = make_arena(prompts=3)
+    run = run_to_end(project)
+    again = run_to_end(project, "rescore", filter={"instance_id": prompts[0].instance_id})
+    assert again.result["done"] == 1
+    assert Duel.objects.filter(run=run).count() == 2
+    both = run_to_end(project, "rescore", run=str(run.pk), filter={"instance_id": prompts[0].instance_id})
+    assert both.result["done"] == 1
+
+
+def test_a_run_without_swap_is_scored_again_in_its_one_order(models: Models) -> None:
+    project, _ = make_arena(prompts=2)
+    run = run_to_end(project, swap=False)
+    again = run_to_end(project, "rescore")
+    assert (again.result["parsed"], again.result["margin"]) == (2, run.result["margin"]) == (2, 100.0)
+
+
+def test_scores_are_the_projects_own(models: Models) -> None:
+    mine, _ = make_arena(prompts=1)
+    theirs, _ = make_arena(prompts=1)
+    run_to_end(mine)
+    run_to_end(theirs)
+    assert run_to_end(mine, "rescore").result["done"] == 1
+    assert _duels(mine) == _duels(theirs) == 1
+
+
+def _duels(project: Project) -> int:
+    return Duel.objects.of(project).count()

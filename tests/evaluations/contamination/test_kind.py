@@ -1,0 +1,130 @@
+"""What of a split stands in training data, with the matched text."""
+
+import pytest
+
+from curation.evaluations.contamination.reads import newest_check
+from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split
+from curation.evaluations.screen.figures import figures_of
+from curation.projects.models import Project
+from curation.runs.launch import launch
+from curation.runs.models import Run
+from curation.web.problems import Invalid
+from tests.evaluations.evaluating import at_server, end, evaluate, make_rows, make_split, published, upload
+from tests.exports.exporting import make_approved, run_export
+from tests.factories import make_project
+from tests.model_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def check(project: Project, split: Split, **against: str) -> Run:
+    params = {"split": str(split.pk), **against}
+    return end(launch(project=project, kind="contamination", params=params, user=None))
+
+
+def test_the_published_split_is_in_its_training_data() -> None:
+    project = make_project()
+    split = make_split(project, published("val"))
+    run = check(project, split, upload=upload(project, published("train"), "train.jsonl"))
+    assert run.state == "succeeded", run.error
+    counts = run.result
+    assert (counts["rows"], counts["training_rows"], counts["contaminated"]) == (150, 1500, 150)
+    assert (counts["exact"], counts["near"], counts["task_answer"]) == (0, 147, 150)
+    found = ContaminatedRow.objects.get(row__split=split, row__number=0)
+    match = next(match for match in found.matches if "near" in match["levels"])
+    own = found.row.text.messages[-1]["content"]
+    assert own not in match["prompt"] and "List all Route 53 hosted zones" in match["prompt"]
+    assert match["answer"] == "aws route53 list-hosted-zones" == found.row.text.expected
+
+
+def test_rows_match_by_words_where_the_training_data_has_no_ids() -> None:
+    project = make_project()
+    rows = make_rows(3)
+    split = make_split(project, rows)
+    bare = [{"messages": row["messages"]} for row in rows[:1]]
+    assert check(project, split, upload=upload(project, bare)).result["exact"] == 1
+    preference = {"prompt": rows[1]["messages"][:1], "chosen": rows[1]["messages"][1:], "rejected": []}
+    run = check(project, split, upload=upload(project, [preference]))
+    assert (run.result["exact"], newest_check(split)) == (1, ContaminationCheck.objects.get(run=run))
+
+
+def test_volatile_lines_are_a_setting() -> None:
+    project = make_project()
+    rows = make_rows(1)
+    split = make_split(project, rows)
+    other = [
+        {
+            "messages": [
+                {"role": "user", "content": "Mood: x\n" + rows[0]["messages"][0]["content"]},
+                {"role": "assistant", "content": "aws x y"},
+            ]
+        }
+    ]
+    assert check(project, split, upload=upload(project, other)).result["near"] == 0
+    project.settings_json = {"evaluation": {"volatile": ["mood", "last reward"]}}
+    project.save()
+    assert check(project, split, upload=upload(project, other)).result["near"] == 1
+
+
+def test_scores_of_clean_and_contaminated_rows_stand_apart(server: ModelServer) -> None:
+    project = make_project()
+    rows = make_rows(4)
+    split = make_split(project, rows)
+    memory = {row["messages"][0]["content"]: row["messages"][1]["content"] for row in rows[:2]}
+    server.behave("parrot", text="I do not know.", replies=memory)
+    at_server(project, server, "parrot")
+    evaluation = evaluate(project, split, ["parrot"])
+    assert figures_of(evaluation, newest_check(split)).clean is None
+    check(project, split, upload=upload(project, rows[:2]))
+    figures = figures_of(evaluation, newest_check(split))
+    assert figures.clean is not None and figures.contaminated is not None
+    assert [(row["n"], row["exact"]) for row in figures.clean] == [(2, 0.0)]
+    assert [(row["n"], row["exact"]) for row in figures.contaminated] == [(2, 1.0)]
+
+
+def test_a_split_of_an_export_is_held_against_its_train_files() -> None:
+    project = make_project()
+    for number in range(12):
+        make_approved(
+            project, instance_id=f"acme__billing-{number}", challenger=f"THOUGHT: {number}\n\n```bash\nls {number}\n```"
+        )
+    export = run_export(project, {"formats": ["sft-messages"], "splits": {"train": 0.5, "val": 0.5}})
+    run = end(launch(project=project, kind="split", params={"export": str(export.pk), "split": "val"}, user=None))
+    assert run.state == "succeeded", run.error
+    split = Split.objects.get(pk=run.result["split"])
+    assert split.rows_count == export.files.get(format="sft-messages", split="val").rows > 0
+    found = check(project, split, export=str(export.pk)).result
+    # The same prompt stands before every answer of this project, so nothing of it is new.
+    assert (found["rows"], found["exact"], found["prompt"]) == (split.rows_count, 0, split.rows_count)
+    other = check(project, split, training_split=str(make_split(project).pk)).result
+    assert other["contaminated"] == 0
+
+
+@pytest.mark.parametrize(
+    "against", [{}, {"export": "1", "upload": "uploads/x"}, {"export": "99"}, {"upload": "/etc/passwd"}]
+)
+def test_a_check_against_nothing_or_something_foreign_is_refused(against: dict[str, str]) -> None:
+    project = make_project()
+    split = make_split(project)
+    with pytest.raises(Invalid):
+        check(project, split, **against)
+    assert not ContaminationCheck.objects.exists()
+
+
+def test_a_training_file_without_answers_ends_the_check_with_a_reason() -> None:
+    project = make_project()
+    split = make_split(project)
+    run = check(project, split, upload=upload(project, [{"text": "no messages"}]))
+    assert run.state == "failed" and "no row with messages" in run.error
+    assert newest_check(split) is None
+
+
+def test_a_split_cannot_be_its_own_training_data_nor_come_from_a_missing_file() -> None:
+    project = make_project()
+    split = make_split(project)
+    with pytest.raises(Invalid, match="its own rows"):
+        check(project, split, training_split=str(split.pk))
+    make_approved(project)
+    export = run_export(project, {"formats": ["dpo"]})
+    with pytest.raises(Invalid, match="no sft-messages file"):
+        launch(project=project, kind="split", params={"export": str(export.pk)}, user=None)

@@ -1,0 +1,204 @@
+"""The static screen: which rows are sent, what an error counts, what is asked."""
+
+import json
+from typing import Any
+
+import pytest
+
+from curation.evaluations.models import EvaluatedModel, Evaluation, Screened, Split
+from curation.evaluations.screen.figures import figures_of, overall
+from curation.runs.launch import estimate, launch
+from curation.runs.models import Call, Item, Run
+from curation.web.problems import Invalid, Problem
+from tests.evaluations.evaluating import at_server, end, evaluate, make_rows, make_split, says, upload
+from tests.factories import make_endpoint, make_project
+from tests.model_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_first_rows_of_each_tier_and_source_are_sent_in_file_order(server: ModelServer) -> None:
+    project = make_project()
+    rows = make_rows(10, tiers=("easy", "hard"))
+    split = make_split(project, rows)
+    at_server(project, server, "m")
+    some = evaluate(project, split, ["m"], max_per_combo=2)
+    numbers = Screened.objects.filter(evaluation=some).order_by("row__number").values_list("row__number", flat=True)
+    assert list(numbers) == [0, 1, 2, 3]
+    every = evaluate(project, split, ["m"], max_per_combo="all")
+    assert overall(every)[0]["n"] == 10
+    assert server.counts("m").answered == 10  # the first four were on record
+
+
+def test_rows_are_sent_as_they_are_without_the_last_message(server: ModelServer) -> None:
+    project = make_project()
+    messages = [
+        {"role": "system", "content": "One command."},
+        {"role": "user", "content": "List buckets.", "name": "ada"},
+    ]
+    rows = [{"tier": "x", "messages": [*messages, {"role": "assistant", "content": "aws s3 ls"}]}]
+    split = make_split(project, rows)
+    row = split.rows.get()
+    assert (row.text.messages, row.text.expected, row.tier) == (messages, "aws s3 ls", "x")
+
+
+def test_an_error_is_an_empty_answer_with_its_latency_and_the_item_is_done(server: ModelServer) -> None:
+    project = make_project()
+    split = make_split(project, make_rows(3))
+    server.behave("broken", error=1.0, status=400, detail="no such model")
+    at_server(project, server, "broken")
+    evaluation = evaluate(project, split, ["broken"])
+    run = evaluation.run
+    run.refresh_from_db()
+    assert (run.items_done, run.items_failed) == (3, 0)
+    row = overall(evaluation)[0]
+    assert (row["n"], row["errors"], row["fmt"], row["xtr"], row["exact"], row["len"]) == (3, 3, 0, 0, 0, 0)
+    screened = Screened.objects.select_related("text", "call").first()
+    assert screened is not None and screened.failed and "no such model" in screened.text.error
+    assert screened.call is not None and screened.latency_ms == screened.call.latency_ms
+    assert Call.objects.filter(run=run, status="error").count() == 3
+
+
+def test_a_passing_fault_is_tried_again_and_counts_nothing(server: ModelServer) -> None:
+    project = make_project()
+    rows = make_rows(6)
+    split = make_split(project, rows)
+    says(server, "shaky", rows, [row["messages"][-1]["content"] for row in rows], error=0.3, status=503, rate_limit=0.2)
+    at_server(project, server, "shaky")
+    row = overall(evaluate(project, split, ["shaky"]))[0]
+    assert (row["n"], row["errors"], row["exact"]) == (6, 0, 1.0)
+
+
+def test_a_call_that_hangs_ends_after_its_timeout(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("curation.runs.calls.ask.MOST_TRIES", 1)
+    project = make_project()
+    split = make_split(project, make_rows(1))
+    server.behave("slow", hang=1.0)
+    at_server(project, server, "slow")
+    run = launch(
+        project=project, kind="evaluate", params={"models": ["slow"], "split": str(split.pk), "timeout": 0.3}, user=None
+    )
+    end(run)
+    screened = Screened.objects.get()
+    assert screened.failed and screened.latency_ms >= 300
+
+
+def test_thinking_is_no_part_of_the_answer_and_a_cut_one_is_marked(server: ModelServer) -> None:
+    project = make_project()
+    rows = make_rows(1)
+    split = make_split(project, rows)
+    server.behave("thinker", text="<think>aws ec2 first?</think>aws s3 ls")
+    server.behave("cut", text="aws s3 ls --recursive and so on", cut=1.0)
+    for name in ("thinker", "cut"):
+        at_server(project, server, name)
+    evaluation = evaluate(project, split, ["thinker", "cut"])
+    thought = Screened.objects.select_related("text").get(by__name="thinker")
+    assert thought.exact and thought.text.thinking == "aws ec2 first?" and thought.length == len("aws s3 ls")
+    assert {row["model"]: row["cut"] for row in overall(evaluation)} == {"thinker": 0, "cut": 1}
+
+
+def test_the_launch_goes_before_the_endpoint_and_the_endpoint_before_the_defaults(server: ModelServer) -> None:
+    project = make_project()
+    split = make_split(project, make_rows(1))
+    at_server(project, server, "plain")
+    at_server(project, server, "own", params={"max_tokens": 2048, "temperature": 0.5})
+    evaluation = evaluate(project, split, ["plain", "own"], temperature=0.2)
+    asked = {model.name: model.call_params for model in EvaluatedModel.objects.filter(evaluation=evaluation)}
+    assert asked["plain"] == {"temperature": 0.2, "max_tokens": 120, "timeout": 60.0}
+    assert asked["own"] == {"temperature": 0.2, "max_tokens": 2048, "timeout": 60.0}
+
+
+def test_a_file_becomes_a_split_and_is_evaluated_in_the_same_run(server: ModelServer) -> None:
+    project = make_project()
+    at_server(project, server, "m")
+    rows: list[Any] = [*make_rows(2), {"messages": "no list"}]
+    key = upload(project, rows, "fresh.jsonl")
+    run = launch(project=project, kind="evaluate", params={"models": ["m"], "file": key}, user=None)
+    assert set(run.result) == {"evaluation", "split"}
+    end(run)
+    split = Split.objects.get(pk=run.result["split"])
+    assert (split.name, split.rows_count, run.state) == ("fresh.jsonl", 2, "succeeded")
+    assert Item.objects.get(run=run, stage="bad_row").reason.startswith("no `messages`")
+    assert Screened.objects.filter(evaluation__run=run).count() == 2
+
+
+def test_a_projects_own_family_scores_its_commands(server: ModelServer) -> None:
+    project = make_project(settings_json={"evaluation": {"families": {"kubectl": "kubectl"}}})
+    rows = [
+        {"messages": [{"role": "user", "content": "pods"}, {"role": "assistant", "content": "kubectl get pods -n a"}]}
+    ]
+    split = make_split(project, rows)
+    server.behave("m", text="```\nkubectl get pods --namespace a\n```")
+    at_server(project, server, "m")
+    row = overall(evaluate(project, split, ["m"], family="kubectl"))[0]
+    assert (row["fmt"], row["xtr"], row["exact"], row["service_and_op"]) == (0.0, 1.0, 0.0, 1.0)
+    bash = overall(evaluate(project, split, ["m"], family="bash block"))[0]
+    assert (bash["fmt"], bash["xtr"], bash["service_and_op"]) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"models": ["nobody"]}, "no model nobody"),
+        ({"models": []}, "models"),
+        ({"models": ["m", "m"]}, "named twice"),
+        ({"family": "klingon"}, "no command family"),
+        ({"split": "99"}, "no split"),
+        ({"file": "uploads/0/x"}, "one of the two"),
+        ({"max_per_combo": 0}, "max_per_combo"),
+    ],
+)
+def test_what_cannot_be_launched_is_refused_in_words(params: dict[str, Any], words: str) -> None:
+    project = make_project()
+    make_endpoint(project, "m", model="scripted/echo")
+    split = make_split(project)
+    given = {"models": ["m"], "split": str(split.pk), **params}
+    with pytest.raises(Problem, match=words):
+        launch(project=project, kind="evaluate", params=given, user=None)
+    assert not Evaluation.objects.exists() and not Run.objects.filter(kind="evaluate").exists()
+
+
+def test_the_estimate_counts_rows_times_models() -> None:
+    project = make_project()
+    make_endpoint(project, "free", model="scripted/echo", price_in=0, price_out=0)
+    make_endpoint(project, "unknown", model="openai/x", api_base="http://127.0.0.1:9")
+    split = make_split(project, make_rows(4))
+    params = {"models": ["free", "unknown"], "split": str(split.pk), "max_per_combo": 3}
+    found = estimate(project=project, kind="evaluate", params=params)
+    assert (found.calls, found.cost, found.unpriced) == (6, None, ("unknown",))
+
+
+def test_a_run_that_is_done_again_from_the_record_writes_each_answer_once(server: ModelServer) -> None:
+    project = make_project()
+    rows = make_rows(3)
+    split = make_split(project, rows)
+    at_server(project, server, "m")
+    evaluation = evaluate(project, split, ["m"])
+    Item.objects.filter(run=evaluation.run).update(state="pending")
+    Run.objects.filter(pk=evaluation.run_id).update(state="running", stage="screen", items_done=0)
+    end(evaluation.run)
+    assert Screened.objects.filter(evaluation=evaluation).count() == 3
+    assert server.counts("m").answered == 3
+
+
+def test_tiers_and_sources_have_tables_of_their_own(server: ModelServer) -> None:
+    project = make_project()
+    rows = make_rows(4, tiers=("easy", "hard"))
+    split = make_split(project, rows)
+    says(server, "m", rows, [rows[0]["messages"][-1]["content"], "x", rows[2]["messages"][-1]["content"], "x"])
+    at_server(project, server, "m")
+    figures = figures_of(evaluate(project, split, ["m"]))
+    assert [(group.name, group.rows[0]["n"], group.rows[0]["exact"]) for group in figures.tiers] == [
+        ("easy", 2, 1.0),
+        ("hard", 2, 0.0),
+    ]
+    assert [group.name for group in figures.sources] == ["first"]
+    assert json.dumps(figures.rows)
+
+
+def test_a_split_of_nothing_is_refused() -> None:
+    project = make_project()
+    make_endpoint(project, "m", model="scripted/echo")
+    split = Split.objects.create(project=project, name="empty")
+    with pytest.raises(Invalid, match="no rows yet"):
+        launch(project=project, kind="evaluate", params={"models": ["m"], "split": str(split.pk)}, user=None)

@@ -1,0 +1,37 @@
+"""Messages of a history: the short way for plain ones gives what the long way gives."""
+
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from curation.exports.rows.messages import BadHistory, Conversation, conversation
+from curation.exports.rows.skip_reasons import Reason
+
+contents = st.one_of(
+    st.text(), st.sampled_from(["", " ", "\n", "\u00a0", "<think>x</think>ls", "<think>", " ls", "a<think>"])
+)
+roles = st.sampled_from(["system", "user", "assistant", "developer", "function", "narrator"])
+histories = st.lists(st.fixed_dictionaries({"role": roles, "content": contents}))
+
+
+def read(history: list[dict[str, str]]) -> Conversation | Reason:
+    try:
+        return conversation(history)
+    except BadHistory as bad:
+        return bad.reason
+
+
+@given(history=histories)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_the_short_way_for_plain_messages_gives_what_the_long_way_gives(history: list[dict[str, str]]) -> None:
+    """A key that no row keeps makes every message take the long way."""
+    assert read(history) == read([{**message, "weight": "1"} for message in history])
+
+
+@given(history=histories)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_characters_are_those_of_the_messages_that_leave(history: list[dict[str, str]]) -> None:
+    found = read(history)
+    if isinstance(found, Conversation):
+        messages = orjson.loads(found.opened + b"]")
+        assert found.characters == sum(len(message["content"]) for message in messages)

@@ -1,0 +1,260 @@
+"""Imports by REST and by the page: what is answered, stored, previewed and refused."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from curation.duels.models import Prompt
+from curation.projects.models import AuditEntry, Project, Role
+from curation.runs.models import Run
+from tests.factories import make_bearer, make_member, make_project, make_user
+from tests.imports.bringing import as_lines, chat, end
+
+pytestmark = pytest.mark.django_db(transaction=True)
+IMPORTS = "/api/v1/projects/acme/imports"
+CONTENT = as_lines([chat(1, 2), "{broken", chat(2)])
+
+
+@pytest.fixture
+def user() -> User:
+    return make_user()
+
+
+@pytest.fixture
+def project(user: User) -> Project:
+    return make_project("acme", user=user)
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    """A web server with a file, a redirect to it, a redirect to metadata, and a loop."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            target = {"/moved": "/turns.jsonl", "/metadata": "http://169.254.169.254/", "/loop": "/loop"}.get(self.path)
+            self.send_response(302 if target else 200 if self.path.startswith("/turns.jsonl") else 404)
+            if target:
+                self.send_header("Location", target)
+            self.end_headers()
+            if not target:
+                self.wfile.write(CONTENT)
+
+        def log_message(self, *args: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def send(client: Client, user: User, path: str = IMPORTS, **fields: Any) -> Any:
+    file = SimpleUploadedFile("turns.jsonl", fields.pop("content", CONTENT))
+    return client.post(path, {"kind": "turns", "file": file, **fields}, headers=make_bearer(user))
+
+
+def ask(client: Client, user: User, body: Any, path: str = IMPORTS, **headers: str) -> Any:
+    return client.post(path, body, "application/json", headers={**make_bearer(user), **headers})
+
+
+def test_an_upload_starts_a_run_that_takes_it_in(client: Client, user: User, project: Project) -> None:
+    answer = send(client, user, options='{"turns_per_row": 1}')
+
+    assert answer.status_code == 202, answer.content
+    run = Run.objects.get()
+    assert answer.headers["Location"] == f"/api/v1/runs/{run.pk}"
+    assert answer.json()["state"] == "queued"
+    assert (end(run).result["prompts"], run.result["source"]) == (2, "turns.jsonl")
+    assert AuditEntry.objects.filter(action="run.launch", actor=user).count() == 1
+
+
+def test_the_same_idempotency_key_imports_once(client: Client, user: User, project: Project) -> None:
+    headers = {**make_bearer(user), "Idempotency-Key": "k1"}
+    for _ in range(2):
+        file = SimpleUploadedFile("turns.jsonl", CONTENT)
+        assert client.post(IMPORTS, {"kind": "turns", "file": file}, headers=headers).status_code == 202
+
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.parametrize("path", ["/turns.jsonl?token=secret", "/moved"])
+def test_a_url_is_fetched_by_the_run(client: Client, user: User, project: Project, web: str, path: str) -> None:
+    answer = ask(client, user, {"source": web + path, "kind": "turns"})
+
+    assert answer.status_code == 202, answer.content
+    run = end(Run.objects.get())
+    assert run.result["prompts"] == 3
+    assert run.result["source"].startswith("127.0.0.1") and "secret" not in run.result["source"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"), [("/missing", "answered 404"), ("/metadata", "169.254.169.254"), ("/loop", "redirects more than")]
+)
+def test_a_url_that_cannot_be_fetched_fails_the_run_in_words(
+    client: Client, user: User, project: Project, web: str, path: str, said: str
+) -> None:
+    ask(client, user, {"source": web + path, "kind": "turns"})
+
+    run = end(Run.objects.get())
+    assert run.state == "failed" and said in run.error
+    assert not Prompt.objects.exists()
+
+
+def test_a_download_over_the_limit_fails_the_run(
+    client: Client, user: User, project: Project, web: str, settings: Settings
+) -> None:
+    settings.MAX_UPLOAD_BYTES = 100
+    ask(client, user, {"source": f"{web}/turns.jsonl", "kind": "turns"})
+
+    assert "is larger than" in end(Run.objects.get()).error
+
+
+def test_private_addresses_are_refused_where_the_server_is_reached_by_others(
+    client: Client, user: User, project: Project, settings: Settings
+) -> None:
+    settings.ALLOW_PRIVATE_MODEL_HOSTS = False
+
+    for url in ("http://127.0.0.1/turns.jsonl", "http://10.0.0.1/turns.jsonl", "http://[::1]/turns.jsonl"):
+        assert ask(client, user, {"source": url, "kind": "turns"}).status_code == 422
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"kind": "poems"}, "kind"),
+        ({"options": "{"}, "options"),
+        ({"options": '{"count": -1}'}, "options.count"),
+        ({"options": "[1]"}, "options"),
+        ({"strict": "perhaps"}, "strict"),
+    ],
+)
+def test_a_wrong_field_is_named(
+    client: Client, user: User, project: Project, fields: dict[str, str], path: str
+) -> None:
+    answer = send(client, user, **fields)
+
+    assert (answer.status_code, [e["path"] for e in answer.json()["errors"]]) == (422, [path])
+    assert not Run.objects.exists()
+
+
+def test_an_upload_over_the_limit_is_413(client: Client, user: User, project: Project, settings: Settings) -> None:
+    settings.MAX_UPLOAD_BYTES = 1000
+    just_over = send(client, user, content=b"x" * 1001)
+    far_over = send(client, user, content=b"x" * 3_000_000)
+    client.force_login(user)
+    file = SimpleUploadedFile("turns.jsonl", b"x" * 3_000_000)
+    page = client.post(reverse("import-new", args=["acme"]), {"kind": "turns", "file": file})
+
+    assert [just_over.status_code, far_over.status_code, page.status_code] == [413, 413, 413]
+    assert far_over.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("body", ["{", "[1]", '"text"'])
+def test_a_body_that_is_no_object_is_400(client: Client, user: User, project: Project, body: str) -> None:
+    assert ask(client, user, body).status_code == 400
+
+
+def test_an_empty_file_is_refused(client: Client, user: User, project: Project) -> None:
+    answer = send(client, user, content=b"")
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "empty_file")
+
+
+def test_only_curators_import(client: Client, project: Project) -> None:
+    reviewer = make_member(project, role=Role.REVIEWER)
+
+    assert send(client, reviewer).status_code == 403
+    assert send(client, make_user()).status_code == 404
+    client.force_login(reviewer)
+    assert client.get(reverse("import-new", args=["acme"])).status_code == 403
+
+
+def test_a_preview_tells_layout_rows_and_errors_and_keeps_the_file(
+    client: Client, user: User, project: Project
+) -> None:
+    found = send(client, user, f"{IMPORTS}/preview").json()
+
+    assert (found["format"], found["layout"], found["unit"]) == ("JSON lines", "chat rows (messages)", "turns")
+    assert (found["rows"], found["units"], found["read"]) == (3, 3, 3)
+    assert found["columns"] == ["instance_id", "messages"]
+    assert [entry["label"] for entry in found["shown"]] == ["row 1, turn 2", "row 1, turn 4", "row 3, turn 2"]
+    assert [error["row"] for error in found["errors"]] == [2]
+    assert not Run.objects.exists() and not Prompt.objects.exists()
+
+    assert ask(client, user, {"kind": "turns", "upload": found["upload"]}).status_code == 202
+    assert end(Run.objects.get()).result["prompts"] == 3
+
+
+def test_a_preview_of_a_url_and_of_what_cannot_be_read(client: Client, user: User, project: Project, web: str) -> None:
+    path = f"{IMPORTS}/preview"
+
+    assert ask(client, user, {"source": f"{web}/turns.jsonl", "kind": "turns"}, path).json()["units"] == 3
+    assert ask(client, user, {"source": f"{web}/missing", "kind": "turns"}, path).status_code == 422
+    assert send(client, user, path, content=b"PK\x03\x04").json()["code"] == "unreadable_source"
+    unknown = send(client, user, path, content=b'{"a": 1}\n').json()
+    assert (unknown["layout"], unknown["units"], len(unknown["errors"])) == ("", 0, 1)
+
+
+def test_a_missing_extension_is_named(client: Client, user: User, project: Project, monkeypatch: Any) -> None:
+    monkeypatch.setenv("HOME", "/nonexistent")
+    ask(client, user, {"source": "hf://datasets/acme/turns/rows.parquet", "kind": "turns"})
+    import duckdb
+
+    from curation.imports.sources import parquet
+
+    class Offline:
+        def __init__(self) -> None:
+            self.real = duckdb.connect()
+
+        def execute(self, query: str, *args: Any) -> Any:
+            if "httpfs" in query:
+                raise duckdb.IOException("IO Error: Failed to download extension")
+            return self.real.execute(query, *args)
+
+        def close(self) -> None:
+            self.real.close()
+
+    monkeypatch.setattr(parquet, "_connect", Offline)
+    run = end(Run.objects.get())
+
+    assert run.error.endswith(
+        "hf:// and s3:// need DuckDB's httpfs extension, which could not be loaded: "
+        "IO Error: Failed to download extension"
+    )
+
+
+def test_the_page_previews_then_imports_the_kept_file(client: Client, user: User, project: Project) -> None:
+    client.force_login(user)
+    url = reverse("import-new", args=["acme"])
+    file = SimpleUploadedFile("turns.jsonl", as_lines([chat(1), {"messages": "<script>alert(1)</script>"}]))
+
+    assert "Import rows" in client.get(url).content.decode()
+    shown = client.post(url, {"kind": "turns", "file": file, "then": "preview"})
+    key = shown.context["form"]["upload"].value()
+    assert "chat rows (messages)" in shown.content.decode() and "<script>alert" not in shown.content.decode()
+    assert not Run.objects.exists()
+    started = client.post(url, {"kind": "turns", "upload": key, "count": "1", "seed": "3"})
+
+    run = Run.objects.get()
+    assert started.headers["Location"] == reverse("run-page", args=["acme", run.pk])
+    assert run.params["options"] == {"count": 1, "seed": 3}
+    assert end(run).result["prompts"] == 1
+
+
+def test_the_page_says_what_is_missing(client: Client, user: User, project: Project) -> None:
+    client.force_login(user)
+
+    refused = client.post(reverse("import-new", args=["acme"]), {"kind": "turns"})
+
+    assert refused.status_code == 422
+    assert "Give a file or a `source`" in refused.content.decode()
+    assert not Run.objects.exists()

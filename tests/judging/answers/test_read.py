@@ -1,0 +1,69 @@
+"""Thinking is kept apart, and an answer that cannot be judged says why."""
+
+import pytest
+
+from judging.answers.read import FORMAT_REFUSALS, Reply, format_refusal, split_thinking
+
+GOOD = "THOUGHT: I look.\n\n```bash\nls\n```"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thinking"),
+    [
+        (GOOD, GOOD, ""),
+        (f"<think>hm\nyes</think>\n\n{GOOD}", GOOD, "hm\nyes"),
+        (f"\n <THINK>hm</THINK>{GOOD}", GOOD, "hm"),
+        (f"<thinking>hm</thinking>{GOOD}", GOOD, "hm"),
+        ("<think>never closed ```bash\nls\n```", "", "never closed ```bash\nls\n```"),
+        (f"the template opened it</think>\n{GOOD}", GOOD, "the template opened it"),
+        (f"one</think>two</think>{GOOD}", GOOD, "one\ntwo"),
+        (f"<think>one</think>\n<think>two</think>\n{GOOD}", GOOD, "one\ntwo"),
+        (f"Well. <think>aside</think>{GOOD}", f"Well. {GOOD}", "aside"),
+        ("<think></think>", "", ""),
+        ("a mention of <think> that never ends", "a mention of <think> that never ends", ""),
+    ],
+)
+def test_thinking_is_cut_off(text: str, answer: str, thinking: str) -> None:
+    assert split_thinking(text) == Reply(answer, thinking)
+
+
+def test_tags_inside_a_block_belong_to_the_answer() -> None:
+    text = "THOUGHT: clean the log.\n\n```bash\nsed -i 's/<think>.*<\\/think>//' log && echo '</think>'\n```"
+    assert split_thinking(text) == Reply(text, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "code"),
+    [
+        (GOOD, "stop", None),
+        ("<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0", "stop", "tool_call_token"),
+        ("  \n<tool_call>\n{}", "stop", "tool_call_token"),
+        ('[TOOL_CALLS][{"name": "bash"}]', "stop", "tool_call_token"),
+        ("<|tool_call|>{}", "tool_calls", "tool_call_token"),
+        ("<｜tool▁calls▁begin｜>", "stop", "tool_call_token"),
+        ("<|python_tag|>x", "stop", "tool_call_token"),
+        ("<function_calls><invoke name='bash'>", "stop", "tool_call_token"),
+        ("<function=bash>ls</function>", "stop", "tool_call_token"),
+        ("<think>plan</think><tool_call>{}", "stop", "tool_call_token"),
+        ("THOUGHT: grep for <tool_call> in the code.\n```bash\ngrep -rn '<tool_call>' .\n```", "stop", None),
+        ("", "stop", "empty"),
+        (" \n\t", "stop", "empty"),
+        ("<think>only thought</think>", "stop", "empty"),
+        (GOOD, "length", "truncated"),
+        ("<think>cut in the middle", "length", "truncated"),
+        ("", "length", "truncated"),
+        (GOOD, "content_filter", "refused"),
+        ("", "refusal", "refused"),
+        ("I'm sorry, but I can't help with that.", "stop", "refused"),
+        ("I’m sorry, but I can’t assist with this request.", "stop", "refused"),
+        ("I cannot assist with that request.", "stop", "refused"),
+        ("As an AI language model, I am unable to help with this.", "stop", "refused"),
+        ("Sorry, I won't do this.", "stop", "refused"),
+        ("THOUGHT: I'm sorry, but I cannot continue.", "stop", "refused"),
+        ("THOUGHT: I can't see the file yet, so I list it.", "stop", None),
+        ("I'm sorry, I can't find it where I looked.\n```bash\nfind . -name '*.py'\n```", "stop", None),
+    ],
+)
+def test_format_refusals(text: str, finish_reason: str, code: str | None) -> None:
+    assert format_refusal(text, finish_reason=finish_reason) == code
+    assert code is None or FORMAT_REFUSALS[code].endswith(".")

@@ -1,0 +1,130 @@
+"""Intervals and tests of paired rates, against SciPy, by hand, and by simulation."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from judging.statistics.paired import Said, difference, mcnemar
+from judging.statistics.rates import Interval, wilson
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (0, 27), (11, 27), (27, 27), (3, 7), (499, 1000)])
+def test_wilson_is_scipys(successes: int, n: int) -> None:
+    theirs = stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
+    ours = wilson(successes, n)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+def test_wilson_of_nothing_is_everything_and_of_too_much_an_error() -> None:
+    assert wilson(0, 0) == Interval(0.0, 1.0)
+    with pytest.raises(ValueError, match="3 successes of 2"):
+        wilson(3, 2)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4, 0.9])
+def test_wilson_covers_what_it_promises(share: float) -> None:
+    """Exactly: the chance of each count times whether its interval holds the true share."""
+    n = 60
+    covered = sum(stats.binom.pmf(k, n, share) for k in range(n + 1) if wilson(k, n).low <= share <= wilson(k, n).high)
+    assert 0.92 <= covered <= 0.99
+
+
+@pytest.mark.parametrize(("gained", "lost"), [(0, 0), (1, 0), (5, 0), (6, 0), (5, 1), (8, 8), (20, 4), (3, 17)])
+def test_mcnemar_is_the_binomial_sum(gained: int, lost: int) -> None:
+    before = [False] * gained + [True] * lost + [True, False]
+    after = [True] * gained + [False] * lost + [True, False]
+    n, least = gained + lost, min(gained, lost)
+    tail = sum(Fraction(math.comb(n, k), 2**n) for k in range(least + 1))
+    found = mcnemar(before, after)
+    assert (found.gained, found.lost) == (gained, lost)
+    assert found.p == pytest.approx(float(min(Fraction(1), 2 * tail)), abs=1e-12)
+
+
+def test_mcnemar_keeps_its_level() -> None:
+    """Under no effect p is below 0.05 in at most a twentieth of the cases."""
+    rng = np.random.default_rng(5)
+    below = 0
+    for _ in range(1000):
+        before, after = rng.random(40) < 0.5, rng.random(40) < 0.5
+        below += mcnemar(list(before), list(after)).p < 0.05
+    assert below <= 60
+
+
+def test_the_bootstrap_is_scipys_where_every_row_is_a_task() -> None:
+    rng = np.random.default_rng(1)
+    before = (rng.random(400) < 0.4).astype(float)
+    after = (rng.random(400) < 0.55).astype(float)
+    ours = difference(list(before), list(after), [""] * 400)
+    theirs = stats.bootstrap((after - before,), np.mean, method="percentile", n_resamples=9999, rng=2)
+    assert ours.delta == pytest.approx(float((after - before).mean()))
+    assert (ours.interval.low, ours.interval.high) == pytest.approx(theirs.confidence_interval, abs=0.005)
+    assert (ours.rows, ours.tasks) == (400, 400)
+
+
+@pytest.mark.parametrize(("tasks", "per_task"), [(12, 1), (27, 1), (40, 4)])
+def test_the_interval_covers_the_true_difference(tasks: int, per_task: int) -> None:
+    """Rows of one task share whether they can be solved at all, which an interval over rows would overlook."""
+    rng = np.random.default_rng(tasks)
+    covered, rounds, gain = 0, 400, 0.15
+    names = [str(task) for task in range(tasks) for _ in range(per_task)]
+    for _ in range(rounds):
+        ability = np.repeat(rng.beta(2, 2, tasks), per_task)
+        lifted = np.repeat(rng.random(tasks) < 0.5, per_task)
+        before = (rng.random(len(names)) < 0.8 * ability).astype(float)
+        after = (rng.random(len(names)) < 0.8 * ability + 2 * gain * lifted * 0.5).astype(float)
+        found = difference(list(before), list(after), names, resamples=600)
+        covered += found.interval.low <= gain / 2 <= found.interval.high
+    assert covered / rounds >= 0.91
+
+
+def test_tasks_are_drawn_together() -> None:
+    """Ten rows of one task say no more than one: the interval is as wide as over the tasks alone."""
+    base = [0.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+    new = [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]
+    once = difference(base, new, list("abcdef"))
+    often = difference(base * 10, new * 10, list("abcdef") * 10)
+    assert often.interval == once.interval and (often.rows, often.tasks) == (60, 6)
+    loose = difference(base * 10, new * 10, [""] * 60)
+    assert loose.interval.high - loose.interval.low < 0.5 * (once.interval.high - once.interval.low)
+
+
+def test_the_same_rows_in_another_order_give_the_same_interval() -> None:
+    rng = np.random.default_rng(3)
+    before, after = list(rng.random(50)), list(rng.random(50))
+    tasks = [str(number % 11) for number in range(50)]
+    order = list(rng.permutation(50))
+    shuffled = difference([before[i] for i in order], [after[i] for i in order], [tasks[i] for i in order])
+    assert shuffled == difference(before, after, tasks)
+
+
+def test_agreement_of_few_tasks_proves_little() -> None:
+    """Where all tasks agree, six of them are what a sign test needs too."""
+    five = difference([0.0] * 5, [1.0] * 5, list("abcde"))
+    six = difference([0.0] * 6, [1.0] * 6, list("abcdef"))
+    eight = difference([0.0] * 8, [1.0] * 8, list("abcdefgh"))
+    assert (five.said, six.said, eight.said) == (Said.NOISE, Said.LIKELY, Said.CLEAR)
+    assert difference([0.0], [1.0], ["a"]).said == Said.NOISE
+    same = difference([1.0, 0.0] * 20, [1.0, 0.0] * 20, [""] * 40)
+    assert (same.delta, same.said) == (0.0, Said.NOISE) and same.interval.high == pytest.approx(0.088, abs=0.001)
+
+
+def test_words_come_from_the_interval_and_not_from_points() -> None:
+    rng = np.random.default_rng(9)
+    noise = (rng.random(20) < 0.5).astype(float)
+    other = (rng.random(20) < 0.5).astype(float)
+    assert difference(list(noise), list(other), [""] * 20).said == Said.NOISE
+    many = 20_000
+    base = (rng.random(many) < 0.50).astype(float)
+    small = np.where(rng.random(many) < 0.02, 1.0, base)
+    found = difference(list(base), list(small), [""] * many, resamples=500)
+    assert found.delta < 0.02 and found.said == Said.CLEAR
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 values before, 2 after"):
+        difference([1.0], [1.0, 0.0], ["a"])
+    with pytest.raises(ValueError, match="no rows"):
+        difference([], [], [])

@@ -1,0 +1,245 @@
+"""Pages of model endpoints, the server's list of models, and the test button."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from curation.llm.endpoints.discover import models_at
+from curation.llm.models import Endpoint
+from curation.projects.models import Project, Role
+from curation.runs.models import Run, RunState
+from curation.web.problems import Problem
+from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
+
+JSON = "application/json"
+FORM = {"name": "judge-a", "model": "openai/qwen", "api_base": "http://127.0.0.1:8001/v1", "max_concurrency": 8}
+RESULT = {
+    "ok": True,
+    "latency_ms": 412,
+    "tokens_in": 12,
+    "tokens_out": 3,
+    "cost": "0.0000042",
+    "text": "ready",
+    "error": None,
+}
+
+
+@pytest.fixture
+def project(client: Client, db: None) -> Project:
+    ada = make_user("ada")
+    client.force_login(ada)
+    return make_project("shell", user=ada)
+
+
+class TestList:
+    def test_says_what_is_scripted_and_what_is_unknown(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "king-s", model="scripted/king")
+        make_endpoint(project, "judge-a", model="openai/qwen", price_in="0.15")
+        page = client.get("/p/shell/models/").content.decode()
+        for words in ("king-s", "scripted", "free", "openai/qwen", "0.15 / unknown"):
+            assert words in page
+
+    def test_viewers_see_and_have_no_buttons(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a")
+        client.force_login(make_member(project, role=Role.VIEWER))
+        page = client.get("/p/shell/models/").content.decode()
+        assert "judge-a" in page
+        assert "hx-post" not in page and "/edit/" not in page
+
+    def test_strangers_and_the_signed_out_see_nothing(self, client: Client, project: Project) -> None:
+        client.force_login(make_user())
+        assert client.get("/p/shell/models/").status_code == 404
+        client.logout()
+        assert client.get("/p/shell/models/")["Location"].startswith("/login/")
+
+
+class TestForm:
+    def test_adds_an_endpoint(self, client: Client, project: Project) -> None:
+        body = {**FORM, "params": '{"temperature": 0.2}', "price_in": "0.15"}
+        assert client.post("/p/shell/models/new/", body).status_code == 302
+        row = Endpoint.objects.get()
+        assert (row.params, str(row.price_in), row.price_out) == ({"temperature": 0.2}, "0.150000", None)
+
+    def test_a_pasted_key_is_taken_out_of_the_form_and_the_rest_stays(self, client: Client, project: Project) -> None:
+        key = "sk-proj-abcdefghijklmnop1234"
+        answer = client.post("/p/shell/models/new/", {**FORM, "api_key_env": key})
+        page = answer.content.decode()
+        assert answer.status_code == 422
+        assert "looks like a key" in page
+        assert key not in page
+        assert "openai/qwen" in page
+        assert not Endpoint.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("change", "field"),
+        [({"params": "[1]"}, "params"), ({"params": "{"}, "params"), ({"model": "a b"}, "model"), ({"rpm": 0}, "rpm")],
+    )
+    def test_what_is_wrong_stands_under_its_field(
+        self, client: Client, project: Project, change: dict[str, object], field: str
+    ) -> None:
+        answer = client.post("/p/shell/models/new/", {**FORM, **change})
+        assert (answer.status_code, list(answer.context["form"].errors)) == (422, [field])
+
+    def test_edits_and_refuses_a_stale_form(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a", model="openai/qwen", rpm=60)
+        body = {**FORM, "rpm": 90, "version": 1}
+        assert client.post("/p/shell/models/judge-a/edit/", body).status_code == 302
+        stale = client.post("/p/shell/models/judge-a/edit/", {**body, "rpm": 10})
+        assert stale.status_code == 412
+        assert Endpoint.objects.get().rpm == 90
+
+    def test_deletes(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a")
+        assert client.get("/p/shell/models/judge-a/delete/").status_code == 405
+        assert client.post("/p/shell/models/judge-a/delete/").status_code == 302
+        assert not Endpoint.objects.exists()
+
+    @pytest.mark.parametrize("path", ["new/", "judge-a/edit/", "judge-a/delete/", "served/"])
+    def test_only_admins_may(self, client: Client, project: Project, path: str) -> None:
+        make_endpoint(project, "judge-a")
+        client.force_login(make_member(project, role=Role.CURATOR))
+        assert client.post(f"/p/shell/models/{path}", FORM).status_code == 403
+        assert Endpoint.objects.get().version == 1
+
+
+class _Server(http.server.BaseHTTPRequestHandler):
+    answers: dict[str, tuple[int, bytes]] = {}
+    seen: list[str] = []
+
+    def do_GET(self) -> None:
+        self.seen.append(self.headers.get("Authorization", ""))
+        status, body = self.answers.get(self.path, (404, b""))
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "/v1/models")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    ids = ["qwen", "text-embedding-3", "llama"]
+    _Server.answers = {
+        "/v1/models": (200, json.dumps({"data": [{"id": name} for name in ids]}).encode()),
+        "/moved/models": (302, b""),
+        "/broken/models": (200, b"<html>"),
+        "/empty/models": (200, b"{}"),
+    }
+    _Server.seen = []
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{made.server_port}"
+    made.shutdown()
+    made.server_close()
+
+
+class TestServed:
+    def test_lists_ids_without_embedding_models(self, client: Client, project: Project, server: str) -> None:
+        page = client.post("/p/shell/models/served/", {"api_base": f"{server}/v1/"}).content.decode()
+        assert 'value="openai/qwen"' in page and 'value="openai/llama"' in page
+        assert "embedding" not in page
+
+    def test_sends_the_key_of_the_variable(self, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("STUB_API_KEY", "k-1")
+        assert models_at(api_base=f"{server}/v1", api_key_env="STUB_API_KEY").models == ("llama", "qwen")
+        assert _Server.seen == ["Bearer k-1"]
+
+    @pytest.mark.parametrize("path", ["/nowhere", "/moved", "/broken", "/empty"])
+    def test_a_bad_answer_is_told_in_words(self, server: str, path: str) -> None:
+        with pytest.raises(Problem) as problem:
+            models_at(api_base=f"{server}{path}")
+        assert problem.value.code == "model_server"
+
+    def test_a_closed_door_is_told_in_words(self, client: Client, project: Project) -> None:
+        page = client.post("/p/shell/models/served/", {"api_base": "http://127.0.0.1:9/v1"}).content.decode()
+        assert "does not answer" in page
+
+    @pytest.mark.parametrize("name", ["SECRET_KEY", "PATH", "UNSET_API_KEY", "x y"])
+    def test_a_variable_that_is_no_key_is_never_sent(self, server: str, name: str) -> None:
+        with pytest.raises(Problem):
+            models_at(api_base=f"{server}/v1", api_key_env=name)
+        assert _Server.seen == []
+
+
+class TestTrial:
+    def test_the_button_launches_a_run_and_the_fragment_asks_again(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a")
+        answer = client.post("/p/shell/models/judge-a/test/", headers={"HX-Request": "true"})
+        page = answer.content.decode()
+        assert answer.status_code == 200
+        assert "testing" in page and 'hx-trigger="load delay:700ms"' in page
+        run = Run.objects.get()
+        assert (run.kind, run.params) == ("test", {"model": "judge-a"})
+
+    def test_an_ended_test_is_shown_and_asks_no_more(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a")
+        Run.objects.create(
+            project=project, kind="test", params={"model": "judge-a"}, state=RunState.SUCCEEDED, result=RESULT
+        )
+        page = client.get("/p/shell/models/judge-a/test/").content.decode()
+        assert "412" in page and "0.0000042" in page and "ready" in page
+        assert "hx-trigger" not in page
+
+    def test_an_unknown_cost_is_not_0(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a")
+        result = {**RESULT, "cost": None}
+        Run.objects.create(
+            project=project, kind="test", params={"model": "judge-a"}, state=RunState.SUCCEEDED, result=result
+        )
+        assert "cost unknown" in client.get("/p/shell/models/judge-a/test/").content.decode()
+
+    def test_the_exact_error_is_shown_escaped(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a")
+        result = {"ok": False, "error": "refused: <b>401</b>"}
+        Run.objects.create(
+            project=project, kind="test", params={"model": "judge-a"}, state=RunState.SUCCEEDED, result=result
+        )
+        page = client.get("/p/shell/models/judge-a/test/").content.decode()
+        assert "refused: &lt;b&gt;401&lt;/b&gt;" in page
+
+    def test_reviewers_see_it_and_start_none(self, client: Client, project: Project) -> None:
+        make_endpoint(project, "judge-a")
+        client.force_login(make_member(project, role=Role.REVIEWER))
+        assert "not tested" in client.get("/p/shell/models/judge-a/test/").content.decode()
+        assert client.post("/p/shell/models/judge-a/test/").status_code == 403
+        assert not Run.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestTrialByRest:
+    def post(self, client: Client, name: str = "judge-a") -> tuple[int, dict[str, object], str]:
+        headers = make_bearer(Project.objects.get().members.get().user)
+        answer = client.post(f"/api/v1/projects/shell/models/{name}/test", headers=headers)
+        return answer.status_code, answer.json(), answer.get("Location", "")
+
+    def test_waits_for_the_worker_and_answers_its_figures(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_endpoint(make_project("shell", user=make_user()), "judge-a")
+
+        def worker(seconds: float) -> None:
+            Run.objects.update(state=RunState.SUCCEEDED, result=RESULT)
+
+        monkeypatch.setattr("curation.runs.endpoint_check.start.time.sleep", worker)
+        status, answer, _ = self.post(client)
+        assert (status, answer) == (200, {**RESULT, "run": str(Run.objects.get().pk)})
+
+    def test_without_a_worker_it_says_where_to_look(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        make_endpoint(make_project("shell", user=make_user()), "judge-a")
+        monkeypatch.setattr("curation.runs.endpoint_check.start.WAIT_SECONDS", 0.2)
+        status, answer, location = self.post(client)
+        run = Run.objects.get()
+        assert (status, location) == (202, f"/api/v1/runs/{run.pk}")
+        assert answer == {"id": str(run.pk), "kind": "test", "state": "queued"}
+
+    def test_an_unknown_model_is_not_found(self, client: Client) -> None:
+        make_project("shell", user=make_user())
+        assert self.post(client, "nobody")[0] == 404
+        assert not Run.objects.exists()

@@ -1,0 +1,81 @@
+import pytest
+
+from curation.projects.models import AuditEntry
+from curation.review.decisions.drafts import draft_of, save_draft
+from curation.review.decisions.revise import revise
+from curation.review.models import Draft, Revision
+from curation.review.queue.take import take_next
+from curation.web.problems import Conflict, Invalid, NotFound, Stale
+from tests.factories import CHALLENGER, KING, make_project, make_sample
+from tests.review.rows import judged, project_with_reviewer, reviewer_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_revisions_are_numbered_chained_and_raise_the_version() -> None:
+    access = project_with_reviewer()
+    sample = judged(access.project)
+    first = revise(access=access, sample_id=sample.pk, text="one", note="shorter", version=1).revision
+    second = revise(access=access, sample_id=sample.pk, text="two", version=2).revision
+    of_king = revise(access=access, sample_id=sample.pk, text="three", of="opponent").revision
+    assert [(r.number, r.parent, r.of) for r in (first, second, of_king)] == [
+        (1, None, "candidate"),
+        (2, first, "candidate"),
+        (3, None, "opponent"),
+    ]
+    sample.refresh_from_db()
+    assert (sample.version, first.note, first.author) == (4, "shorter", access.user)
+    assert AuditEntry.objects.filter(action="sample.revise").count() == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [("", "candidate"), ("  \n", "candidate"), (CHALLENGER, "candidate"), (KING, "opponent"), ("x", "draw")],
+)
+def test_an_empty_or_unchanged_text_is_refused(text: str, of: str) -> None:
+    access = project_with_reviewer()
+    sample = judged(access.project)
+    with pytest.raises(Invalid):
+        revise(access=access, sample_id=sample.pk, text=text, of=of)
+    assert not Revision.objects.exists()
+
+
+def test_a_stale_version_a_foreign_lease_and_a_foreign_sample_are_refused() -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    sample = judged(access.project)
+    with pytest.raises(Stale):
+        revise(access=access, sample_id=sample.pk, text="x", version=7)
+    take_next(access=other)
+    with pytest.raises(Conflict, match=other.user.username):
+        revise(access=access, sample_id=sample.pk, text="x")
+    with pytest.raises(NotFound):
+        revise(access=access, sample_id=make_sample(make_project()).pk, text="x")
+    assert not Revision.objects.exists()
+
+
+def test_a_draft_is_kept_per_reviewer_until_it_becomes_a_revision() -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    sample = judged(access.project)
+    save_draft(access=access, sample_id=sample.pk, text="ha", note="", comment="so so")
+    assert save_draft(access=access, sample_id=sample.pk, text="half", note="n", comment="so so").at
+    draft = draft_of(access=access, sample_id=sample.pk)
+    assert draft is not None
+    assert (draft.text, draft.note, draft.comment) == ("half", "n", "so so")
+    assert draft_of(access=other, sample_id=sample.pk) is None
+
+    revise(access=access, sample_id=sample.pk, text="whole")
+    draft.refresh_from_db()
+    assert (draft.text, draft.note, draft.comment) == ("", "", "so so")
+
+    assert save_draft(access=access, sample_id=sample.pk, text="", note="", comment="").at is None
+    assert not Draft.objects.exists()
+
+
+def test_a_draft_of_a_foreign_sample_or_without_end_is_refused() -> None:
+    access = project_with_reviewer()
+    with pytest.raises(NotFound):
+        save_draft(access=access, sample_id=make_sample(make_project()).pk, text="x", note="", comment="")
+    with pytest.raises(Invalid):
+        save_draft(access=access, sample_id=make_sample(access.project).pk, text="x" * 1_000_001, note="", comment="")

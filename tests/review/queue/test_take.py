@@ -1,0 +1,132 @@
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from curation.projects.access import Access
+from curation.review.decisions.decide import decide
+from curation.review.models import Lease
+from curation.review.queue.lease import release
+from curation.review.queue.take import Narrow, Order, open_count, take_next
+from curation.samples.list.filters import SampleFilter
+from tests.factories import make_duel, make_project, make_sample
+from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
+
+pytestmark = pytest.mark.django_db
+
+
+def taken_id(access: Access, order: Order = "borderline", narrow: Narrow | None = None) -> int | None:
+    taken = take_next(access=access, order=order, narrow=narrow)
+    return taken.sample.pk if taken else None
+
+
+def test_the_most_borderline_comes_first_and_is_leased_to_the_reviewer() -> None:
+    access = project_with_reviewer(lease_seconds=120)
+    make_sample(access.project, priority=9.0)
+    near = make_sample(access.project, priority=1.0)
+
+    taken = taken_by(access)
+
+    assert taken.sample == near and not taken.skipped_before
+    lease = Lease.objects.get()
+    assert (lease.sample, lease.reviewer, lease.pk) == (near, access.user, taken.held.lease_id)
+    assert timedelta(seconds=115) < lease.until - timezone.now() <= timedelta(seconds=120)
+
+
+def test_newest_and_random_orders() -> None:
+    access = project_with_reviewer()
+    samples = [make_sample(access.project, priority=float(n)) for n in range(4)]
+    assert taken_id(access, order="newest") == samples[-1].pk
+    rest = {taken_id(access, order="random") for _ in range(3)}
+    assert rest == {sample.pk for sample in samples[:3]}
+    assert taken_id(access, order="random") is None
+
+
+def test_a_filter_narrows_the_queue() -> None:
+    access = project_with_reviewer()
+    make_sample(access.project, bucket="refined", priority=0.0)
+    defeat = make_sample(access.project, bucket="defeat")
+    narrow = SampleFilter.from_json({"bucket": "defeat"}).apply
+    assert taken_id(access, narrow=narrow) == defeat.pk
+    assert taken_id(access, narrow=narrow) is None
+
+
+def test_two_reviewers_never_get_the_same_sample() -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    first, second = make_sample(access.project, priority=1.0), make_sample(access.project, priority=2.0)
+    assert taken_id(access) == first.pk
+    assert taken_id(other) == second.pk
+    assert taken_id(other) is None
+
+
+def test_asking_again_without_deciding_gives_another_unless_one_resumes() -> None:
+    access = project_with_reviewer()
+    first, second = make_sample(access.project, priority=1.0), make_sample(access.project, priority=2.0)
+    seats = taken_by(access).held.swapped
+    again = taken_by(access, resume=True)
+    assert again.sample == first and again.held.swapped == seats
+    assert taken_id(access) == second.pk
+
+
+def test_a_lapsed_lease_goes_to_the_next_who_asks() -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    sample = make_sample(access.project)
+    take_next(access=access)
+    Lease.objects.update(until=timezone.now() - timedelta(seconds=1))
+    assert taken_id(other) == sample.pk
+    assert Lease.objects.get().reviewer == other.user
+
+
+def test_a_released_sample_is_free_at_once() -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    sample = make_sample(access.project)
+    take_next(access=access)
+    release(access=other, lease=Lease.objects.get())
+    assert taken_id(other) is None, "another's lease can not be given back"
+    release(access=access, lease=Lease.objects.get())
+    assert taken_id(other) == sample.pk
+
+
+@pytest.mark.parametrize("action", ["skip", "flag"])
+def test_what_was_passed_over_goes_behind_for_this_reviewer_only(action: str) -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    first, second = make_sample(access.project, priority=1.0), make_sample(access.project, priority=2.0)
+    decide(access=access, sample_id=taken_by(access).sample.pk, action=action)
+    decide(access=access, sample_id=taken_by(access).sample.pk, action=action)
+    back = taken_by(access)
+    assert back.sample == first and back.skipped_before, "the longest ago comes back first"
+    assert taken_id(other) == second.pk
+
+
+def test_five_rounds_of_take_and_decide_see_five_samples() -> None:
+    access = project_with_reviewer()
+    for _ in range(6):
+        make_duel(access.project)
+    seen: list[int] = []
+    for action in ("approve", "approve", "approve", "reject", "skip"):
+        seen.append(taken_by(access).sample.pk)
+        decide(access=access, sample_id=seen[-1], action=action)
+    assert len(set(seen)) == 5
+    assert open_count(access.project) == 2
+    assert not Lease.objects.exists()
+
+
+def test_other_projects_are_not_touched() -> None:
+    access = project_with_reviewer()
+    make_sample(make_project())
+    assert take_next(access=access) is None
+    assert open_count(access.project) == 0
+
+
+def test_seats_are_drawn_while_blind_and_fixed_otherwise() -> None:
+    open_project = project_with_reviewer(blind=False)
+    blind = project_with_reviewer(blind=True)
+    for access in (open_project, blind):
+        for _ in range(40):
+            make_sample(access.project)
+    assert {taken_by(open_project).held.swapped for _ in range(40)} == {False}
+    assert {taken_by(blind).held.swapped for _ in range(40)} == {False, True}

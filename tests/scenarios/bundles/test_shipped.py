@@ -1,0 +1,172 @@
+"""The shipped scenarios cover the taxonomy, the gate proves each in a real sandbox, and half a solution is none."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from curation import scenarios
+from curation.llm import scripted
+from curation.llm.scripted.operators import written_steps
+from curation.llm.scripted.teacher import write_bundle
+from curation.scenarios.bundles.document import Bundle, parse_bundle, terminal_of
+from curation.scenarios.gate.stage import task_of
+from curation.scenarios.taxonomy.axes import shipped_taxonomy
+from sandbox.agent.action import Ending
+from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, run_episode
+from sandbox.agent.shell_environment import ShellEnvironment
+from sandbox.choose import choose_backend
+from sandbox.gate import GateVerdict, Reference, run_gate
+from sandbox.protocol import Backend
+
+FOLDER = Path(scenarios.__file__).parent / "shipped"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
+# What is taken out of each reference solution: a trap that it no longer avoids, or a step that it forgets.
+MUTANTS = {
+    "bakery-oven-faults": (' && $5 != "TEST"', ""),
+    "choir-roster": (' && $5 == ""', ""),
+    "clinic-records-access": ("find public -type f -exec chmod 644 {} +\n", ""),
+    "ferry-damaged-list": ("pier prove island\n", ""),
+    "harbour-berth-plan": ("s/ 4 / 9 /;", ""),
+    "kiln-idle": ("/opt/kiln/kilnctl ask FIRINGS\n", ""),
+    "library-cards": ('        if ($i ~ /^Subtitle:/) title = title ": " value\n', ""),
+    "lighthouse-no-oil": ("keeper gauge\n", ""),
+    "museum-crate": ("--exclude='*.thumb' ", ""),
+    "night-desk-quiet": ("nightdesk next\n", ""),
+    "observatory-gaps": (" > 600", " >= 600"),
+    "orchard-frost": ("orchard-spool close 0412-frost\n", ""),
+    "parish-register": ('tolower($4) == "holm"', '$4 == "Holm"'),
+    "press-void-proofs": ('[ "$(head -n 1 "$file")" = "status: void" ]', 'grep -qx "status: void" "$file"'),
+    "radio-night-programme": ("echo LOUDNESS=-23 >> /opt/radio/station.env\n", ""),
+    "seedbank-spring-release": ("echo 2026.1 > VERSION\n", ""),
+    "theatre-locked-cues": ('[ "$(head -n 1 "$cue")" = "# open" ] || ', ""),
+    "tram-signal-times": ("/^flash/d\n", ""),
+    "vault-no-card": ("vault card\nvault seal 1848 || true\n", ""),
+    "weaver-patterns": ('cmp -s "$file" "$folder/$new"', "true"),
+}
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bubblewrap", "docker")],
+)
+def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+    return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))
+
+
+@cache
+def bundle_named(name: str) -> Bundle:
+    return parse_bundle(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def gated(bundle: Bundle, rooms: Backend, *, repeats: int = 0) -> GateVerdict:
+    found = terminal_of(bundle.reference_solution)
+    assert found is not None
+    reference = Reference(found.body, Ending(found.terminal, found.reason))
+    return run_gate(task=task_of(bundle, labels={}), reference=reference, open_session=rooms.session, repeats=repeats)
+
+
+def told(verdict: GateVerdict) -> str:
+    """Why it was refused, with what the failing check's terminal showed."""
+    failed = [check for check in verdict.checks if not check.passed]
+    return verdict.reason + "".join(f"\n{line.output}" for check in failed for line in check.transcript)
+
+
+def test_the_bundles_cover_every_value_of_every_axis() -> None:
+    bundles = [bundle_named(name) for name in NAMES]
+    assert len(bundles) >= 16
+    for axis, known in shipped_taxonomy().axes.items():
+        assert {str(bundle.axes[axis]) for bundle in bundles} == set(known.values), axis
+    for axis, value in (("task", "empty-queue"), ("task", "blocked"), ("provider", "fifo")):
+        assert sum(bundle.axes[axis] == value for bundle in bundles) >= 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bundle_is_named_as_its_file_and_announced_as_its_axes_say(name: str) -> None:
+    bundle = bundle_named(name)
+    assert bundle.name == name
+    assert bundle.announcement.kind == bundle.axes["announcement"]
+    assert bundle.provider.name in bundle.announcement.text or bundle.provider.name in str(bundle.fixtures)
+    assert (bundle.expected_terminal == "panic") == (bundle.axes["task"] == "blocked")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gate_admits_it(name: str, rooms: Backend) -> None:
+    verdict = gated(bundle_named(name), rooms, repeats=2)
+    assert verdict.admitted, told(verdict)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reference_that_forgets_one_thing_is_refused(name: str, rooms: Backend) -> None:
+    bundle = bundle_named(name)
+    old, new = MUTANTS[name]
+    assert bundle.reference_solution.count(old) == 1
+    mutant = bundle.model_copy(update={"reference_solution": bundle.reference_solution.replace(old, new)})
+    verdict = gated(mutant, rooms)
+    assert [check.name for check in verdict.checks if not check.passed] == ["reference"]
+    assert verdict.reason == "reference: the checker fails after the reference solution"
+
+
+def played(model: str, bundle: Bundle, rooms: Backend, limits: EpisodeLimits, command_seconds: float = 10) -> Episode:
+    """An episode of a scripted operator."""
+
+    async def complete(messages: Sequence[Message]) -> Reply:
+        return Reply(scripted.reply(model, messages).text)
+
+    with ThreadPoolExecutor(1) as thread:
+        task = task_of(bundle, labels={})
+        return asyncio.run(
+            run_episode(
+                open_environment=lambda: ShellEnvironment(task, rooms.session, thread, command_seconds=command_seconds),
+                complete=complete,
+                instructions="You operate a terminal.",
+                expected_terminal=bundle.expected_terminal,
+                limits=limits,
+            )
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: Backend) -> None:
+    bundle = bundle_named(name)
+    episode = played("operator-solver", bundle, rooms, EpisodeLimits(max_turns=30))
+    outputs = "\n".join(turn.text for turn in episode.turns)
+    assert episode.outcome == ("correct_panic" if bundle.expected_terminal == "panic" else "solved"), outputs
+    steps = next(steps for said, steps in written_steps().items() if said in bundle.announcement.text)
+    assert episode.commands[-len(steps) + 1 :] == list(steps[:-1])
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome"),
+    [
+        ("operator-quitter", "checker_failed"),
+        ("operator-panicker", "wrong_terminal"),
+        ("operator-looper", "no_terminal"),
+        ("operator-mumbler", "format_error"),
+        ("operator-sleeper", "timeout"),
+    ],
+)
+def test_the_other_scripted_operators_fail_as_they_say(model: str, outcome: str, rooms: Backend) -> None:
+    limits = EpisodeLimits(max_turns=6, episode_seconds=4.0 if outcome == "timeout" else 60.0)
+    episode = played(model, bundle_named("harbour-berth-plan"), rooms, limits, command_seconds=3.0)
+    assert episode.outcome == outcome
+    assert not episode.keep
+
+
+COMBINATIONS = list(product(shipped_taxonomy().axes["task"].values, shipped_taxonomy().axes["provider"].values))
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.parametrize("number", range(0, len(COMBINATIONS), 3))
+def test_what_the_scripted_teacher_writes_is_admitted(number: int, tmp_path: Path) -> None:
+    task, provider = COMBINATIONS[number]
+    axes = shipped_taxonomy().axes
+    rest = {axis: list(axes[axis].values)[number % len(axes[axis].values)] for axis in axes}
+    bundle = parse_bundle(write_bundle({**rest, "task": task, "provider": provider}, number))
+    verdict = gated(bundle, choose_backend("bubblewrap", folder=tmp_path))
+    assert verdict.admitted, told(verdict)

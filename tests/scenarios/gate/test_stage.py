@@ -1,0 +1,165 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from curation.projects.models import Project
+from curation.runs.engine.worker import drive
+from curation.runs.launch import launch
+from curation.runs.models import LIVE, Item, Run
+from curation.runs.tasks import work
+from curation.runs.workers import sandbox
+from curation.runs.workers.sandbox import NoSandbox
+from curation.scenarios.bundles.document import parse_bundle
+from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.models import GateReport, Scenario
+from curation.web.problems import Invalid
+from sandbox.errors import SandboxFailed, SandboxUnavailable
+from sandbox.protocol import Backend
+from tests.factories import BUNDLE, make_project, make_scenario
+from tests.sandbox.fake import FakeBackend, FakeSession
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def has_greeting(session: FakeSession) -> bool:
+    return any("hello world" in command for command in session.commands)
+
+
+@pytest.fixture(autouse=True)
+def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBackend]:
+    found = FakeBackend(lambda session, command: "", passes=has_greeting)
+
+    def choose(*_: object, **__: object) -> Backend:
+        return found
+
+    monkeypatch.setattr(sandbox, "choose_backend", choose)
+    yield found
+    assert all(session.closed for session in found.sessions)
+
+
+def gated(project: Project, **params: Any) -> Run:
+    run = launch(project=project, kind="gate", params=params, user=None)
+    for _ in range(10):
+        drive(run.pk)
+        run.refresh_from_db()
+        if run.state not in LIVE:
+            return run
+    raise AssertionError(f"run {run.pk} is {run.state}")
+
+
+def test_a_proven_scenario_is_admitted_with_its_report(rooms: FakeBackend) -> None:
+    project = make_project()
+    scenario = make_scenario(project, status="draft")
+    run = gated(project)
+    scenario.refresh_from_db()
+    assert (scenario.status, scenario.reason) == ("admitted", "")
+    report = GateReport.objects.get(scenario=scenario)
+    assert (report.verdict, report.run, report.backend) == ("admitted", run, "fake")
+    assert report.bundle_sha256 == scenario.bundle_sha256
+    assert [check["name"] for check in report.checks] == [
+        *("untouched", "bare exit", "bare panic", "reference"),
+        *("repeat 1", "repeat 2"),
+    ]
+    commands = [line["command"] for line in report.checks[3]["transcript"]]
+    assert commands == ["todo > /dev/null\necho 'hello world' > greeting.txt", "exit", "(the checker)"]
+    assert run.result == {"admitted": 1, "rejected": 0, "dry_run": 0}
+    assert rooms.sessions[0].setup.labels["item"] == str(Item.objects.get().pk)
+
+
+def test_a_refused_scenario_keeps_its_reason_and_can_be_repaired(rooms: FakeBackend) -> None:
+    project = make_project()
+    scenario = make_scenario(project, status="draft")
+    rooms.passes = lambda session: True
+    gated(project, repeats=0)
+    scenario.refresh_from_db()
+    assert (scenario.status, scenario.reason) == (
+        "rejected",
+        "untouched: the checker passes on the untouched fixtures",
+    )
+    bundle = parse_bundle({**BUNDLE, "name": scenario.name, "title": "Repaired", "axes": {}})
+    save_scenario(project=project, bundle=bundle, user=None, scenario=scenario)
+    rooms.passes = has_greeting
+    gated(project)
+    scenario.refresh_from_db()
+    assert (scenario.status, scenario.reason) == ("admitted", "")
+    assert [report.verdict for report in scenario.gate_reports.order_by("id")] == ["rejected", "admitted"]
+
+
+def test_a_bundle_edited_meanwhile_is_not_judged_by_the_old_ones_gate(rooms: FakeBackend) -> None:
+    project = make_project()
+    scenario = make_scenario(project, status="draft")
+
+    def edits(session: FakeSession, command: str) -> str:
+        Scenario.objects.filter(pk=scenario.pk).update(bundle_sha256="f" * 64)
+        return ""
+
+    rooms.answers = edits
+    run = gated(project)
+    scenario.refresh_from_db()
+    assert scenario.status == "draft"
+    assert GateReport.objects.get().bundle_sha256 != scenario.bundle_sha256
+    assert run.result["edited meanwhile"] == 1
+
+
+def test_a_broken_sandbox_judges_nobody(rooms: FakeBackend) -> None:
+    project = make_project()
+    scenario = make_scenario(project, status="draft")
+    rooms.opening = [SandboxFailed("no room")] * 3
+    run = gated(project)
+    scenario.refresh_from_db()
+    assert (run.state, scenario.status) == ("failed", "draft")
+    assert "nothing is known of it, the sandbox failed: no room" in run.error
+    assert not GateReport.objects.exists()
+
+
+def test_admitted_ones_are_left_alone_unless_they_are_named(rooms: FakeBackend) -> None:
+    project = make_project()
+    scenario = make_scenario(project)
+    make_scenario(project, status="draft")
+    assert gated(project).items_skipped == 1
+    assert gated(project, filter={"id": str(scenario.pk)}).items_done == 1
+    assert scenario.gate_reports.count() == 1
+
+
+class TestDryRun:
+    @pytest.fixture(autouse=True)
+    def no_sandbox(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def none(*_: object, **__: object) -> None:
+            raise SandboxUnavailable("Install bubblewrap.")
+
+        monkeypatch.setattr(sandbox, "choose_backend", none)
+
+    def test_needs_no_sandbox_and_is_marked_as_what_it_is(self) -> None:
+        project = make_project()
+        scenario = make_scenario(project, status="draft", bundle={"axes": {}})
+        run = gated(project, dry_run=True)
+        scenario.refresh_from_db()
+        assert scenario.status == "dry_run"
+        assert (run.result["dry_run"], GateReport.objects.get().backend) == (1, "")
+        assert not Scenario.objects.rollable().exists()
+
+    def test_finds_a_broken_structure(self) -> None:
+        project = make_project()
+        make_scenario(project, status="draft", bundle={"axes": {}, "reference_solution": "echo done"})
+        gated(project, dry_run=True)
+        scenario = Scenario.objects.get()
+        assert scenario.status == "rejected"
+        assert "its last line must be" in scenario.reason
+
+    def test_without_it_the_launch_is_refused(self) -> None:
+        project = make_project()
+        make_scenario(project, status="draft")
+        with pytest.raises(NoSandbox, match="Install bubblewrap"):
+            gated(project)
+        assert not Run.objects.exists()
+
+
+def test_a_launch_over_nothing_is_refused(rooms: FakeBackend) -> None:
+    with pytest.raises(Invalid, match="No scenario matches"):
+        gated(make_project())

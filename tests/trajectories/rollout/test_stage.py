@@ -1,0 +1,316 @@
+from typing import Any
+
+import pytest
+
+from curation.runs.control import retry_failed
+from curation.runs.launch import estimate
+from curation.runs.models import Item, Run
+from curation.runs.workers import sandbox
+from curation.runs.workers.sandbox import NoSandbox
+from curation.samples.models import Flag, Kind, Sample, Status
+from curation.trajectories.models import Trajectory
+from curation.web.problems import Invalid
+from sandbox.errors import SandboxFailed, SandboxUnavailable
+from tests.factories import make_scenario
+from tests.sandbox.fake import FakeBackend, ran
+from tests.trajectories.rolling import (
+    SOLVES,
+    Operators,
+    completion,
+    end,
+    fenced,
+    has_greeting,
+    make_stage,
+    run_to_end,
+    start,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROSE = "THOUGHT: first I look, then I leave."
+
+
+def rolled(**params: Any) -> Trajectory:
+    """The one trajectory of a run over one scenario."""
+    project = make_stage()
+    scenario = make_scenario(project, bundle=params.pop("bundle", None))
+    run = run_to_end(project, **params)
+    return Trajectory.objects.select_related("text", "sample", "scenario").get(run=run, scenario=scenario)
+
+
+def actions(row: Trajectory) -> list[str]:
+    return [turn["text"] for turn in row.text.turns if turn["kind"] == "action"]
+
+
+def test_a_solved_rollout_is_recorded_as_a_terminal_shows_it(operators: Operators, rooms: FakeBackend) -> None:
+    row = rolled()
+    assert (row.outcome, row.keep, row.terminal, row.checker_passed) == ("solved", True, "exit", True)
+    assert (row.commands, row.tokens, row.backend, row.model) == (3, 4 * 110, "fake", "operator-a")
+    assert row.text.turns == [
+        {
+            "kind": "orientation",
+            "text": "Work is announced by: todo\nagent@host:~$ ",
+            "prompt": "agent@host:~$ ",
+        },
+        {"kind": "action", "text": "todo --help"},
+        shown("usage: todo\nagent@host:~$ "),
+        {"kind": "action", "text": "todo"},
+        shown('write "hello world" to greeting.txt in your home\nagent@host:~$ '),
+        {"kind": "action", "text": "echo 'hello world' > greeting.txt"},
+        shown("agent@host:~$ "),
+        {"kind": "action", "text": "exit"},
+    ]
+    session = rooms.sessions[0]
+    assert session.closed
+    assert session.terminal == "exit"
+    assert (session.setup.labels["run"], session.setup.labels["item"]) == (str(row.run_id), str(Item.objects.get().pk))
+
+
+def shown(text: str, **besides: object) -> dict[str, object]:
+    given = {"kind": "output", "text": text, "prompt": "agent@host:~$ ", "exit_code": 0, "seconds": 0.01}
+    return {**given, "truncated": False, **besides}
+
+
+def test_its_sample_waits_for_review(operators: Operators, rooms: FakeBackend) -> None:
+    sample = rolled().sample
+    assert sample is not None
+    assert (sample.kind, sample.status, sample.score, sample.bucket) == (Kind.TRAJECTORY, Status.PENDING, None, "")
+    assert (sample.source, sample.model, sample.flags) == ("scenarios", "operator-a", 0)
+    assert sample.axes == {
+        "task": "file-edit",
+        "provider": "script",
+        "announcement": "motd",
+        "doc_depth": "help",
+        "difficulty": "1",
+    }
+    assert sample.preview.startswith("todo --help todo echo")
+    assert "greeting.txt in your home" in sample.text.body
+
+
+@pytest.mark.parametrize(
+    ("script", "bundle", "outcome", "passed"),
+    [
+        (SOLVES, {}, "solved", True),
+        (("panic no work",), {"expected_terminal": "panic"}, "correct_panic", True),
+        (("todo", "exit"), {}, "checker_failed", False),
+        (("panic too hard",), {}, "wrong_terminal", False),
+        ((*SOLVES[:3], "panic"), {}, "wrong_terminal", True),
+        (("ls",), {}, "no_terminal", False),
+        (("",), {}, "format_error", False),
+        (("```sh\nls",), {}, "format_error", False),
+    ],
+)
+def test_outcomes(
+    operators: Operators,
+    rooms: FakeBackend,
+    script: tuple[str, ...],
+    bundle: dict[str, object],
+    outcome: str,
+    passed: bool,
+) -> None:
+    operators.scripts["operator-a"] = script
+    if outcome == "correct_panic":
+        rooms.passes = lambda session: session.panic_reason == "no work"
+    row = rolled(bundle=bundle, max_turns=6)
+    assert (row.outcome, row.keep) == (outcome, outcome in ("solved", "correct_panic"))
+    assert row.checker_passed is passed  # it runs without a terminal, too
+    assert row.terminal == ("" if outcome in ("no_terminal", "format_error") else script[-1].split()[0])
+
+
+def test_an_assistant_turn_is_the_command_alone_though_the_model_adds_prose(
+    operators: Operators, rooms: FakeBackend
+) -> None:
+    operators.scripts["operator-a"] = [
+        completion(f"{PROSE}\n\n```bash\n{command}\n```\nNow I wait.", thinking="Hidden thoughts") for command in SOLVES
+    ]
+    row = rolled()
+    assert actions(row) == list(SOLVES)
+    recorded = str(row.text.turns)
+    scaffold = str(row.text.exchange[0]["content"])
+    for word in ("THOUGHT", "first I look", "Now I wait", "Hidden thoughts", "```", "operate a terminal"):
+        assert word not in recorded
+    assert scaffold not in recorded
+    # The raw exchange keeps it all, for audit; thinking is never sent back.
+    assert row.text.exchange[0]["role"] == "system"
+    assert row.text.exchange[2]["thinking"] == "Hidden thoughts"
+    assert PROSE in row.text.exchange[2]["content"]
+    assert "Hidden thoughts" not in str([request.messages for request in operators.asked])
+
+
+def test_format_errors_are_told_to_the_model_and_leave_no_trace(operators: Operators, rooms: FakeBackend) -> None:
+    operators.scripts["operator-a"] = ("", "", "todo --help", "", *(fenced(step) for step in SOLVES[1:]))
+    row = rolled()
+    assert (row.outcome, row.format_errors) == ("solved", 3)
+    assert actions(row) == list(SOLVES)
+    assert "holds no command" in str(operators.asked[1].messages[-1]["content"])
+    assert "holds no command" not in str(row.text.turns)
+    # Servers refuse empty messages, so the model is sent that it said nothing; the exchange keeps what it said.
+    assert operators.asked[1].messages[-2] == {"role": "assistant", "content": "(no reply)"}
+    assert row.text.exchange[2]["content"] == ""
+
+
+def test_three_format_errors_in_a_row_end_it(operators: Operators, rooms: FakeBackend) -> None:
+    operators.scripts["operator-a"] = ("todo", "", "", "", "exit")
+    row = rolled()
+    assert (row.outcome, row.format_errors, actions(row)) == ("format_error", 3, ["todo"])
+    assert len(operators.asked) == 4
+
+
+def test_a_command_that_runs_out_of_time_is_a_turn(operators: Operators, rooms: FakeBackend) -> None:
+    operators.scripts["operator-a"] = ("sleep 99", *SOLVES)
+    rooms.answers = lambda session, command: ran("half", exit_code=0, timed_out=True) if "sleep" in command else ""
+    row = rolled()
+    assert row.outcome == "solved"
+    assert row.text.turns[2] == shown("half\nKilled\nagent@host:~$ ", exit_code=137)
+
+
+def test_the_time_of_all_commands_is_bounded(operators: Operators, rooms: FakeBackend) -> None:
+    operators.scripts["operator-a"] = ("sleep 1",)
+    row = rolled(episode_timeout=0.025)  # a fake command takes 0.01 s
+    assert (row.outcome, row.keep, row.commands) == ("timeout", False, 3)
+    assert row.sample is not None
+    assert row.sample.priority == 1000.0
+
+
+def test_a_sandbox_that_breaks_is_replaced_and_the_model_not_asked_again(
+    operators: Operators, rooms: FakeBackend
+) -> None:
+    def breaks_once(session: object, command: str) -> str | Exception:
+        return SandboxFailed("went away") if command == "todo" and rooms.opened == 1 else ""
+
+    rooms.answers = breaks_once
+    row = rolled()
+    assert row.outcome == "solved"
+    assert rooms.opened == 2
+    assert all(session.closed for session in rooms.sessions)
+    # What was said before the break is answered from the record; after it the conversation is a new one.
+    assert len({str(request.messages) for request in operators.asked}) == len(operators.asked) == 4
+
+
+def test_three_broken_sandboxes_are_infrastructure_and_never_a_label(operators: Operators, rooms: FakeBackend) -> None:
+    rooms.answers = {"todo --help": "usage: todo\n", "todo": SandboxFailed("went away")}
+    project = make_stage()
+    make_scenario(project)
+    run = run_to_end(project)
+    row = Trajectory.objects.select_related("sample", "text").get(run=run)
+    assert (row.outcome, row.keep, row.checker_passed) == ("infra_error", False, None)
+    assert rooms.opened == 3
+    assert all(session.closed for session in rooms.sessions)
+    assert row.sample is not None
+    assert row.sample.flags == Flag.INFRA
+    assert row.text.exchange[-1] == {"role": "sandbox", "content": "went away"}
+    assert "infrastructure: went away" in run.error
+
+    # "Retry failed" makes it anew, in the same place.
+    rooms.answers = lambda session, command: ""
+    end(retry_failed(run=run, user=None))
+    again = Trajectory.objects.get(run=run)
+    assert (again.pk, again.outcome, again.sample_id) == (row.pk, "solved", row.sample_id)
+    assert Sample.objects.get().flags == 0
+
+
+def test_a_session_that_never_opens_is_infrastructure(operators: Operators, rooms: FakeBackend) -> None:
+    rooms.opening = [SandboxFailed("no room")] * 3
+    row = rolled()
+    assert (row.outcome, row.commands, rooms.opened) == ("infra_error", 1, 3)
+    assert len(operators.asked) == 1  # it was asked beside the first opening, and never again
+
+
+def test_every_sample_is_another_answer(operators: Operators, rooms: FakeBackend) -> None:
+    operators.scripts["operator-a"] = lambda request: "exit" if request.sample_index else "panic"
+    project = make_stage()
+    make_scenario(project)
+    run = run_to_end(project, samples=2)
+    rows = Trajectory.objects.filter(run=run).order_by("sample_index")
+    assert [row.outcome for row in rows] == ["wrong_terminal", "checker_failed"]
+    assert run.result["outcomes"] == {"wrong_terminal": 1, "checker_failed": 1}
+
+
+def test_only_admitted_scenarios_are_rolled_out(operators: Operators, rooms: FakeBackend) -> None:
+    project = make_stage()
+    good = make_scenario(project)
+    for status in ("draft", "rejected", "dry_run"):
+        make_scenario(project, status=status)
+    run = run_to_end(project)
+    assert list(Trajectory.objects.filter(run=run).values_list("scenario", flat=True)) == [good.pk]
+
+
+def test_a_filter_chooses_scenarios(operators: Operators, rooms: FakeBackend) -> None:
+    project = make_stage()
+    make_scenario(project)
+    wanted = make_scenario(project, bundle={"axes": {"task": "cleanup"}})
+    run = run_to_end(project, filter={"axes": {"task": "cleanup"}})
+    assert list(Trajectory.objects.filter(run=run).values_list("scenario", flat=True)) == [wanted.pk]
+
+
+def test_a_scenario_edited_after_the_launch_is_skipped(operators: Operators, rooms: FakeBackend) -> None:
+    project = make_stage()
+    scenario = make_scenario(project)
+    run = start(project)
+    scenario.status = "draft"
+    scenario.save()
+    assert end(run).items_skipped == 1
+    assert not Trajectory.objects.exists()
+
+
+def test_loops_are_flagged(operators: Operators, rooms: FakeBackend) -> None:
+    operators.scripts["operator-a"] = ("todo", "todo", "todo", *SOLVES[2:])
+    row = rolled()
+    assert (row.outcome, row.repeated_share, row.longest_repeat) == ("solved", 0.5, 3)
+    assert row.sample is not None
+    assert row.sample.flags == Flag.LOOP
+    assert row.sample.priority == -20.0  # kept though it went in circles: a person should look
+
+
+def test_figures_of_a_run(operators: Operators, rooms: FakeBackend) -> None:
+    rooms.passes = lambda session: has_greeting(session) or session.terminal == "panic"
+    operators.scripts["operator-a"] = lambda request: SOLVES[min(len(request.messages) // 2 - 1, 3)]
+    project = make_stage()
+    for task in ("file-edit", "file-edit", "empty-queue"):
+        make_scenario(project, bundle={"axes": {"task": task}})
+    result = run_to_end(project).result
+    assert (result["trajectories"], result["kept"], result["outcomes"]) == (3, 3, {"solved": 3})
+    assert result["balance"] == {"kept": 3, "exit": 1.0, "panic": 0.0, "empty_queue": 0.3333, "blocked": 0.0}
+    assert "0% of 3 kept trajectories end in panic, fewer than" in result["warnings"][0]
+
+
+class TestLaunch:
+    def test_is_refused_without_a_sandbox(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def none(*_: object, **__: object) -> None:
+            raise SandboxUnavailable("Install bubblewrap: apt install bubblewrap.")
+
+        monkeypatch.setattr(sandbox, "choose_backend", none)
+        project = make_stage()
+        make_scenario(project)
+        with pytest.raises(NoSandbox, match="apt install bubblewrap") as refused:
+            start(project)
+        assert refused.value.status == 409
+        assert not Run.objects.exists()
+
+    def test_is_refused_without_an_admitted_scenario(self, rooms: FakeBackend) -> None:
+        project = make_stage()
+        make_scenario(project, status="draft")
+        with pytest.raises(Invalid, match="gate has proven"):
+            start(project)
+
+    @pytest.mark.parametrize(
+        ("params", "place"),
+        [
+            ({"model": "nobody"}, "params.model"),
+            ({"filter": {"colour": "red"}}, "params.filter.colour"),
+            ({"samples": 0}, "params.samples"),
+            ({"command_timeout": 0}, "params.command_timeout"),
+        ],
+    )
+    def test_names_the_place_of_what_is_wrong(self, rooms: FakeBackend, params: dict[str, Any], place: str) -> None:
+        project = make_stage()
+        make_scenario(project)
+        with pytest.raises(Invalid) as refused:
+            start(project, **params)
+        assert [error.path for error in refused.value.errors] == [place]
+
+    def test_estimates_an_upper_bound(self, rooms: FakeBackend) -> None:
+        project = make_stage()
+        make_scenario(project)
+        found = estimate(project=project, kind="rollout", params={"model": "operator-a", "samples": 2, "max_turns": 5})
+        assert (found.items, found.calls) == (2, 10)
+        assert found.notes[0].startswith("An upper bound")

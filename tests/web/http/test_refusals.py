@@ -1,0 +1,209 @@
+"""What must not happen by REST: a stranger's reach, a role's overreach, a bad file, a model that is not there.
+
+The calls come from OpenAPI, so a new call is under test from its first day: its body is the example that is printed.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from config.api import api
+from curation.duels.models import Duel, Exclusion, Prompt
+from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Split
+from curation.exports.models import Export, ExportFile, Recipe
+from curation.llm.models import Endpoint
+from curation.projects.models import Project, Role
+from curation.review.models import Lease
+from curation.runs.models import Call, Run
+from curation.samples.models import Sample, SavedView
+from curation.webhooks.models import Webhook
+from tests.docs.test_openapi import example_of
+from tests.duels.running import end
+from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_project, make_trajectory, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+JSON = "application/json"
+DOCUMENT = api.get_openapi_schema()
+# Calls that belong to no project, or only to the caller.
+OWN = {"/api/v1/projects", "/api/v1/tokens", "/api/v1/tokens/{token_id}"}
+OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
+# POSTs that change nothing: whoever may look may ask.
+READING = {"/api/v1/projects/{slug}/exports/preview", "/api/v1/projects/{slug}/runs/estimate"}
+LOG = {"AuditEntry", "IdempotentAnswer", "Token", "User", "Session"}
+CALLS = [
+    (method.upper(), path)
+    for path, methods in DOCUMENT["paths"].items()
+    if path not in OWN | OPEN
+    for method in methods
+]
+WRITING = [(method, path) for method, path in CALLS if method not in {"GET", "HEAD"} and path not in READING]
+
+
+@dataclass
+class Rows:
+    """One row of every kind that an address can name, in one project."""
+
+    project: Project
+    ids: dict[str, str]
+
+    def address(self, path: str) -> str:
+        """`{name}` is of what stands before it: …/models/{name}."""
+        named = re.sub(r"/([a-z]+)/\{name\}", lambda found: f"/{found[1]}/{self.ids[found[1]]}", path)
+        return re.sub(r"\{(\w+)\}", lambda found: self.ids[found[1]], named)
+
+    def body(self, method: str, path: str) -> Any:
+        found = DOCUMENT["paths"][path][method.lower()].get("requestBody", {}).get("content", {}).get(JSON)
+        text = json.dumps(example_of(found, DOCUMENT["components"]["schemas"])) if found else "{}"
+        return json.loads(text.replace('"demo"', f'"{self.project.slug}"').replace("4711", self.ids["sample_id"]))
+
+
+@pytest.fixture
+def owner() -> User:
+    return make_user()
+
+
+@pytest.fixture
+def rows(owner: User) -> Rows:
+    project = make_project("acme", user=owner)
+    run = Run.objects.create(project=project, kind="export", state="succeeded")
+    duel = make_duel(project, run=run)
+    export = Export.objects.create(project=project, run=run, recipe={"formats": ["sft-messages"]}, ready=True)
+    ExportFile.objects.create(export=export, name="manifest.json", stored_as="nowhere", sha256="0" * 64)
+    make_endpoint(project, "judge-a")
+    trajectory = make_trajectory(project)
+    split = Split.objects.create(project=project, name="val.jsonl", rows_count=1)
+    live = Run.objects.create(project=project, kind="evaluate", state="succeeded")
+    evaluation = Evaluation.objects.create(project=project, run=live, kind="live", split=split)
+    by = EvaluatedModel.objects.create(evaluation=evaluation, place=0, name="judge-a")
+    episode = Episode.objects.create(evaluation=evaluation, by=by, key="seed 0")
+    EpisodeText.objects.create(episode=episode)
+    Recipe.objects.create(project=project, name="weekly", document={"formats": ["dpo"]}, created_by=owner)
+    Exclusion.objects.create(project=project, instance_id="acme__billing-17", reason="broken")
+    view = SavedView.objects.create(project=project, name="Leaks", query="flags=leak", created_by=owner)
+    hook = Webhook.objects.create(project=project, url="https://hooks.example.org/", events=["run.finished"], nonce="n")
+    assert duel.sample is not None
+    until = timezone.now() + timedelta(minutes=5)
+    lease = Lease.objects.create(sample=duel.sample, reviewer=owner, swapped=False, until=until)
+    ids = {
+        "slug": project.slug, "username": owner.username, "run_id": str(run.pk), "prompt_id": str(duel.prompt_id),
+        "duel_id": str(duel.pk), "sample_id": str(duel.sample_id), "lease_id": str(lease.pk),
+        "export_id": str(export.pk), "before": str(export.pk), "after": str(export.pk), "view_id": str(view.pk),
+        "webhook_id": str(hook.pk), "scenario_id": str(trajectory.scenario_id), "trajectory_id": str(trajectory.pk),
+        "evaluation_id": str(episode.evaluation_id), "split_id": str(split.pk), "episode_id": str(episode.pk),
+        "name": "comparison.md", "models": "judge-a", "recipes": "weekly", "files": "manifest.json",
+        "instructions": "judge",
+    }  # fmt: skip
+    return Rows(project, ids)
+
+
+def everything() -> dict[str, list[Any]]:
+    """All rows of all our tables but the logs."""
+    return {
+        model.__name__: list(model._default_manager.order_by("pk").values())
+        for model in apps.get_models()
+        if model.__module__.startswith("curation.") and model.__name__ not in LOG
+    }
+
+
+def call(rows: Rows, user: User, method: str, path: str) -> Any:
+    return Client().generic(
+        method, rows.address(path), json.dumps(rows.body(method, path)), JSON, headers=make_bearer(user)
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_a_stranger_finds_nothing_by_id(rows: Rows, method: str, path: str) -> None:
+    """Admin of a project of their own, all scopes, and the ids of another's rows."""
+    stranger = make_user()
+    make_project("elsewhere", user=stranger)
+    before = everything()
+
+    answer = call(rows, stranger, method, path)
+
+    if path == "/api/v1/samples/bulk":  # names no project; tells what is the caller's own
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "ids")
+    else:
+        assert answer.status_code == 404, answer.content
+    assert everything() == before
+
+
+@pytest.mark.parametrize(("method", "path"), WRITING)
+def test_a_viewer_writes_nothing(rows: Rows, method: str, path: str) -> None:
+    viewer = make_member(rows.project, role=Role.VIEWER)
+    before = everything()
+
+    answer = call(rows, viewer, method, path)
+
+    assert answer.status_code == 403, answer.content
+    assert answer.json()["detail"]
+    assert everything() == before
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_without_a_credential_nothing_is_said(rows: Rows, method: str, path: str) -> None:
+    answer = Client().generic(method, rows.address(path), json.dumps(rows.body(method, path)), JSON)
+
+    assert answer.status_code == 401
+
+
+TURN = [{"role": "user", "content": "Fix totals."}, {"role": "assistant", "content": "THOUGHT: I look around."}]
+GOOD = json.dumps({"instance_id": "acme__billing-1", "messages": TURN})
+BAD_LINES = {
+    "truncated JSON": GOOD[:-20],
+    "wrong columns": '{"question": "?", "answer": "!"}',
+    "a line of 50 MB": '{"messages": "' + "x" * 50_000_000 + '"}',
+    "no text": b"\xff\xfe\x00\x01".decode("latin-1"),
+    "a NUL byte": GOOD.replace("look", "lo\0ok"),
+    "a role that nobody knows": GOOD.replace('"user"', '"wizard"'),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LINES)
+def test_a_bad_line_is_named_and_the_good_ones_go_in(client: Client, owner: User, name: str) -> None:
+    make_project("acme", user=owner)
+    headers = make_bearer(owner)
+    content = f"{GOOD}\n{BAD_LINES[name]}\n{GOOD.replace('billing-1', 'billing-2')}\n".encode("latin-1")
+    file = SimpleUploadedFile("turns.jsonl", content)
+
+    started = client.post("/api/v1/projects/acme/imports", {"kind": "turns", "file": file}, headers=headers)
+    end(Run.objects.get())
+
+    run = client.get(started.headers["Location"], headers=headers).json()
+    items = client.get(f"{started.headers['Location']}/items?stage=bad_row", headers=headers).json()["data"]
+    assert run["state"] == "succeeded"
+    assert [(item["key"], bool(item["reason"])) for item in items] == [("row 2", True)]
+    assert set(Prompt.objects.values_list("instance_id", flat=True)) == {"acme__billing-1", "acme__billing-2"}
+
+
+def test_a_model_that_is_not_there_fails_its_items_in_words_and_can_be_retried(
+    client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curation.runs.calls.ask._pause", lambda tried, retry_after: 0.0)
+    project = make_project("acme", user=owner)
+    make_duel(project)
+    make_endpoint(project, "gone", model="openai/gone", api_base="http://127.0.0.1:9/v1")
+    headers = make_bearer(owner)
+
+    body = {"kind": "king", "params": {"model": "gone", "attempts": 1}}
+    started = client.post("/api/v1/projects/acme/runs", body, JSON, headers=headers)
+    assert started.status_code == 202, started.content
+    end(Run.objects.get(kind="king"))
+
+    run = client.get(started.headers["Location"], headers=headers).json()
+    items = client.get(f"{started.headers['Location']}/items", headers=headers).json()["data"]
+    assert (run["state"], run["items"]["failed"], run["items"]["done"]) == ("failed", 1, 0)
+    assert "127.0.0.1:9" in items[0]["reason"] or "connect" in items[0]["reason"].lower()
+    assert Call.objects.filter(run_id=run["id"]).exists()
+    assert Duel.objects.count() == Sample.objects.count() == 1
+    retried = client.post(f"{started.headers['Location']}/retry-failed", headers=headers)
+    assert retried.status_code in (200, 202)
+    assert Endpoint.objects.get(name="gone")

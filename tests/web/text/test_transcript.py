@@ -1,0 +1,65 @@
+"""What a machine said never acts in a browser, and what is marked is what was meant."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.web.text.transcript import render_output, render_text, turns_of
+
+ANSWER = "THOUGHT: read it.\n\n```bash\ngrep -n 'a < b' src/x.py | head\n```\n"
+
+
+def plain(html: str) -> str:
+    return re.sub(r"<[^>]+>", "", html)
+
+
+def test_markup_in_a_transcript_is_text() -> None:
+    html = render_text("<script>alert(1)</script>\n```bash\necho '<img onerror=x>'\n```")
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_a_command_is_highlighted_and_nothing_of_it_lost() -> None:
+    html = render_text(ANSWER)
+    assert '<pre class="code code--command">' in html
+    assert "grep -n &#x27;a &lt; b&#x27; src/x.py | head" in plain(html)
+
+
+def test_a_mark_runs_through_the_command() -> None:
+    start = ANSWER.index("src/x.py")
+    html = render_text(ANSWER, [(start, start + 8)])
+    assert plain("".join(re.findall(r'<mark class="leak">(.*?)</mark>', html))) == "src/x.py"
+
+
+def test_terminal_colours_are_dropped_and_other_controls_are_shown() -> None:
+    html = render_output("\x1b[31mred\x1b[0m \x1b]0;title\x07 \u202eevil\x00")
+    assert "red" in html
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    assert '<span class="control">␀</span>' in html
+
+
+def test_an_unclosed_fence_is_still_code() -> None:
+    assert "code--command" in render_text("look\n```bash\nls -la")
+
+
+def test_turns_carry_their_first_line_and_tool_calls() -> None:
+    call = {"function": {"name": "open", "arguments": '{"path": "<b>"}'}}
+    turns = turns_of([{"role": "user", "content": "\n  Fix it\nnow"}, {"role": "assistant", "tool_calls": [call]}])
+    assert turns[0].line == "Fix it"
+    assert "&lt;b&gt;" in turns[1].html
+
+
+@given(st.text(), st.integers(0, 40), st.integers(0, 40))
+def test_no_text_escapes(text: str, start: int, end: int) -> None:
+    html = render_text(text, [(min(start, end), max(start, end))])
+    assert set(re.findall(r"<(\w+)", html)) <= {"div", "pre", "code", "span", "mark"}
+
+
+@pytest.mark.parametrize("size", [1_000_000])
+def test_a_megabyte_is_rendered_at_once(size: int) -> None:
+    assert len(render_output("x" * size)) > size
+    assert len(render_text("```bash\n" + "echo x; " * (size // 8) + "\n```")) > size
