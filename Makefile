@@ -17,7 +17,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 PYTEST_ARGS ?=
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help install install-dev demo test check bench soak lock image
+.PHONY: help install install-dev demo test check bench soak newest-litellm lock image
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -60,7 +60,10 @@ bench: install-dev ## Measure throughput beside what the machine could do at bes
 soak: install-dev ## The long tests: killed workers, restarted broker, failing models
 	@exec $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
-lock: install-dev ## Resolve requirements/*.in anew
+newest-litellm: install-dev ## Run the tests of asking on the newest LiteLLM, before its pin is moved
+	@exec .ci/newest-litellm
+
+lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hashes
 	@for name in base dev; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done

@@ -4,6 +4,7 @@ from celery import shared_task
 
 from curation.runs.engine.reap import reap_all
 from curation.runs.engine.worker import drive
+from curation.web.http.idempotency import delete_expired
 
 
 @shared_task
@@ -14,3 +15,4 @@ def work(run_id: int, rung: str = "") -> None:
 @shared_task
 def reap() -> None:
     reap_all()
+    delete_expired()

@@ -1,10 +1,10 @@
-"""The first answer to a request that may be sent twice."""
+"""The response to a request that may be sent twice."""
 
 from django.db import models
 
 
 class IdempotentAnswer(models.Model):
-    """What a POST with an `Idempotency-Key` was answered; written in the same transaction as what the POST did."""
+    """The response to a POST with an `Idempotency-Key`, written in the same transaction as what the POST did."""
 
     owner = models.CharField(max_length=64, help_text="SHA-256 of the credential that sent it.")
     key = models.CharField(max_length=255)
@@ -17,7 +17,7 @@ class IdempotentAnswer(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "key"], name="idempotent_answer_once")]
-        # The daily clean-up deletes by age.
+        # The reaper deletes by age (`http.idempotency.delete_expired`).
         indexes = [models.Index(fields=["created_at"], name="idempotent_answer_age")]
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.web.http.idempotency import keep_instead
+from curation.web.http.idempotency import store_instead
 from curation.web.lists.keyset import paginate
 from curation.web.lists.params import ListParams
 from curation.webhooks.models import Webhook
@@ -58,7 +58,7 @@ def post_webhook(request: HttpRequest, slug: str, body: WebhookIn) -> HttpRespon
     shown = {**_out(hook), "secret": hook.secret}
     response = HttpResponse(orjson.dumps(shown), status=201, content_type="application/json")
     # The answer that is kept for a repeated `Idempotency-Key` must not hold the secret.
-    keep_instead(response, orjson.dumps({**shown, "secret": None}))
+    store_instead(response, orjson.dumps({**shown, "secret": None}))
     return response
 
 

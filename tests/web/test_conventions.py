@@ -6,9 +6,12 @@ import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from curation.projects.models import AuditEntry, Project
+from curation.runs.tasks import reap
+from curation.web.http.idempotency import STORED_FOR
 from curation.web.models import IdempotentAnswer
 from tests.factories import make_bearer, make_project, make_user
 
@@ -158,6 +161,15 @@ class TestIdempotency:
         assert client.post(PATH, {"slug": "A", "name": "x"}, content_type=JSON, headers=headers).status_code == 422
         assert not IdempotentAnswer.objects.exists()
         assert client.post(PATH, {"slug": "a", "name": "x"}, content_type=JSON, headers=headers).status_code == 201
+
+    def test_the_reaper_deletes_responses_after_a_day(self, client: Client) -> None:
+        bearer = make_bearer(make_user())
+        for slug in ("one", "two"):
+            headers = {**bearer, "Idempotency-Key": slug}
+            client.post(PATH, {"slug": slug, "name": slug}, content_type=JSON, headers=headers)
+        IdempotentAnswer.objects.filter(key="one").update(created_at=timezone.now() - STORED_FOR)
+        reap()
+        assert list(IdempotentAnswer.objects.values_list("key", flat=True)) == ["two"]
 
     @pytest.mark.parametrize("key", ["", "x" * 256])
     def test_a_key_must_have_a_sensible_length(self, client: Client, key: str) -> None:

@@ -45,11 +45,6 @@ def lookup_window() -> int:
     return int(time.monotonic() / LOOKUP_SECONDS)
 
 
-def check_form(api_base: str) -> None:
-    """Raises `Invalid` for what is no plain base URL: another scheme, a user and password, a query. Asks no network."""
-    _parts(api_base)
-
-
 def _parts(api_base: str) -> SplitResult:
     try:
         parts = urlsplit(api_base)

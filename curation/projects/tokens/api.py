@@ -8,7 +8,7 @@ from curation.projects.access import principal_of
 from curation.projects.models import Token
 from curation.projects.pages import schemas as s
 from curation.projects.tokens.issue import create_token_as, revoke_token
-from curation.web.http.idempotency import keep_instead
+from curation.web.http.idempotency import store_instead
 from curation.web.lists.keyset import paginate
 from curation.web.lists.params import ListParams
 
@@ -34,7 +34,7 @@ def post_token(request: HttpRequest, body: s.TokenIn) -> HttpResponse:
     shown = s.NewTokenOut(**s.TokenOut.of(made.row).model_dump(), token=made.secret)
     response = HttpResponse(orjson.dumps(shown.model_dump(mode="json")), status=201, content_type="application/json")
     # The answer that is kept for a repeated `Idempotency-Key` must not hold the secret: only its hash is at rest.
-    keep_instead(response, orjson.dumps(shown.model_copy(update={"token": None}).model_dump(mode="json")))
+    store_instead(response, orjson.dumps(shown.model_copy(update={"token": None}).model_dump(mode="json")))
     return response
 
 

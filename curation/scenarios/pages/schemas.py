@@ -15,15 +15,6 @@ from curation.scenarios.taxonomy.coverage import Coverage
 ADDED = frozenset({"id", "status", "reason", "gate", "version", "bundle_sha256", "run", "created_at", "updated_at"})
 
 
-class StepOut(Schema):
-    """One command of a check as a terminal showed it."""
-
-    command: str = Field(examples=["todo"])
-    output: str = Field(examples=['write "hello world" to greeting.txt in your home\n'])
-    exit_code: int | None
-    seconds: float
-
-
 class CheckOut(Schema):
     """What was tried, and whether it came out as it must. `passed` is about the gate, not about the checker."""
 

@@ -1,32 +1,35 @@
-"""`Idempotency-Key`: the same key and body give the first answer again, another body with it is a conflict."""
+"""`Idempotency-Key`: the same key and body return the first response again; another body is a conflict."""
 
 import hashlib
 from collections.abc import Callable
+from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from curation.web.models import IdempotentAnswer
 from curation.web.problems import Conflict, Problem
 
 HEADER = "Idempotency-Key"
-KEPT = "winnow_kept_body"
-Answer = Callable[[HttpRequest], HttpResponse]
+STORED_FOR = timedelta(hours=24)
+STORED_BODY = "winnow_stored_body"
+GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
-def keep_instead(response: HttpResponse, body: bytes) -> None:
-    """What is stored for a replay in place of the answer's own body, which holds something that is shown only once."""
-    setattr(response, KEPT, body)
+def store_instead(response: HttpResponse, body: bytes) -> None:
+    """Store `body` for a repeated request instead of the response's own, which contains a secret shown only once."""
+    setattr(response, STORED_BODY, body)
 
 
-def answer_once(request: HttpRequest, get_response: Answer) -> HttpResponse:
-    """Runs the request and its answer's record in one transaction, so that a killed server leaves neither or both."""
+def respond_once(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
+    """Run the request and store its response in one transaction: if the server is killed, neither remains."""
     key = request.headers[HEADER]
     if not 0 < len(key) <= 255:
         raise Problem(f"{HEADER} must have 1 to 255 characters.", code="bad_idempotency_key")
     owner, digest = _owner(request), _request_hash(request)
-    kept = IdempotentAnswer.objects.filter(owner=owner, key=key).first()
-    if kept is None:
+    stored = IdempotentAnswer.objects.filter(owner=owner, key=key).first()
+    if stored is None:
         try:
             with transaction.atomic():
                 # A second request with this key waits here until the first has committed.
@@ -35,25 +38,32 @@ def answer_once(request: HttpRequest, get_response: Answer) -> HttpResponse:
                 if response.status_code >= 400:
                     transaction.set_rollback(True)
                     return response
-                row.status, row.body = response.status_code, getattr(response, KEPT, response.content)
+                row.status, row.body = response.status_code, getattr(response, STORED_BODY, response.content)
                 row.content_type = response.get("Content-Type", "")
                 row.location = response.get("Location", "")
                 row.save()
                 return response
         except IntegrityError:
-            kept = IdempotentAnswer.objects.filter(owner=owner, key=key).first()
-            if kept is None:
+            stored = IdempotentAnswer.objects.filter(owner=owner, key=key).first()
+            if stored is None:
                 raise
-    if kept.request_hash != digest:
+    if stored.request_hash != digest:
         raise Conflict(f"{HEADER} {key!r} was used for another request.", code="idempotency_key_reused")
-    return _replay(kept)
+    return _replay(stored)
 
 
-def _replay(kept: IdempotentAnswer) -> HttpResponse:
-    response = HttpResponse(bytes(kept.body), status=kept.status, content_type=kept.content_type)
+def delete_expired() -> None:
+    """Delete responses older than `STORED_FOR`; their keys can be used again."""
+    expired = IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - STORED_FOR)
+    if expired.exists():  # on SQLite even a DELETE of nothing waits for the write lock
+        expired.delete()
+
+
+def _replay(stored: IdempotentAnswer) -> HttpResponse:
+    response = HttpResponse(bytes(stored.body), status=stored.status, content_type=stored.content_type)
     response["Idempotent-Replayed"] = "true"
-    if kept.location:
-        response["Location"] = kept.location
+    if stored.location:
+        response["Location"] = stored.location
     return response
 
 

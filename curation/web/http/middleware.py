@@ -70,7 +70,7 @@ class ApiMiddleware:
             if left < 0:
                 raise TooManyRequests(f"More than {limit} requests in a minute.", retry_after=reset)
             if request.method == "POST" and idempotency.HEADER in request.headers:
-                response = idempotency.answer_once(request, self.get_response)
+                response = idempotency.respond_once(request, self.get_response)
             else:
                 response = self.get_response(request)
         except Problem as problem:
