@@ -8,6 +8,8 @@ from ninja.renderers import BaseRenderer
 from curation.dashboard.overview.api import router as dashboard_router
 from curation.duels.pages.api import router as duels_router
 from curation.duels.prompts.api import router as prompts_router
+from curation.evaluations.compare.api import router as comparisons_router
+from curation.evaluations.contamination.api import router as contamination_router
 from curation.evaluations.live.api import router as episodes_router
 from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
@@ -58,8 +60,10 @@ for router in (
     review_router,
     exports_router,
     evaluations_router,
+    comparisons_router,
     episodes_router,
     splits_router,
+    contamination_router,
     dashboard_router,
     webhooks_router,
 ):

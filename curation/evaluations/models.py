@@ -239,6 +239,12 @@ class ScreenedText(models.Model):
         return self.completion[:60]
 
 
+class ContaminationCheckQuerySet(models.QuerySet["ContaminationCheck"]):
+    def newest(self, split: Split | None) -> "ContaminationCheck | None":
+        """The newest finished check of the split, which its pages show above every score."""
+        return self.filter(split=split, ready=True).order_by("-id").first() if split else None
+
+
 class ContaminationCheck(models.Model):
     """A split held against training rows: an export's files, an uploaded file or another split.
 
@@ -252,6 +258,8 @@ class ContaminationCheck(models.Model):
     ready = models.BooleanField(default=False)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ContaminationCheckQuerySet.as_manager()
 
     class Meta:
         # The newest finished check of a split stands above its scores.

@@ -1,4 +1,4 @@
-"""Addresses of the evaluations pages."""
+"""URLs of the pages of evaluations."""
 
 from django.urls import path
 

@@ -120,10 +120,10 @@ def model_of(evaluation: Evaluation, name: str | None, *, like: str = "", place:
     return models[wanted]
 
 
-def sides(
+def models_to_compare(
     project: Project, before: str, after: str, *, model_before: str | None = None, model_after: str | None = None
 ) -> tuple[EvaluatedModel, EvaluatedModel]:
-    """Both sides by the evaluations' ids; the same evaluation may stand on both with two models."""
+    """The two models by the ids of their evaluations, which can be the same evaluation."""
     rows = Evaluation.objects.of(project)
     one, other = find(rows, before, "evaluation"), find(rows, after, "evaluation")
     first = model_of(one, model_before, like=model_after or _shared(one, other), place="model_before")

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from curation.evaluations.families import family_named
-from curation.evaluations.live.address import check_address
 from curation.evaluations.live.figures import keep_live_figures
-from curation.evaluations.live.stage import SANDBOX
+from curation.evaluations.live.stage import SANDBOX, check_address
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import Evaluation, Split
 from curation.evaluations.params import EvaluateParams

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.evaluations.families import family_of
-from curation.evaluations.live.address import check_address
 from curation.evaluations.live.record import Played, from_live, from_shell, record_played
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Request, Target
+from curation.llm.endpoints.addresses import refuse_private
 from curation.runs.calls.instructions import run_instructions
 from curation.runs.calls.targets import targets_named
 from curation.runs.engine.llm_stage import LlmContext
@@ -22,6 +22,7 @@ from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
+from curation.web.problems import FieldError, Invalid, Problem
 from judging.commands.families import CommandFamily
 from judging.commands.screen import extract
 from judging.messages import content_of
@@ -33,6 +34,7 @@ from sandbox.errors import EnvironmentFull, SandboxError, SandboxFailed
 from sandbox.protocol import Limits
 
 SANDBOX = "sandbox"
+SCHEMES = ("ws://", "wss://")
 MOST_ENVIRONMENTS = 3
 # How long an episode waits for a place on a full server, which counts as no try.
 PATIENCE_SECONDS = 15 * 60.0
@@ -187,6 +189,19 @@ class EpisodeStage:
     @staticmethod
     def _failed(asked: asyncio.Task[str]) -> bool:
         return asked.done() and (asked.cancelled() or asked.exception() is not None)
+
+
+def check_address(address: str) -> None:
+    """Raise `Invalid` unless this is the address of a server, on a host that model servers may have too."""
+    if not address.startswith(SCHEMES):
+        reason = "An environment is `sandbox`, or the ws:// or wss:// address of an OpenEnv server."
+        raise Invalid(reason, errors=[FieldError("params.environment", reason)])
+    try:
+        refuse_private(address.replace("ws", "http", 1))
+    except Problem as problem:
+        raise Invalid(
+            problem.detail, code=problem.code, errors=[FieldError("params.environment", problem.detail)]
+        ) from None
 
 
 def command_in(reply: str, family: CommandFamily) -> str | None:

@@ -1,4 +1,4 @@
-"""A line-up: one endpoint for every model that a server lists, so that all of them can be screened side by side."""
+"""Add an endpoint for every model that a server lists, to evaluate all of them at once."""
 
 import re
 from dataclasses import dataclass, replace
@@ -16,19 +16,19 @@ _NOT_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class LineUp:
-    """Names of endpoints: added now, and there already."""
+class ServedModels:
+    """Names of endpoints: those that were added and those that existed before."""
 
     added: tuple[str, ...]
     known: tuple[str, ...]
 
 
-def add_served(*, access: Access, name: str) -> LineUp:
-    """Adds what the server of endpoint `name` lists; raises `Invalid` or `Unavailable` where it lists nothing."""
+def add_served_models(*, access: Access, name: str) -> ServedModels:
+    """Add the models of the server behind endpoint `name`; raise `Invalid` or `Unavailable` if it lists none."""
     access.require(Scope.ADMIN)
     pattern = endpoint_of(access.project, name)
     if not pattern.api_base:
-        reason = "This endpoint has no base URL to ask."
+        reason = "This endpoint has no base URL."
         raise Invalid(reason, errors=[FieldError("api_base", reason)])
     served = models_at(api_base=pattern.api_base, api_key_env=pattern.api_key_env)
     provider = pattern.model.partition("/")[0]
@@ -45,11 +45,11 @@ def add_served(*, access: Access, name: str) -> LineUp:
             create_endpoint(access=access, values=replace(values_of(pattern), name=own, model=full))
             taken.add(own)
             added.append(own)
-    return LineUp(tuple(added), tuple(known))
+    return ServedModels(tuple(added), tuple(known))
 
 
 def _free_name(model: str, taken: set[str]) -> str:
-    """The model's own name as far as a name may hold it, with a number where it is taken."""
+    """The model's name in the characters an endpoint's name allows, with a number if it is taken."""
     plain = _NOT_NAME.sub("-", model).strip("-._:")[:56] or "model"
     name, number = plain, 2
     while name in taken:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from curation.evaluations.contamination.reads import newest_check
+from curation.evaluations.contamination.pages import Contamination, contamination_of
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, Screened
 from curation.evaluations.params import DEFAULTS
 from curation.evaluations.screen.figures import Figures, figures_of
@@ -14,32 +14,9 @@ from curation.evaluations.screen.tables import ScoreTable, score_table
 from curation.runs.models import LIVE
 from curation.web.text.markup import code_html, visible
 from curation.web.text.transcript import Turn, render_text, turns_of
-from judging.commands.contamination import Level
 from judging.commands.words import difference
 
 SHOWN_CHARACTERS = 160
-
-
-@dataclass(frozen=True, slots=True)
-class LevelLine:
-    label: str
-    count: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Contamination:
-    """What stands above the scores; `share` is of the split's rows, in percent."""
-
-    check: ContaminationCheck
-    rows: int
-    contaminated: int
-    levels: tuple[LevelLine, ...]
-    url: str
-
-    @property
-    def tone(self) -> str:
-        return "bad" if self.contaminated else "good"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +85,7 @@ class CallPage:
 
 def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
     run = evaluation.run
-    check = newest_check(evaluation.split)
+    check = ContaminationCheck.objects.newest(evaluation.split)
     figures = figures_of(evaluation, check)
     models = list(evaluation.models.order_by("place"))
     total = run.items_total if run.stage in ("", "screen") else 0
@@ -123,16 +100,6 @@ def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
         asked=_asked(models),
         baseline_pk=evaluation.split.baseline_id if evaluation.split else None,
     )
-
-
-def contamination_of(slug: str, check: ContaminationCheck | None) -> Contamination | None:
-    if check is None:
-        return None
-    url = reverse("split-page", args=[slug, check.split_id])
-    levels = tuple(
-        LevelLine(level.sentence, check.counts.get(level.value, 0), f"{url}?level={level.value}") for level in Level
-    )
-    return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, url)
 
 
 def call_lines(slug: str, calls: Iterable[Screened]) -> list[CallLine]:

@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from curation.evaluations.contamination.schemas import ContaminationOut, contamination_out
 from curation.evaluations.live.schemas import LiveScoreOut
-from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, Screened, Split
+from curation.evaluations.models import ContaminationCheck, Evaluation, Screened
 from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.figures import Figures
+from curation.evaluations.splits.schemas import SplitRef, split_ref
 from judging.commands.screen import FLAGS
 
 Json = dict[str, Any]
@@ -58,25 +60,6 @@ class TierOut(Schema):
 class SourceOut(Schema):
     source: str
     rows: list[ScoreOut]
-
-
-class SplitRef(Schema):
-    id: str
-    name: str
-
-
-class ContaminationOut(Schema):
-    """Rows of the split that stand in the training data, by level; `contaminated` counts each row once."""
-
-    id: str
-    split: str
-    run: str
-    against: str = Field(examples=["export 12"])
-    ready: bool
-    counts: dict[str, int] = Field(
-        examples=[{"rows": 150, "contaminated": 150, "exact": 0, "near": 147, "task_answer": 150}]
-    )
-    created_at: datetime
 
 
 class EvaluationOut(Schema):
@@ -152,43 +135,11 @@ class ScreenedPage(Schema):
     total: int | None = None
 
 
-class LeaderOut(Schema):
-    """`against` compares with the pinned baseline; `regressed` says that something became worse beyond noise."""
+class ServedModelsOut(Schema):
+    """Names of the endpoints that were added, and of those that existed before."""
 
-    place: int
-    evaluation: str
-    baseline: bool
-    regressed: bool
-    against: Json | None
-    created_at: datetime
-    figures: ScoreOut
-
-
-class LeaderboardOut(Schema):
-    split: SplitRef | None
-    mixed: bool = Field(description="The evaluations sent different numbers of rows.")
-    data: list[LeaderOut]
-    next_cursor: str | None = None
-
-
-class ComparisonOut(Schema):
-    """`low` and `high` are the 95 % interval of `delta`; `said`: within noise, likely, clear."""
-
-    before: Json
-    after: Json
-    rows: int
-    tasks: int
-    unpaired: int
-    metrics: list[Json]
-    tiers: list[Json]
-    gains: list[Json]
-    losses: list[Json]
-
-
-class BaselineIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
-    model: str = Field("", examples=["base"], description="May be left out where the evaluation has one model.")
+    added: list[str]
+    known: list[str]
 
 
 def evaluation_out(evaluation: Evaluation, figures: Figures, check: ContaminationCheck | None) -> Json:
@@ -240,34 +191,6 @@ def screened_out(row: Screened) -> Json:
         "length": row.length,
         **{name: getattr(row, name) for name in FLAGS},
     }
-
-
-def contamination_out(check: ContaminationCheck) -> Json:
-    return {
-        "id": str(check.pk),
-        "split": str(check.split_id),
-        "run": str(check.run_id),
-        "against": check.against,
-        "ready": check.ready,
-        "counts": check.counts,
-        "created_at": check.created_at,
-    }
-
-
-def leader_out(place: int, entry: EvaluatedModel, split: Split) -> Json:
-    return {
-        "place": place,
-        "evaluation": str(entry.evaluation_id),
-        "baseline": split.baseline_id == entry.pk,
-        "regressed": entry.regressed,
-        "against": entry.against or None,
-        "created_at": entry.evaluation.created_at,
-        "figures": entry.figures,
-    }
-
-
-def split_ref(split: Split | None) -> Json | None:
-    return {"id": str(split.pk), "name": split.name} if split else None
 
 
 def _head(evaluation: Evaluation) -> Json:

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from curation.evaluations.live.views import show_live
 from curation.evaluations.models import Evaluation, EvaluationKind, Mark, Screened
-from curation.evaluations.screen.add_served_models import add_served
+from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
 from curation.evaluations.screen.figures import overall
 from curation.evaluations.screen.filters import CallListParams
@@ -82,9 +82,9 @@ def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.ADMIN)
 def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
-    """Endpoints for all models that a server lists, then the launch form with them to choose from."""
-    found = add_served(access=access, name=request.POST.get("name", ""))
-    messages.success(request, f"{len(found.added)} models added, {len(found.known)} were there.")
+    """Add an endpoint for every model that a server lists, then show the launch form."""
+    found = add_served_models(access=access, name=request.POST.get("name", ""))
+    messages.success(request, f"{len(found.added)} models added, {len(found.known)} existed already.")
     return redirect("evaluation-new", access.project.slug)
 
 

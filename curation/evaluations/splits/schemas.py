@@ -1,4 +1,4 @@
-"""What the calls of splits and their contamination answer."""
+"""Requests and responses of held-out splits."""
 
 from datetime import datetime
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from curation.evaluations.models import ContaminatedRow, Split, SplitRow
-from curation.evaluations.screen.schemas import ContaminationOut
+from curation.evaluations.contamination.schemas import ContaminationOut, contamination_out
+from curation.evaluations.models import ContaminationCheck, Split, SplitRow
 
 Json = dict[str, Any]
 
@@ -20,6 +20,11 @@ class SplitIn(Schema):
     export: str = Field(examples=["12"])
     split: str = Field("val", examples=["val"])
     name: str = Field("", max_length=180, examples=["held-out turns"])
+
+
+class SplitRef(Schema):
+    id: str
+    name: str
 
 
 class SplitOut(Schema):
@@ -66,43 +71,7 @@ class SplitRowPage(Schema):
     total: int | None = None
 
 
-class CheckIn(Schema):
-    """What the split is held against: one of the three."""
-
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
-
-    export: str = Field("", examples=["12"], description="Its train files.")
-    upload: str = Field("", max_length=300, description="Key of an uploaded file.")
-    training_split: str = Field("", description="Another split of the project.")
-
-
-class ContaminatedOut(Schema):
-    """`levels`: exact, prompt, near, task_answer; `matches` show the training rows' text."""
-
-    row: str
-    number: int
-    task_id: str | None
-    level: str = Field(examples=["near"])
-    levels: list[str]
-    preview: str
-    matches: list[Json]
-
-
-class CheckPage(Schema):
-    check: ContaminationOut | None
-    data: list[ContaminatedOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-class LineUpOut(Schema):
-    """Names of the endpoints that were added, and of those that were there."""
-
-    added: list[str]
-    known: list[str]
-
-
-def split_out(split: Split, contamination: Json | None) -> Json:
+def split_out(split: Split, check: ContaminationCheck | None) -> Json:
     baseline = split.baseline
     return {
         "id": str(split.pk),
@@ -111,7 +80,7 @@ def split_out(split: Split, contamination: Json | None) -> Json:
         "name": split.name,
         "rows": split.rows_count,
         "baseline": {"evaluation": str(baseline.evaluation_id), "model": baseline.name} if baseline else None,
-        "contamination": contamination,
+        "contamination": contamination_out(check) if check else None,
         "created_at": split.created_at,
     }
 
@@ -141,14 +110,5 @@ def split_row_out(row: SplitRow) -> Json:
     }
 
 
-def contaminated_out(found: ContaminatedRow) -> Json:
-    """Needs `row`."""
-    return {
-        "row": str(found.row_id),
-        "number": found.row.number + 1,
-        "task_id": found.row.task_id or None,
-        "level": found.level,
-        "levels": found.levels,
-        "preview": found.row.preview,
-        "matches": found.matches,
-    }
+def split_ref(split: Split | None) -> Json | None:
+    return {"id": str(split.pk), "name": split.name} if split else None

@@ -5,10 +5,10 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from curation.evaluations.contamination.reads import newest_check
-from curation.evaluations.models import Split
-from curation.evaluations.screen.forms import CheckForm, SplitForm
-from curation.evaluations.screen.pages import contamination_of
+from curation.evaluations.contamination.forms import CheckForm
+from curation.evaluations.contamination.pages import contamination_of
+from curation.evaluations.models import ContaminationCheck, Split
+from curation.evaluations.splits.forms import SplitForm
 from curation.evaluations.splits.pages import split_rows
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -70,7 +70,7 @@ def split_check(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, access: Access, split: Split, form: CheckForm, status: int = 200) -> HttpResponse:
-    check = newest_check(split)
+    check = ContaminationCheck.objects.newest(split)
     level = request.GET.get("level", "")
     page = split_rows(split, check, level=level, cursor=request.GET.get("cursor"), limit=LIMIT)
     checking = Run.objects.of(access.project).filter(kind="contamination", contamination__split=split, state__in=LIVE)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from curation.evaluations.contamination.reads import newest_check
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split
 from curation.evaluations.screen.figures import figures_of
 from curation.projects.models import Project
@@ -45,7 +44,8 @@ def test_rows_match_by_words_where_the_training_data_has_no_ids() -> None:
     assert check(project, split, upload=upload(project, bare)).result["exact"] == 1
     preference = {"prompt": rows[1]["messages"][:1], "chosen": rows[1]["messages"][1:], "rejected": []}
     run = check(project, split, upload=upload(project, [preference]))
-    assert (run.result["exact"], newest_check(split)) == (1, ContaminationCheck.objects.get(run=run))
+    assert run.result["exact"] == 1
+    assert ContaminationCheck.objects.newest(split) == ContaminationCheck.objects.get(run=run)
 
 
 def test_volatile_lines_are_a_setting() -> None:
@@ -74,9 +74,9 @@ def test_scores_of_clean_and_contaminated_rows_stand_apart(server: ModelServer) 
     server.behave("parrot", text="I do not know.", replies=memory)
     at_server(project, server, "parrot")
     evaluation = evaluate(project, split, ["parrot"])
-    assert figures_of(evaluation, newest_check(split)).clean is None
+    assert figures_of(evaluation, ContaminationCheck.objects.newest(split)).clean is None
     check(project, split, upload=upload(project, rows[:2]))
-    figures = figures_of(evaluation, newest_check(split))
+    figures = figures_of(evaluation, ContaminationCheck.objects.newest(split))
     assert figures.clean is not None and figures.contaminated is not None
     assert [(row["n"], row["exact"]) for row in figures.clean] == [(2, 0.0)]
     assert [(row["n"], row["exact"]) for row in figures.contaminated] == [(2, 1.0)]
@@ -116,7 +116,7 @@ def test_a_training_file_without_answers_ends_the_check_with_a_reason() -> None:
     split = make_split(project)
     run = check(project, split, upload=upload(project, [{"text": "no messages"}]))
     assert run.state == "failed" and "no row with messages" in run.error
-    assert newest_check(split) is None
+    assert ContaminationCheck.objects.newest(split) is None
 
 
 def test_a_split_cannot_be_its_own_training_data_nor_come_from_a_missing_file() -> None:

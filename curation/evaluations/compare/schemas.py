@@ -1,0 +1,71 @@
+"""Requests and responses of comparisons, the leaderboard and the baseline."""
+
+from datetime import datetime
+from typing import Any
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from curation.evaluations.compare.leaderboard import Leaderboard
+from curation.evaluations.models import EvaluatedModel, Split
+from curation.evaluations.screen.schemas import ScoreOut
+from curation.evaluations.splits.schemas import SplitRef, split_ref
+
+Json = dict[str, Any]
+
+
+class LeaderOut(Schema):
+    """`against` compares with the pinned baseline; `regressed` says that something became worse beyond noise."""
+
+    place: int
+    evaluation: str
+    baseline: bool
+    regressed: bool
+    against: Json | None
+    created_at: datetime
+    figures: ScoreOut
+
+
+class LeaderboardOut(Schema):
+    split: SplitRef | None
+    mixed: bool = Field(description="The evaluations sent different numbers of rows.")
+    data: list[LeaderOut]
+    next_cursor: str | None = None
+
+
+class ComparisonOut(Schema):
+    """`low` and `high` are the 95 % interval of `delta`; `said`: within noise, likely, clear."""
+
+    before: Json
+    after: Json
+    rows: int
+    tasks: int
+    unpaired: int
+    metrics: list[Json]
+    tiers: list[Json]
+    gains: list[Json]
+    losses: list[Json]
+
+
+class BaselineIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field("", examples=["base"], description="May be left out where the evaluation has one model.")
+
+
+def leaderboard_out(board: Leaderboard) -> Json:
+    split = board.split
+    entries = [_leader(rank, entry, split) for rank, entry in enumerate(board.entries, 1)] if split else []
+    return {"split": split_ref(split), "mixed": board.mixed, "data": entries, "next_cursor": None}
+
+
+def _leader(rank: int, entry: EvaluatedModel, split: Split) -> Json:
+    return {
+        "place": rank,
+        "evaluation": str(entry.evaluation_id),
+        "baseline": split.baseline_id == entry.pk,
+        "regressed": entry.regressed,
+        "against": entry.against or None,
+        "created_at": entry.evaluation.created_at,
+        "figures": entry.figures,
+    }

@@ -1,0 +1,40 @@
+"""What the pages of a split and of its evaluations show of its contamination check."""
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from curation.evaluations.models import ContaminationCheck
+from judging.commands.contamination import Level
+
+
+@dataclass(frozen=True, slots=True)
+class LevelLine:
+    label: str
+    count: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contamination:
+    """What stands above the scores; `share` is of the split's rows, in percent."""
+
+    check: ContaminationCheck
+    rows: int
+    contaminated: int
+    levels: tuple[LevelLine, ...]
+    url: str
+
+    @property
+    def tone(self) -> str:
+        return "bad" if self.contaminated else "good"
+
+
+def contamination_of(slug: str, check: ContaminationCheck | None) -> Contamination | None:
+    if check is None:
+        return None
+    url = reverse("split-page", args=[slug, check.split_id])
+    levels = tuple(
+        LevelLine(level.sentence, check.counts.get(level.value, 0), f"{url}?level={level.value}") for level in Level
+    )
+    return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, url)

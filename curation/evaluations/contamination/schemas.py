@@ -1,0 +1,79 @@
+"""Requests and responses of contamination checks."""
+
+from datetime import datetime
+from typing import Any
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from curation.evaluations.models import ContaminatedRow, ContaminationCheck
+
+Json = dict[str, Any]
+
+
+class CheckIn(Schema):
+    """What the split is held against: one of the three."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    export: str = Field("", examples=["12"], description="Its train files.")
+    upload: str = Field("", max_length=300, description="Key of an uploaded file.")
+    training_split: str = Field("", description="Another split of the project.")
+
+
+class ContaminationOut(Schema):
+    """Rows of the split that stand in the training data, by level; `contaminated` counts each row once."""
+
+    id: str
+    split: str
+    run: str
+    against: str = Field(examples=["export 12"])
+    ready: bool
+    counts: dict[str, int] = Field(
+        examples=[{"rows": 150, "contaminated": 150, "exact": 0, "near": 147, "task_answer": 150}]
+    )
+    created_at: datetime
+
+
+class ContaminatedOut(Schema):
+    """`levels`: exact, prompt, near, task_answer; `matches` show the training rows' text."""
+
+    row: str
+    number: int
+    task_id: str | None
+    level: str = Field(examples=["near"])
+    levels: list[str]
+    preview: str
+    matches: list[Json]
+
+
+class CheckPage(Schema):
+    check: ContaminationOut | None
+    data: list[ContaminatedOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+def contamination_out(check: ContaminationCheck) -> Json:
+    return {
+        "id": str(check.pk),
+        "split": str(check.split_id),
+        "run": str(check.run_id),
+        "against": check.against,
+        "ready": check.ready,
+        "counts": check.counts,
+        "created_at": check.created_at,
+    }
+
+
+def contaminated_out(found: ContaminatedRow) -> Json:
+    """Needs `row`."""
+    return {
+        "row": str(found.row_id),
+        "number": found.row.number + 1,
+        "task_id": found.row.task_id or None,
+        "level": found.level,
+        "levels": found.levels,
+        "preview": found.row.preview,
+        "matches": found.matches,
+    }
