@@ -15,6 +15,8 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --require-hashes
 PYTEST_ARGS ?=
+# One process per core; more than four only wait for each other. PYTEST_ARGS="-n 0" runs the tests in one process.
+PYTEST = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4
 export PIP_ROOT_USER_ACTION := ignore
 
 .PHONY: help install install-dev demo test check bench soak newest-litellm lock image
@@ -48,8 +50,8 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 demo: install ## Run Winnow with a sample project (PORT, WINNOW_DATA, RESET=1, WINNOW_DEMO_MODEL, WINNOW_DEMO_API_BASE)
 	@exec $(BIN)/python manage.py demo $(if $(filter-out 0,$(RESET)),--reset)
 
-test: install-dev ## Run the tests (PYTEST_ARGS="-k lease -x")
-	@exec $(BIN)/python -m pytest $(PYTEST_ARGS)
+test: install-dev ## Run the tests, in parallel (PYTEST_ARGS="-k lease -x")
+	@exec $(PYTEST) $(PYTEST_ARGS)
 
 check: install-dev ## Lint, types, layers, migrations, deployment settings, file lengths
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec .ci/check

@@ -26,10 +26,12 @@ class Worker:
     """A Celery worker as the demo starts it: two processes, all queues, beat inside."""
 
     def __init__(self, log: Path) -> None:
+        self._path = log
         self._log = log.open("ab")
         self.start()
 
     def start(self) -> None:
+        self._began = self._path.stat().st_size
         command = [sys.executable, "-m", "celery", "--app", "config", "worker", "--beat", "--concurrency", "2"]
         options = ["--queues", "llm,sandbox,default", "--without-mingle", "--without-gossip", "--loglevel", "INFO"]
         self.process = subprocess.Popen(
@@ -42,6 +44,13 @@ class Worker:
         self.process.kill()
         self.process.wait()
         return children
+
+    def wait_for_log(self, text: str, seconds: float = 10.0) -> None:
+        """Wait until the worker that was started last has logged `text`."""
+        until = time.monotonic() + seconds
+        while text not in self._path.read_text(errors="replace")[self._began :]:
+            assert time.monotonic() < until, f"the worker did not log {text!r}"
+            time.sleep(0.05)
 
     def end(self) -> None:
         self.process.terminate()
@@ -79,6 +88,14 @@ def alive(pid: int) -> bool:
     return False
 
 
+def survivors_of(pids: list[int], seconds: float = 3.0) -> list[int]:
+    """The processes among `pids` that still run; each gets some seconds to end."""
+    until = time.monotonic() + seconds
+    while (running := [pid for pid in pids if alive(pid)]) and time.monotonic() < until:
+        time.sleep(0.02)
+    return running
+
+
 def storm(duels: int, kills: int, redis: "Redis | None") -> dict[str, Any]:
     from django.core.management import call_command
 
@@ -103,13 +120,11 @@ def storm(duels: int, kills: int, redis: "Redis | None") -> dict[str, Any]:
             run = Run.objects.get(pk=run.pk)
             if marks and run.items_done >= marks[0]:
                 marks.pop(0)
-                children = worker.kill()
-                time.sleep(1.0)
-                survivors += [pid for pid in children if alive(pid)]
+                survivors += survivors_of(worker.kill())
                 worker.start()
             if redis is not None and run.items_done >= restart_at:
                 redis.stop()
-                time.sleep(1.0)
+                worker.wait_for_log("Connection refused")
                 redis.start()
                 redis_done, redis = redis, None
             time.sleep(0.2)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.runs.storm import Worker, alive
+from tests.runs.storm import Worker, survivors_of
 
 WEATHER: dict[str, Any] = {"latency": 0.1, "rate_limit": 0.02, "error": 0.02}
 SCRIPTS = {
@@ -54,13 +54,13 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
         below = descendants(worker.process.pid)
         worker.end()
         server.stop()
-    time.sleep(1.0)
+    survivors += survivors_of(below)
     return {
         "state": run.state,
         "error": run.error,
         "seconds": round(seconds, 1),
         "kills_left": len(marks),
-        "survivors": survivors + [pid for pid in below if alive(pid)],
+        "survivors": survivors,
         "reaped": reap_sandboxes(),
         "records": [f"{path.name}: {path.read_text()}" for path in (folder / "sandbox" / "bubblewrap").iterdir()],
         **figures(run),
@@ -68,11 +68,10 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
 
 
 def _dead_with(worker: Worker) -> list[int]:
-    """Kills the worker's parent process; what of its processes and sandboxes lives on a second later."""
+    """Kill the worker's parent process and return those of its processes and sandboxes that do not end."""
     below = descendants(worker.process.pid)
     worker.kill()
-    time.sleep(1.0)
-    return [pid for pid in below if alive(pid)]
+    return survivors_of(below)
 
 
 def descendants(pid: int) -> list[int]:

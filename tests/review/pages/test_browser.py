@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from typing import Literal
 
@@ -324,7 +325,9 @@ def test_the_page_of_one_sample_is_given_back_when_it_is_left(page: Page, duels:
     page.wait_for_timeout(300)
     assert Lease.objects.filter(sample=sample_of(duels[3])).count() == 1
     page.goto("about:blank")
-    page.wait_for_timeout(500)
+    deadline = time.monotonic() + 10
+    while Lease.objects.exists() and time.monotonic() < deadline:
+        page.wait_for_timeout(50)
     assert not Lease.objects.exists()
 
 

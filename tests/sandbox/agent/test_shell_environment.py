@@ -92,9 +92,10 @@ def test_an_opening_that_fails_is_told_by_the_first_step(threads: ThreadPoolExec
 
 
 def test_what_is_still_being_opened_is_closed_too(threads: ThreadPoolExecutor) -> None:
-    rooms, may_open = FakeBackend(), threading.Event()
+    rooms, opening, may_open = FakeBackend(), threading.Event(), threading.Event()
 
     def slowly(setup: Setup) -> Session:
+        opening.set()
         may_open.wait(10)
         return rooms.session(setup)
 
@@ -102,11 +103,11 @@ def test_what_is_still_being_opened_is_closed_too(threads: ThreadPoolExecutor) -
         room = environment(threads, slowly)
         await room.reset()
         step = asyncio.create_task(room.step("ls"))
-        await asyncio.sleep(0.01)
+        await asyncio.to_thread(opening.wait, 10)
         step.cancel()
         await asyncio.gather(step, return_exceptions=True)
         closing = asyncio.create_task(room.close())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)  # the closing begins, and waits for the session
         may_open.set()
         await closing
 
@@ -115,9 +116,10 @@ def test_what_is_still_being_opened_is_closed_too(threads: ThreadPoolExecutor) -
 
 
 def test_closing_does_not_wait_for_a_command(threads: ThreadPoolExecutor) -> None:
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def hangs(session: FakeSession, command: str) -> str:
+        begun.set()
         ended.wait(10)
         return ""
 
@@ -127,7 +129,7 @@ def test_closing_does_not_wait_for_a_command(threads: ThreadPoolExecutor) -> Non
         room = environment(threads, rooms.session)
         await room.reset()
         step = asyncio.create_task(room.step("sleep 9"))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(begun.wait, 10)
         step.cancel()
         await asyncio.gather(step, return_exceptions=True)
         await asyncio.wait_for(room.close(), 5)
