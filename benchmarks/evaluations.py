@@ -40,7 +40,7 @@ def measure(models: int, rows: int) -> int:
 
     from curation.evaluations.models import Evaluation
     from curation.evaluations.screen.figures import overall
-    from curation.llm.client.gateway import make_ready
+    from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
     from curation.runs.engine.llm_stage import _runner
     from curation.runs.engine.worker import drive
@@ -56,7 +56,7 @@ def measure(models: int, rows: int) -> int:
         server.behave(latency=LATENCY, text="aws s3 ls")
         with mock.patch.object(work, "apply_async"):  # this process is the one worker
             project, split = _fill(names, rows, server.api_base)
-            _runner().run(make_ready(targets_named(project, names, "models")))
+            _runner().run(warm_up(targets_named(project, names, "models")))
             began, cpu = time.perf_counter(), time.process_time()
             params = {"models": names, "split": str(split.pk)}
             run = launch(project=project, kind="evaluate", params=params, user=None)

@@ -19,7 +19,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.core.management import call_command
 
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
@@ -62,7 +62,7 @@ def measure(kind: str, name: str, make: Callable[[int], dict[str, Any]], rows: i
     with tempfile.TemporaryFile() as file:
         file.writelines(_lines(make, rows))
         file.seek(0)
-        key = keep(project=project, file=File(file, name="rows.jsonl"), name="rows.jsonl")
+        key = store_upload(project=project, file=File(file, name="rows.jsonl"), name="rows.jsonl")
     run = launch(project=project, kind="import", params={"kind": kind, "upload": key}, user=None)
     began = time.perf_counter()
     drive(run.pk)

@@ -42,7 +42,7 @@ def main(rollouts: int, profile: bool) -> int:
 def measure(rollouts: int, profile: bool) -> int:
     from django.core.management import call_command
 
-    from curation.llm.client.gateway import make_ready
+    from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
     from curation.runs.engine.llm_stage import _runner
     from curation.runs.tasks import work
@@ -57,7 +57,7 @@ def measure(rollouts: int, profile: bool) -> int:
         server.behave(latency=LATENCY)
         with mock.patch.object(work, "apply_async"):  # this process is the one worker
             project = _fill(rollouts, server.api_base)
-            _runner().run(make_ready(targets_named(project, ["operator-a"], "model")))
+            _runner().run(warm_up(targets_named(project, ["operator-a"], "model")))
             seconds, cpu, below, run = _roll_out(project, profile)
         answered, most = server.counts().answered, server.counts().most_at_once
     finally:

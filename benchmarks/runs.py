@@ -48,7 +48,7 @@ def main(duels: int, profile: bool) -> int:
 def measure(duels: int, profile: bool) -> int:
     from django.core.management import call_command
 
-    from curation.llm.client.gateway import make_ready
+    from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
     from curation.runs.engine.llm_stage import _runner
     from curation.runs.models import Call, CallStatus
@@ -61,7 +61,7 @@ def measure(duels: int, profile: bool) -> int:
         server.behave(latency=LATENCY)
         with mock.patch.object(work, "apply_async"):  # this process is the one worker
             project = _fill(duels, server.api_base)
-            _runner().run(make_ready(targets_named(project, ["judge-0"], "judges")))
+            _runner().run(warm_up(targets_named(project, ["judge-0"], "judges")))
             seconds, cpu, run = _judge(project, duels, profile)
         answered, most = server.counts().answered, server.counts().most_at_once
     finally:

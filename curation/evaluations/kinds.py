@@ -14,7 +14,7 @@ from curation.evaluations.screen.stage import ScreenStage, chosen_rows
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.imports.kinds import ImportParams, ImportStage
 from curation.imports.kinds import check as check_import
-from curation.imports.sources.stored import check_key
+from curation.imports.sources.stored import check_upload
 from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
@@ -59,7 +59,7 @@ def _check(project: Project, params: EvaluateParams) -> None:
 
 def _check_file(project: Project, params: EvaluateParams) -> None:
     if params.file.startswith(UPLOADS):
-        check_key(project, params.file)
+        check_upload(project, params.file)
         return
     try:
         check_import(project, _file(params))

@@ -16,7 +16,7 @@ from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, SourceError
-from curation.imports.sources.stored import check_key
+from curation.imports.sources.stored import check_upload
 from curation.projects.models import Project
 from curation.runs.engine.sync_stage import WorkContext
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, Write
@@ -133,7 +133,7 @@ def check(project: Project, params: ImportParams) -> None:
         detail = "Give a file or a `source`, one of the two."
         raise Invalid(detail, errors=[FieldError("source", detail)])
     if params.upload:
-        check_key(project, params.upload)
+        check_upload(project, params.upload)
     else:
         locate(params.source)
 

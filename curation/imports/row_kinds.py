@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from curation.imports.sources.rows import BadRow, Place, Reader, Row, RowRefused
+from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -52,7 +52,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
+class RowPreview:
     """What a preview says of one row: how its layout is called, how many units it would give, and some of them."""
 
     layout: str
@@ -82,7 +82,7 @@ class ImportKind(ABC, Generic[O, E]):
         """Writes inside the chunk's transaction; returns what to add to the run's figures. Repeating adds nothing."""
 
     @abstractmethod
-    def sketch(self, row: Row, options: O) -> Sketch:
+    def preview(self, row: Row, options: O) -> RowPreview:
         """For the preview; raises `RowRefused` like `parse`."""
 
     def begin(self, run: Run) -> Json:
@@ -97,7 +97,7 @@ class ImportKind(ABC, Generic[O, E]):
         """All rows in order, from where `after` says."""
         chunk: Chunk[E] = Chunk([], [], 0, after)
         weight, rows, began = 0, 0, time.monotonic()
-        for row in reader.rows(Place(**after)):
+        for row in reader.rows(Position(**after)):
             rows += 1
             if isinstance(row, BadRow):
                 chunk.bad.append(row)

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.files.base import ContentFile
 
 from curation.evaluations.models import EvaluatedModel, Evaluation, Split
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.engine.worker import drive
@@ -51,7 +51,7 @@ def make_rows(n: int = 5, *, tiers: Sequence[str] = ("easy",), tasks: int = 0) -
 
 def upload(project: Project, rows: Sequence[Row], name: str = "val.jsonl") -> str:
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    return keep(project=project, file=ContentFile(text.encode(), name), name=name)
+    return store_upload(project=project, file=ContentFile(text.encode(), name), name=name)
 
 
 def make_split(project: Project, rows: Sequence[Row] | None = None, name: str = "val.jsonl") -> Split:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.files import File
 
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
@@ -32,7 +32,7 @@ def as_lines(rows: Sequence[Any]) -> bytes:
 
 
 def upload(project: Project, content: bytes, name: str = "turns.jsonl") -> str:
-    return keep(project=project, file=File(io.BytesIO(content), name=name), name=name)
+    return store_upload(project=project, file=File(io.BytesIO(content), name=name), name=name)
 
 
 def start(project: Project, kind: str, content: bytes, name: str = "", **params: Any) -> Run:

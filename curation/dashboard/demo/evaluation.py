@@ -8,7 +8,7 @@ from django.core.files import File
 
 from curation.evaluations.compare.baseline import pin_baseline
 from curation.evaluations.models import EvaluatedModel, Evaluation, Split
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role
@@ -46,4 +46,4 @@ def make_demo_evaluation(*, project: Project, user: User, drive: Callable[[Run],
 
 def _stored(project: Project, name: str) -> str:
     with (FOLDER / name).open("rb") as file:
-        return keep(project=project, file=File(file), name=name)
+        return store_upload(project=project, file=File(file), name=name)

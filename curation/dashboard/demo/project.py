@@ -16,7 +16,7 @@ from django.db import transaction
 from curation.dashboard.demo.evaluation import make_demo_evaluation
 from curation.dashboard.demo.scenarios import make_demo_scenarios
 from curation.duels.models import Duel, Prompt, PullRequest
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role
@@ -119,7 +119,7 @@ def _models(project: Project) -> None:
 def _import(project: Project, user: User, kind: str, say: Say) -> None:
     path = FOLDER / f"{kind}.jsonl"
     with path.open("rb") as file:
-        key = keep(project=project, file=File(file), name=path.name)
+        key = store_upload(project=project, file=File(file), name=path.name)
     params = {"kind": kind, "upload": key, "name": path.name}
     _drive(launch(project=project, kind="import", params=params, user=user), say)
 

@@ -13,7 +13,7 @@ from django.core.files import File
 from django.db import transaction
 
 from curation import scenarios
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role
@@ -89,7 +89,7 @@ class _Made:
         """One import of all bundles, as rows of a file."""
         rows = b"\n".join(orjson.dumps(orjson.loads(path.read_bytes())) for path in sorted(paths))
         name = "scenarios.jsonl"
-        key = keep(project=self._project, file=File(BytesIO(rows), name=name), name=name)
+        key = store_upload(project=self._project, file=File(BytesIO(rows), name=name), name=name)
         self._launch("import", {"kind": "scenarios", "upload": key, "name": name})
 
     def once(self, kind: str, params: dict[str, object]) -> None:

@@ -7,7 +7,7 @@ from curation.duels.imports.layouts import clean, name_of, repo_of
 from curation.duels.models import PullRequest, PullRequestText
 from curation.duels.prompts.exclusions import exclude_oversized
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
-from curation.imports.row_kinds import ImportKind, Options, Sketch, Target
+from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
 
@@ -74,10 +74,10 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
     def weight(self, entry: PullRequestRow) -> int:
         return len(entry.patch) + len(entry.issue) + len(entry.description)
 
-    def sketch(self, row: Row, options: RecordOptions) -> Sketch:
+    def preview(self, row: Row, options: RecordOptions) -> RowPreview:
         entry = self.parse(row, options)
         files = f"{len(entry.files)} files, patch of {entry.patch_tokens} tokens"
-        return Sketch("pull-request records", 1, [(entry.instance_id, f"{entry.title}\n{files}")])
+        return RowPreview("pull-request records", 1, [(entry.instance_id, f"{entry.title}\n{files}")])
 
     def write(self, target: Target, entries: list[PullRequestRow]) -> dict[str, int]:
         """Returns `records` (new), `updated`, `duplicates` (unchanged) and `oversized`."""

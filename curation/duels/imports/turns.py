@@ -8,7 +8,7 @@ from pydantic import Field
 from curation.duels.imports.layouts import Conversation, read_conversation
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
-from curation.imports.row_kinds import Chunk, ImportKind, Options, Sketch, Target
+from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json
 
@@ -59,11 +59,11 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         target.notes["layout"] = ", ".join(sorted(layouts))
         return write_prompts(target, [(entry.offset, entry.conversation, entry.turns) for entry in entries])
 
-    def sketch(self, row: Row, options: TurnOptions) -> Sketch:
+    def preview(self, row: Row, options: TurnOptions) -> RowPreview:
         entry = self.parse(row, options)
         messages = entry.conversation.messages
         lines = [(f"turn {index}", str(messages[index]["content"])) for index in entry.turns]
-        return Sketch(entry.conversation.layout, len(entry.turns), lines)
+        return RowPreview(entry.conversation.layout, len(entry.turns), lines)
 
     def chunks(self, reader: Reader, options: TurnOptions, after: Json) -> Iterator[Chunk[TurnRow]]:
         if options.count is None:

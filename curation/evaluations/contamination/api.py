@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from django.core.files import File
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 from pydantic import ValidationError
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 from curation.evaluations.contamination import schemas as s
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
 from curation.evaluations.splits.api import enter_split
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
@@ -82,7 +81,7 @@ def _check_params(request: HttpRequest, project: Project) -> dict[str, Any]:
         file = request.FILES.get("file")
         if file is None:
             raise Invalid("The form has no `file`.", errors=[FieldError("file", "is missing")])
-        return {"upload": keep(project=project, file=File(file.file, name=file.name), name=file.name or "train.jsonl")}
+        return {"upload": store_upload(project=project, file=file, name=file.name or "train.jsonl")}
     try:
         return s.CheckIn.model_validate_json(request.body or b"{}").model_dump()
     except ValidationError as error:

@@ -6,7 +6,7 @@ from django import forms
 
 from curation.evaluations.models import Split
 from curation.evaluations.splits.forms import NONE, export_choices, set_choices, split_choices
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.runs.kinds import Json
 
 
@@ -30,5 +30,5 @@ class CheckForm(forms.Form):
         params: Json = {"split": str(self._split.pk), "export": given["export"]}
         params["training_split"] = given["training_split"]
         if given["file"]:
-            params["upload"] = keep(project=self._split.project, file=given["file"], name=given["file"].name)
+            params["upload"] = store_upload(project=self._split.project, file=given["file"], name=given["file"].name)
         return params

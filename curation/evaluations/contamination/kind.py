@@ -10,7 +10,7 @@ from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Spl
 from curation.evaluations.splits.rows import ReadRow, prompt_text
 from curation.exports.models import Export
 from curation.imports.sources.rows import SourceError
-from curation.imports.sources.stored import check_key
+from curation.imports.sources.stored import check_upload
 from curation.projects.models import Project
 from curation.runs.engine.sync_stage import WorkContext
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, Write
@@ -140,7 +140,7 @@ def _check(project: Project, params: CheckParams) -> None:
         raise Invalid(WAYS, errors=[FieldError("params.export", WAYS)])
     _known(project, params)
     if params.upload:
-        check_key(project, params.upload)
+        check_upload(project, params.upload)
     if params.training_split == params.split:
         reason = "A split always holds its own rows."
         raise Invalid(reason, errors=[FieldError("params.training_split", reason)])

@@ -9,7 +9,7 @@ from curation.evaluations.models import Split
 from curation.evaluations.splits.rows import ReadRow, read_row
 from curation.exports.models import Export
 from curation.imports.sources.open import open_stored
-from curation.imports.sources.rows import BadRow, Place, Reader, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError
 from judging.messages import content_of
 
 CHUNK = 500
@@ -40,7 +40,7 @@ def stored_rows(key: str) -> Iterator[Iterator[ReadRow]]:
 
 
 def _rows(reader: Reader) -> Iterator[ReadRow]:
-    for row in reader.rows(Place()):
+    for row in reader.rows(Position()):
         if isinstance(row, BadRow):
             continue
         try:

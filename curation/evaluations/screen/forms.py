@@ -6,7 +6,7 @@ from django import forms
 
 from curation.evaluations.families import families_of
 from curation.evaluations.splits.forms import NONE, set_choices, split_choices
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -65,5 +65,5 @@ class EvaluationForm(LaunchForm):
         """The parameters of a valid form; an uploaded file is stored. Raises a `Problem`."""
         params = self.given("models", "family", "fresh", "max_per_combo", "temperature", "max_tokens", "timeout")
         if file := self.cleaned_data["file"]:
-            return params | {"file": keep(project=self._project, file=file, name=file.name)}
+            return params | {"file": store_upload(project=self._project, file=file, name=file.name)}
         return params | self.given("split")

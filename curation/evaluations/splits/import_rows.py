@@ -2,7 +2,7 @@
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.evaluations.splits.rows import ReadRow, read_row
-from curation.imports.row_kinds import ImportKind, Options, Sketch, Target
+from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row
 from curation.runs.kinds import ItemFailed, Json
 from curation.runs.models import Run
@@ -67,9 +67,9 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         split.save(update_fields=["rows_count", "name"])
         return {"eval_rows": len(rows)}
 
-    def sketch(self, row: Row, options: EvalRowOptions) -> Sketch:
+    def preview(self, row: Row, options: EvalRowOptions) -> RowPreview:
         read = read_row(row.value)
         label = " · ".join(part for part in (read.task_id, read.tier, read.source) if part)
-        return Sketch(
+        return RowPreview(
             "chat rows (messages)", 1, [(label or f"row {row.offset + 1}", f"{read.preview}\n{read.expected}")]
         )

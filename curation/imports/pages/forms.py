@@ -4,7 +4,7 @@ from django import forms
 
 from curation.imports.kinds import ImportParams
 from curation.imports.row_kinds import import_kinds
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 
 SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
@@ -47,7 +47,7 @@ class ImportForm(forms.Form):
         given = self.cleaned_data
         upload = "" if given["source"] else given["upload"]
         if given["file"]:
-            upload = keep(project=project, file=given["file"], name=given["name"] or given["file"].name)
+            upload = store_upload(project=project, file=given["file"], name=given["name"] or given["file"].name)
         return ImportParams(
             kind=given["kind"],
             upload=upload,

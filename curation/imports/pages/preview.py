@@ -14,7 +14,7 @@ from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, Place, Row, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Row, RowRefused, SourceError
 from curation.projects.models import Project
 from curation.web.problems import Invalid
 
@@ -73,7 +73,7 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -
     shown: list[Shown] = []
     errors: list[RowError] = []
     units = good = 0
-    rows = list(islice(source.reader.rows(Place()), ROWS))
+    rows = list(islice(source.reader.rows(Position()), ROWS))
     if not whole and rows and isinstance(rows[-1], BadRow):
         rows.pop()  # cut off by us
     for row in rows:
@@ -81,7 +81,7 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)
             columns.update(dict.fromkeys(row.value))
-            sketch = kind.sketch(row, options)
+            sketch = kind.preview(row, options)
         except RowRefused as refused:
             errors.append(RowError(row.offset + 1, str(refused)))
             continue

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from pydantic import ValidationError
 
 from curation.imports.kinds import ImportParams
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.web.problems import FieldError, Invalid, Problem
 
@@ -26,7 +26,7 @@ def read_request(request: HttpRequest, project: Project) -> ImportParams:
         file = request.FILES.get("file")
         if file is None:
             return params
-        key = keep(project=project, file=File(file.file, name=file.name), name=params.name or file.name or "")
+        key = store_upload(project=project, file=File(file.file, name=file.name), name=params.name or file.name or "")
         return params.model_copy(update={"upload": key})
     try:
         body = orjson.loads(request.body)

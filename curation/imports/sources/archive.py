@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from curation.imports.sources.rows import BadRow, Place, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, Row, SourceError
 from curation.imports.sources.text_rows import Raw, decode
 
 # What a file system of somebody's put beside the files.
@@ -33,7 +33,7 @@ class ZipReader:
             raise SourceError(f"Unpacked, the archive has more than {most // 1024 // 1024} MB.")
         self._longest = longest
 
-    def rows(self, start: Place) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[Row | BadRow]:
         return self.window(start.offset, len(self._files))
 
     def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
@@ -44,7 +44,7 @@ class ZipReader:
         return len(self._files)
 
     def _read(self, offset: int) -> Row | BadRow:
-        entry, after = self._files[offset], Place(offset + 1)
+        entry, after = self._files[offset], Position(offset + 1)
         # The header's size may be a lie; what is read is bounded by ours.
         try:
             with self._archive.open(entry) as file:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from curation.imports.sources.lines import BOM
-from curation.imports.sources.rows import Place
+from curation.imports.sources.rows import Position
 from curation.imports.sources.text_rows import Raw
 
 CHUNK = 256 * 1024
@@ -17,7 +17,7 @@ INSIDE = re.compile(rb'["\\]')
 class _Cutter:
     """Follows depth and strings through the bytes. `feed` gives the records that end in them."""
 
-    def __init__(self, start: Place, longest: int) -> None:
+    def __init__(self, start: Position, longest: int) -> None:
         self.depth = 1 if start.byte else 0
         self.offset = start.offset
         self.byte = start.byte
@@ -83,11 +83,11 @@ class _Cutter:
             refusal = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one record)"
         elif not text:
             refusal = "no record between two commas"
-        yield Raw(self.offset, b"" if refusal else text, Place(self.offset + 1, end), refusal)
+        yield Raw(self.offset, b"" if refusal else text, Position(self.offset + 1, end), refusal)
         self.offset += 1
 
 
-def split_array(file: BinaryIO, start: Place, longest: int) -> Iterator[Raw]:
+def split_array(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
     """One record per element. What is wrong with the array itself is a refused record at that place."""
     file.seek(start.byte)
     cutter = _Cutter(start, longest)
@@ -97,7 +97,7 @@ def split_array(file: BinaryIO, start: Place, longest: int) -> Iterator[Raw]:
     while chunk and not cutter.over:
         yield from cutter.feed(chunk)
         chunk = file.read(CHUNK) if not cutter.over else b""
-    after = Place(cutter.offset + 1, file.seek(0, os.SEEK_END))
+    after = Position(cutter.offset + 1, file.seek(0, os.SEEK_END))
     if not cutter.over:
         # Where reading goes on exactly at the end of an array, nothing is left to be said.
         if start.byte == 0 or after.byte > start.byte:

@@ -11,7 +11,7 @@ from django.core.files import File
 
 from curation.imports.sources.allowed_sources import refuse_private_host
 from curation.imports.sources.rows import SourceError
-from curation.imports.sources.stored import keep
+from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.web.problems import Problem
 
@@ -30,7 +30,7 @@ def download(*, project: Project, url: str, checkpoint: Callable[[], None], toke
             raise SourceError(f"{_shown(url)} is larger than {limit} MB (MAX_UPLOAD_MB).")
         file.seek(0)
         try:
-            return keep(project=project, file=File(file, name=url), name=urlsplit(url).path)
+            return store_upload(project=project, file=File(file, name=url), name=urlsplit(url).path)
         except Problem as problem:
             raise SourceError(problem.detail) from None
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from curation.imports.sources.rows import Place
+from curation.imports.sources.rows import Position
 from curation.imports.sources.text_rows import Raw
 
 BOM = b"\xef\xbb\xbf"
 
 
-def split_lines(file: BinaryIO, start: Place, longest: int) -> Iterator[Raw]:
+def split_lines(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
     """One record a line. Blank lines count, so that `offset` + 1 is the line's number; CRLF and a BOM are dropped."""
     file.seek(start.byte)
     offset, byte = start.offset, start.byte
@@ -19,7 +19,7 @@ def split_lines(file: BinaryIO, start: Place, longest: int) -> Iterator[Raw]:
         if len(line.rstrip(b"\r\n")) > longest:
             byte += _skip_line(file, line)
             line, refusal = b"", f"longer than {longest // 1024 // 1024} MB (the server's limit for one line)"
-        after = Place(offset + 1, byte)
+        after = Position(offset + 1, byte)
         text = (line.removeprefix(BOM) if offset == 0 else line).strip()
         yield Raw(offset, text, after, refusal)
         offset += 1

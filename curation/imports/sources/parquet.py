@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from curation.imports.sources.rows import BadRow, Place, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, Row, SourceError
 from curation.imports.sources.text_rows import Raw, decode
 
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -63,7 +63,7 @@ class ParquetReader:
         listing = "\n".join(f"{file.path} {file.rows}" for file in self._files)
         return hashlib.sha256(listing.encode()).hexdigest()
 
-    def rows(self, start: Place) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[Row | BadRow]:
         yield from self.window(start.offset, self._total - start.offset)
 
     def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
@@ -85,13 +85,13 @@ class ParquetReader:
             ).fetchall()
         except duckdb.Error as error:
             reason = f"DuckDB cannot read rows {start} to {start + length - 1}: {first_line(error)}"
-            yield BadRow(start, reason, Place(start + length))
+            yield BadRow(start, reason, Position(start + length))
             return
         for offset, (text,) in enumerate(values, start):
             raw, refusal = str(text).encode(), ""
             if len(raw) > self._longest:
                 raw, refusal = b"", f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one row)"
-            yield decode(Raw(offset, raw, Place(offset + 1), refusal))
+            yield decode(Raw(offset, raw, Position(offset + 1), refusal))
 
 
 def connect_local(path: Path) -> duckdb.DuckDBPyConnection:

@@ -14,7 +14,7 @@ class SourceError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Where to go on: `offset` is the number of the next row from 0, `byte` its position in a text source."""
 
     offset: int = 0
@@ -27,14 +27,14 @@ class Row:
 
     offset: int
     value: dict[str, object]
-    after: Place
+    after: Position
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
     offset: int
     reason: str
-    after: Place
+    after: Position
 
 
 class Reader(Protocol):
@@ -42,7 +42,7 @@ class Reader(Protocol):
 
     format: str
 
-    def rows(self, start: Place) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[Row | BadRow]:
         """All rows from a place on; empty lines are passed over."""
         ...
 

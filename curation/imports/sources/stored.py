@@ -13,22 +13,22 @@ from curation.web.problems import Invalid, TooLarge
 NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def keep(*, project: Project, file: "File[bytes]", name: str) -> str:
+def store_upload(*, project: Project, file: "File[bytes]", name: str) -> str:
     """Streams a file into storage and returns its key; raises `TooLarge`, or `Invalid` for an empty file."""
     if file.size > settings.MAX_UPLOAD_BYTES:
         raise TooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES // 1024 // 1024} MB (MAX_UPLOAD_MB).")
     if file.size == 0:
         raise Invalid("The file is empty.", code="empty_file")
-    return default_storage.save(f"{_folder(project)}{uuid.uuid4().hex}/{plain_name(name)}", file)
+    return default_storage.save(f"{_folder(project)}{uuid.uuid4().hex}/{safe_name(name)}", file)
 
 
-def plain_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """A file name without folders or characters that a file system or a terminal could take amiss."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return NOT_PLAIN.sub("_", last).strip("._")[-100:] or "upload"
 
 
-def check_key(project: Project, key: str) -> None:
+def check_upload(project: Project, key: str) -> None:
     """Refuses keys outside the project's uploads: run parameters are written by whoever may launch a run."""
     if not key.startswith(_folder(project)) or ".." in key or not default_storage.exists(key):
         raise Invalid("There is no such upload in this project. Upload the file again.", code="unknown_upload")

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import orjson
 
-from curation.imports.sources.rows import BadRow, Place, Row
+from curation.imports.sources.rows import BadRow, Position, Row
 
 # A window begins at a place that was kept while counting, at most this many rows before it.
 KEEP_EVERY = 256
@@ -19,11 +19,11 @@ class Raw:
 
     offset: int
     text: bytes
-    after: Place
+    after: Position
     refusal: str = ""
 
 
-Split = Callable[[BinaryIO, Place, int], Iterator[Raw]]
+Split = Callable[[BinaryIO, Position, int], Iterator[Raw]]
 
 
 class TextReader:
@@ -35,10 +35,10 @@ class TextReader:
         self._split = split
         self._longest = longest
         self._damage = damage
-        self._places: list[Place] = []
+        self._places: list[Position] = []
         self._count: int | None = None
 
-    def rows(self, start: Place) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[Row | BadRow]:
         size = self._file.seek(0, os.SEEK_END)
         if start.byte > size:
             return  # the damage has been reported
@@ -48,13 +48,13 @@ class TextReader:
             if raw.text or raw.refusal:
                 yield decode(raw)
         if self._damage:
-            yield BadRow(last.offset, self._damage, Place(last.offset + 1, size + 1))
+            yield BadRow(last.offset, self._damage, Position(last.offset + 1, size + 1))
 
     def count(self) -> int:
         if self._count is None:
-            self._places = [Place()]
-            last = Place()
-            for raw in self._split(self._file, Place(), self._longest):
+            self._places = [Position()]
+            last = Position()
+            for raw in self._split(self._file, Position(), self._longest):
                 last = raw.after
                 if last.offset % KEEP_EVERY == 0:
                     self._places.append(last)

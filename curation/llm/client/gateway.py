@@ -63,9 +63,9 @@ def client_for(target: Target) -> Client:
     return LiteLlmClient()
 
 
-async def make_ready(targets: Iterable[Target]) -> None:
+async def warm_up(targets: Iterable[Target]) -> None:
     """Loads what the clients of these endpoints need, so that no lease and no call's time limit has to pay for it."""
     if any(not target.model.startswith("scripted/") for target in targets):
-        from curation.llm.client.litellm_client import make_ready
+        from curation.llm.client.litellm_client import warm_up
 
-        await make_ready()
+        await warm_up()

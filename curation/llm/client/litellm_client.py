@@ -45,7 +45,7 @@ _acompletion = inspect.unwrap(litellm.acompletion)
 _ready = False
 
 
-async def make_ready() -> None:
+async def warm_up() -> None:
     """LiteLLM loads a good part of itself with its first call, which takes seconds: it goes to a port where nobody
     listens, once per process.
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from django.db import Error, InterfaceError, OperationalError
 
 from curation.llm.client.completion import Client, Request, Target
-from curation.llm.client.gateway import client_for, make_ready
+from curation.llm.client.gateway import client_for, warm_up
 from curation.llm.client.limits import EndpointLimiter
 from curation.runs.calls.ask import MOST_TRIES, ask
 from curation.runs.calls.budget import BudgetSpent
@@ -106,7 +106,7 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
     """
     worker = cast("LlmStage[Any]", stage)
     targets = worker.targets(run)
-    _runner().run(make_ready(targets))
+    _runner().run(warm_up(targets))
     try:
         with Heartbeat(run, owner) as heartbeat:
             commit = GroupCommit(_runner().get_loop(), hold=partial(Run.objects.hold, run.pk))

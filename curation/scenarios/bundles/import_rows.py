@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from curation.imports.row_kinds import ImportKind, Options, Sketch, Target
+from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
 from curation.scenarios.bundles.document import Bundle, canonical, parse_bundle
@@ -48,12 +48,12 @@ class ScenarioKind(ImportKind[Options, Bundle]):
             "unchanged": len(found.unchanged),
         }
 
-    def sketch(self, row: Row, options: Options) -> Sketch:
+    def preview(self, row: Row, options: Options) -> RowPreview:
         bundle = self.parse(row, options)
         lines: Sequence[tuple[str, str]] = [
             (bundle.name, f"{bundle.title}\n\n{bundle.announcement.text}\n\n{bundle.reference_solution}")
         ]
-        return Sketch("bundles", 1, lines)
+        return RowPreview("bundles", 1, lines)
 
     def weight(self, entry: Bundle) -> int:
         return len(canonical(entry.document()))
