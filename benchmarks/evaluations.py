@@ -42,11 +42,11 @@ def measure(models: int, rows: int) -> int:
     from curation.evaluations.screen.figures import overall
     from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
+    from curation.runs.engine import dispatch
     from curation.runs.engine.llm_stage import _runner
     from curation.runs.engine.worker import drive
     from curation.runs.launch import launch
     from curation.runs.models import LIVE
-    from curation.runs.tasks import work
     from tests.model_server import ModelServer
 
     call_command("migrate", verbosity=0)
@@ -54,7 +54,7 @@ def measure(models: int, rows: int) -> int:
     names = [f"model-{number}" for number in range(models)]
     try:
         server.behave(latency=LATENCY, text="aws s3 ls")
-        with mock.patch.object(work, "apply_async"):  # this process is the one worker
+        with mock.patch.object(dispatch, "send_work"):  # this process is the one worker
             project, split = _fill(names, rows, server.api_base)
             _runner().run(warm_up(targets_named(project, names, "models")))
             began, cpu = time.perf_counter(), time.process_time()

@@ -21,9 +21,9 @@ from django.core.management import call_command
 
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
+from curation.runs.engine import dispatch
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
-from curation.runs.tasks import work
 
 TARGET = 10_000
 
@@ -76,7 +76,7 @@ def measure(kind: str, name: str, make: Callable[[int], dict[str, Any]], rows: i
 
 def main(rows: int) -> None:
     call_command("migrate", verbosity=0)
-    with mock.patch.object(work, "apply_async"):  # the bell rings for nobody: this process does the work
+    with mock.patch.object(dispatch, "send_work"):  # the bell rings for nobody: this process does the work
         slowest = min(measure("pr_records", "records", record, rows), measure("turns", "small turns", small_turn, rows))
         measure("turns", "long turns", long_turns, max(1, rows // 100))
     if slowest < TARGET:

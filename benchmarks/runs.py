@@ -50,16 +50,16 @@ def measure(duels: int, profile: bool) -> int:
 
     from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
+    from curation.runs.engine import dispatch
     from curation.runs.engine.llm_stage import _runner
     from curation.runs.models import Call, CallStatus
-    from curation.runs.tasks import work
     from tests.model_server import ModelServer
 
     call_command("migrate", verbosity=0)
     server = ModelServer()
     try:
         server.behave(latency=LATENCY)
-        with mock.patch.object(work, "apply_async"):  # this process is the one worker
+        with mock.patch.object(dispatch, "send_work"):  # this process is the one worker
             project = _fill(duels, server.api_base)
             _runner().run(warm_up(targets_named(project, ["judge-0"], "judges")))
             seconds, cpu, run = _judge(project, duels, profile)

@@ -9,16 +9,16 @@ class DuelsConfig(AppConfig):
     name = "curation.duels"
 
     def ready(self) -> None:
-        from curation.duels.imports.kinds import register_imports
-        from curation.duels.kinds import register_kinds
-        from curation.duels.report.report import REPORTED_KINDS
-        from curation.duels.report.run_section import TEMPLATE, report_section
+        from curation.duels.imports.records import PullRequestKind
+        from curation.duels.imports.turns import TurnKind
+        from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, RescoreRun
+        from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
-        from curation.runs.pages.sections import register_section
+        from curation.runs import kinds
 
         register("king", FOLDER / "king.txt", "King: answer blind")
         register("challenger", FOLDER / "challenger.txt", "Challenger: answer with the hidden record")
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
-        register_kinds()
-        register_imports()
-        register_section(REPORTED_KINDS, TEMPLATE, report_section)
+        kinds.register(KingRun(), ChallengerRun(), JudgeRun(), DuelRun(), RescoreRun())
+        row_kinds.register(TurnKind())
+        row_kinds.register(PullRequestKind())

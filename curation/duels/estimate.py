@@ -1,15 +1,11 @@
 """What a launch would cost, before it is launched: calls, tokens and US dollars by the prompts' sizes and prices."""
 
-from decimal import Decimal
-
 from django.db.models import Count, QuerySet, Sum
 
 from curation.duels.models import Answer, Prompt, PullRequest, Side
 from curation.duels.panel import panel_config
 from curation.duels.params import AnswerParams, DuelParams, JudgeParams
 from curation.duels.selection import prompts_in
-from curation.llm.client.completion import Target
-from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
@@ -34,7 +30,8 @@ def answer_estimate(project: Project, side: Side, model: str, params: AnswerPara
     count, tokens = _size(prompts)
     calls = count * params.samples
     tokens_in = (tokens + count * (INSTRUCTIONS + extra)) * params.samples
-    return _priced([(target, calls, tokens_in, calls * ANSWER)], notes)
+    priced = Estimate.of_calls(target, calls=calls, tokens_in=tokens_in, tokens_out=calls * ANSWER)
+    return Estimate.total([priced], *notes)
 
 
 def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
@@ -52,31 +49,11 @@ def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
     count, tokens = _size(prompts)
     calls = count * samples * len(config.orders)
     tokens_in = (tokens + count * (INSTRUCTIONS + 2 * ANSWER)) * samples * len(config.orders)
-    return _priced([(target, calls, tokens_in, calls * VERDICT) for target in targets], [])
-
-
-def sum_estimates(*parts: Estimate) -> Estimate:
-    costs = [part.cost for part in parts]
-    return Estimate(
-        items=sum(part.items for part in parts),
-        calls=sum(part.calls for part in parts),
-        tokens_in=sum(part.tokens_in for part in parts),
-        tokens_out=sum(part.tokens_out for part in parts),
-        cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        unpriced=tuple(dict.fromkeys(name for part in parts for name in part.unpriced)),
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    return Estimate.total(
+        Estimate.of_calls(target, calls=calls, tokens_in=tokens_in, tokens_out=calls * VERDICT) for target in targets
     )
 
 
 def _size(prompts: QuerySet[Prompt]) -> tuple[int, int]:
     found = prompts.aggregate(n=Count("id"), tokens=Sum("tokens"))
     return found["n"], found["tokens"] or 0
-
-
-def _priced(asked: list[tuple[Target, int, int, int]], notes: list[str]) -> Estimate:
-    parts = []
-    for target, calls, tokens_in, tokens_out in asked:
-        cost = cost_of(target, tokens_in, tokens_out)
-        unpriced = () if cost is not None else (target.name,)
-        parts.append(Estimate(calls, calls, tokens_in, tokens_out, cost, unpriced, tuple(notes)))
-    return sum_estimates(*parts)

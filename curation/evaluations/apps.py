@@ -9,15 +9,13 @@ class EvaluationsConfig(AppConfig):
     name = "curation.evaluations"
 
     def ready(self) -> None:
-        from curation.evaluations.contamination.kind import CONTAMINATION
-        from curation.evaluations.kinds import EVALUATE
-        from curation.evaluations.screen.run_section import TEMPLATE, evaluation_section
-        from curation.evaluations.splits.export_kind import SPLIT
+        from curation.evaluations.contamination.kind import ContaminationRun
+        from curation.evaluations.kinds import EvaluateRun
+        from curation.evaluations.splits.export_kind import SplitRun
         from curation.evaluations.splits.import_rows import EvalRowKind
         from curation.imports.row_kinds import register as register_import
         from curation.projects.instructions.texts import register as register_instructions
         from curation.runs.kinds import register
-        from curation.runs.pages.sections import register_section
 
         register_instructions("live", FOLDER / "live.txt", "Live episodes: act by commands")
         placeholders = ("{task}", "{output}", "{history}")
@@ -25,6 +23,4 @@ class EvaluationsConfig(AppConfig):
             "live_turn", FOLDER / "live_turn.txt", "Live episodes: one turn", placeholders=placeholders
         )
         register_import(EvalRowKind())
-        for kind in (EVALUATE, SPLIT, CONTAMINATION):
-            register(kind)
-        register_section({EVALUATE.name}, TEMPLATE, evaluation_section)
+        register(EvaluateRun(), SplitRun(), ContaminationRun())

@@ -1,7 +1,6 @@
 """The run kind `evaluate`: rows of a split to several models, and what their answers come to."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from curation.evaluations.compare.baseline import hold_against_baseline
 from curation.evaluations.families import family_as_json, family_named
@@ -10,12 +9,11 @@ from curation.evaluations.live.stage import EpisodeStage
 from curation.evaluations.models import EvaluatedModel, Evaluation, Split, SplitRowText
 from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.figures import keep_figures
+from curation.evaluations.screen.run_section import TEMPLATE, evaluation_section
 from curation.evaluations.screen.stage import ScreenStage, chosen_rows
 from curation.evaluations.splits.import_rows import EvalRowKind
-from curation.imports.kinds import ImportParams, ImportStage
-from curation.imports.kinds import check as check_import
+from curation.imports.kinds import ImportParams, ImportStage, check_import
 from curation.imports.sources.stored import check_upload
-from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
@@ -29,32 +27,89 @@ ANSWER_TOKENS = 30
 MEASURED_ROWS = 50
 
 
-def _stages(params: EvaluateParams) -> Sequence[Stage]:
-    if params.kind == "live":
-        return [EpisodeStage(params)]
-    screen = ScreenStage(params)
-    return [ImportStage(_file(params)), screen] if params.file else [screen]
+class EvaluateRun(Kind[EvaluateParams]):
+    name = "evaluate"
+    title = "Evaluate: models over a held-out split, or in live episodes"
+    params = EvaluateParams
+    launch_page = "evaluation-new"
+    section_template = TEMPLATE
 
+    def stages(self, params: EvaluateParams) -> Sequence[Stage]:
+        if params.kind == "live":
+            return [EpisodeStage(params)]
+        screen = ScreenStage(params)
+        return [ImportStage(_file(params)), screen] if params.file else [screen]
 
-def _file(params: EvaluateParams) -> ImportParams:
-    """Its rows as an import: the key of an upload, or a source that may be named."""
-    where = {"upload": params.file} if params.file.startswith(UPLOADS) else {"source": params.file}
-    return ImportParams(kind=EvalRowKind.name, **where)
+    def check(self, project: Project, params: EvaluateParams) -> None:
+        targets_named(project, params.models, "models")
+        if params.kind == "live":
+            check_live(project, params, _split(project, params))
+            return
+        family_named(project, params.family)
+        if bool(params.split) == bool(params.file):
+            reason = "Give a `split` or a `file`, one of the two."
+            raise Invalid(reason, errors=[FieldError("params.split", reason)])
+        if params.file:
+            _check_file(project, params)
+        elif split_named(project, params.split).rows_count == 0:
+            raise Invalid("The split has no rows yet.", errors=[FieldError("params.split", "has no rows yet")])
 
+    def estimate(self, project: Project, params: EvaluateParams) -> Estimate:
+        targets = targets_named(project, params.models, "models")
+        if params.kind == "live":
+            return live_estimate(targets, project, params, _split(project, params))
+        if params.file:
+            return Estimate(cost=None, notes=("The file is read first; its number of rows is not known yet.",))
+        chosen = chosen_rows(split_named(project, params.split), params)
+        texts = SplitRowText.objects.filter(row__in=chosen[:MEASURED_ROWS])
+        measured = [sum(len(str(message.get("content") or "")) for message in text.messages) // 4 for text in texts]
+        per_row = sum(measured) // max(1, len(measured))
+        n = len(chosen)
+        return Estimate.total(
+            [
+                Estimate.of_calls(target, calls=n, tokens_in=n * per_row, tokens_out=n * ANSWER_TOKENS)
+                for target in targets
+            ],
+            "Recorded answers are used again and cost nothing.",
+        )
 
-def _check(project: Project, params: EvaluateParams) -> None:
-    targets_named(project, params.models, "models")
-    if params.kind == "live":
-        check_live(project, params, _split(project, params))
-        return
-    family_named(project, params.family)
-    if bool(params.split) == bool(params.file):
-        reason = "Give a `split` or a `file`, one of the two."
-        raise Invalid(reason, errors=[FieldError("params.split", reason)])
-    if params.file:
-        _check_file(project, params)
-    elif split_named(project, params.split).rows_count == 0:
-        raise Invalid("The split has no rows yet.", errors=[FieldError("params.split", "has no rows yet")])
+    def begin(self, run: Run, params: EvaluateParams) -> Json:
+        """Create the evaluation and its models, each with the parameters that its calls will have."""
+        made = EvalRowKind().begin(run) if params.file else {"split": params.split} if params.split else {}
+        evaluation = Evaluation.objects.create(
+            project=run.project,
+            run=run,
+            kind=params.kind,
+            split=find(Split.objects.of(run.project), str(made["split"]), "split") if made else None,
+            family=family_as_json(family_named(run.project, params.family)),
+            params=run.params,
+        )
+        targets = targets_named(run.project, params.models, "models")
+        EvaluatedModel.objects.bulk_create(
+            EvaluatedModel(
+                evaluation=evaluation,
+                place=place,
+                name=target.name,
+                model=target.model,
+                call_params=params.call_params(target),
+            )
+            for place, target in enumerate(targets)
+        )
+        return {"evaluation": str(evaluation.pk), **made}
+
+    def finish(self, run: Run, params: EvaluateParams) -> Json:
+        if params.kind == "live":
+            return finish_live(run)
+        evaluation = Evaluation.objects.select_related("split").get(run=run)
+        rows = keep_figures(evaluation)
+        hold_against_baseline(evaluation)
+        return {"models": [{name: value for name, value in row.items() if name != "intervals"} for row in rows]}
+
+    def max_in_progress(self, params: EvaluateParams) -> int | None:
+        return params.max_concurrency if params.kind == "live" else None
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        return evaluation_section(run)
 
 
 def _check_file(project: Project, params: EvaluateParams) -> None:
@@ -71,87 +126,14 @@ def _split(project: Project, params: EvaluateParams) -> Split | None:
     return split_named(project, params.split) if params.split else None
 
 
+def _file(params: EvaluateParams) -> ImportParams:
+    """Its rows as an import: the key of an upload, or a source that may be named."""
+    where = {"upload": params.file} if params.file.startswith(UPLOADS) else {"source": params.file}
+    return ImportParams(kind=EvalRowKind.name, **where)
+
+
 def split_named(project: Project, given: str) -> Split:
     try:
         return find(Split.objects.of(project), given, "split")
     except NotFound as missing:
         raise Invalid(missing.detail, errors=[FieldError("params.split", "unknown split")]) from None
-
-
-def _begin(run: Run) -> Json:
-    """The evaluation and its models, with what each is asked with from now on."""
-    params = EvaluateParams.model_validate(run.params)
-    made = EvalRowKind().begin(run) if params.file else {"split": params.split} if params.split else {}
-    evaluation = Evaluation.objects.create(
-        project=run.project,
-        run=run,
-        kind=params.kind,
-        split=find(Split.objects.of(run.project), str(made["split"]), "split") if made else None,
-        family=family_as_json(family_named(run.project, params.family)),
-        params=run.params,
-    )
-    targets = targets_named(run.project, params.models, "models")
-    EvaluatedModel.objects.bulk_create(
-        EvaluatedModel(
-            evaluation=evaluation,
-            place=place,
-            name=target.name,
-            model=target.model,
-            call_params=params.call_params(target),
-        )
-        for place, target in enumerate(targets)
-    )
-    return {"evaluation": str(evaluation.pk), **made}
-
-
-def _finish(run: Run) -> Json:
-    if run.params.get("kind") == "live":
-        return finish_live(run)
-    evaluation = Evaluation.objects.select_related("split").get(run=run)
-    rows = keep_figures(evaluation)
-    hold_against_baseline(evaluation)
-    plain = [{name: value for name, value in row.items() if name != "intervals"} for row in rows]
-    return {"models": plain}
-
-
-def _estimate(project: Project, params: EvaluateParams) -> Estimate:
-    targets = targets_named(project, params.models, "models")
-    if params.kind == "live":
-        return live_estimate(targets, project, params, _split(project, params))
-    if params.file:
-        return Estimate(cost=None, notes=("The file is read first; its number of rows is not known yet.",))
-    chosen = chosen_rows(split_named(project, params.split), params)
-    texts = SplitRowText.objects.filter(row__in=chosen[:MEASURED_ROWS])
-    measured = [sum(len(str(message.get("content") or "")) for message in text.messages) // 4 for text in texts]
-    per_row = sum(measured) // max(1, len(measured))
-    n = len(chosen)
-    total = Estimate(notes=("Answers on record are found again and cost nothing.",))
-    for target in targets:
-        cost = cost_of(target, n * per_row, n * ANSWER_TOKENS)
-        total = replace(
-            total,
-            items=total.items + n,
-            calls=total.calls + n,
-            tokens_in=total.tokens_in + n * per_row,
-            tokens_out=total.tokens_out + n * ANSWER_TOKENS,
-            cost=None if cost is None or total.cost is None else total.cost + cost,
-            unpriced=(*total.unpriced, *_unpriced(target.name, cost is None)),
-        )
-    return total
-
-
-def _unpriced(name: str, unknown: bool) -> Iterable[str]:
-    return (name,) if unknown else ()
-
-
-EVALUATE = Kind(
-    name="evaluate",
-    title="Evaluate: models over a held-out split, or in live episodes",
-    params=EvaluateParams,
-    stages=_stages,
-    check=_check,
-    estimate=_estimate,
-    begin=_begin,
-    finish=_finish,
-    most_at_once=lambda params: params.max_concurrency if params.kind == "live" else None,
-)

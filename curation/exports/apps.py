@@ -5,7 +5,7 @@ class ExportsConfig(AppConfig):
     name = "curation.exports"
 
     def ready(self) -> None:
-        from curation.exports.kinds import EXPORT
+        from curation.exports.kinds import ExportRun
         from curation.runs.kinds import register
 
-        register(EXPORT)
+        register(ExportRun())

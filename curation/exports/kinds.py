@@ -9,9 +9,8 @@ from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import recipe_of
 from curation.exports.rows.freeze import freeze
-from curation.projects.models import Project
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, Write
+from curation.projects.models import Project, Scope
+from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
@@ -80,42 +79,32 @@ def _publish(export: Export, written: Written) -> Json:
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
 
 
-def _stages(params: ExportParams) -> Sequence[Stage]:
-    return (FreezeStage(), WriteStage())
+class ExportRun(Kind[ExportParams]):
+    name = "export"
+    title = "Export"
+    params = ExportParams
+    scope = Scope.EXPORT
+    launch_page = "export-new"
 
+    def stages(self, params: ExportParams) -> Sequence[Stage]:
+        return (FreezeStage(), WriteStage())
 
-def _check(project: Project, params: ExportParams) -> None:
-    recipe_of(project, params.recipe).samples(project)
+    def check(self, project: Project, params: ExportParams) -> None:
+        recipe_of(project, params.recipe).samples(project)
 
+    def estimate(self, project: Project, params: ExportParams) -> Estimate:
+        return Estimate(items=2, notes=("An export calls no model.",))
 
-def _estimate(project: Project, params: ExportParams) -> Estimate:
-    return Estimate(items=2, notes=("An export calls no model.",))
+    def begin(self, run: Run, params: ExportParams) -> Json:
+        recipe = recipe_of(run.project, params.recipe)
+        export = Export.objects.create(
+            project=run.project,
+            run=run,
+            recipe=recipe.model_dump(mode="json"),
+            recipe_name=params.recipe if isinstance(params.recipe, str) else "",
+        )
+        return {"export": str(export.pk)}
 
-
-def _begin(run: Run) -> Json:
-    params = ExportParams.model_validate(run.params)
-    recipe = recipe_of(run.project, params.recipe)
-    export = Export.objects.create(
-        project=run.project,
-        run=run,
-        recipe=recipe.model_dump(mode="json"),
-        recipe_name=params.recipe if isinstance(params.recipe, str) else "",
-    )
-    return {"export": str(export.pk)}
-
-
-def _finish(run: Run) -> Json:
-    export = Export.objects.get(run=run)
-    return {"export": str(export.pk), "counts": export.counts, "manifest_sha256": export.manifest_sha256}
-
-
-EXPORT = Kind(
-    name="export",
-    title="Export",
-    params=ExportParams,
-    stages=_stages,
-    check=_check,
-    estimate=_estimate,
-    begin=_begin,
-    finish=_finish,
-)
+    def finish(self, run: Run, params: ExportParams) -> Json:
+        export = Export.objects.get(run=run)
+        return {"export": str(export.pk), "counts": export.counts, "manifest_sha256": export.manifest_sha256}

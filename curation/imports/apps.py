@@ -5,7 +5,7 @@ class ImportsConfig(AppConfig):
     name = "curation.imports"
 
     def ready(self) -> None:
-        from curation.imports.kinds import IMPORT
+        from curation.imports.kinds import ImportRun
         from curation.runs.kinds import register
 
-        register(IMPORT)
+        register(ImportRun())

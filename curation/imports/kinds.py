@@ -18,8 +18,7 @@ from curation.imports.sources.open import Opened, open_path, open_remote, open_s
 from curation.imports.sources.rows import BadRow, SourceError
 from curation.imports.sources.stored import check_upload
 from curation.projects.models import Project
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, Write
+from curation.runs.kinds import ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import FieldError, Invalid, Problem
 
@@ -126,8 +125,8 @@ class ImportStage:
                 yield source, name
 
 
-def check(project: Project, params: ImportParams) -> None:
-    """Refuses at launch what can be known then; raises `Invalid`."""
+def check_import(project: Project, params: ImportParams) -> None:
+    """Raise `Invalid` for what is known to be wrong before the source is read."""
     import_kind(params.kind).read_options(params.options)
     if bool(params.upload) == bool(params.source):
         detail = "Give a file or a `source`, one of the two."
@@ -138,28 +137,20 @@ def check(project: Project, params: ImportParams) -> None:
         locate(params.source)
 
 
-def _begin(run: Run) -> Json:
-    params = ImportParams.model_validate(run.params)
-    return {"kind": params.kind, "rows": 0, "bad_rows": 0, **import_kind(params.kind).begin(run)}
+class ImportRun(Kind[ImportParams]):
+    name = "import"
+    title = "Import of rows"
+    params = ImportParams
+    launch_page = "import-new"
 
+    def stages(self, params: ImportParams) -> Sequence[Stage]:
+        return [ImportStage(params)]
 
-def _stages(params: ImportParams) -> Sequence[Stage]:
-    return [ImportStage(params)]
+    def check(self, project: Project, params: ImportParams) -> None:
+        check_import(project, params)
 
-
-def _estimate(project: Project, params: ImportParams) -> Estimate:
-    return Estimate(items=1)
-
-
-IMPORT = Kind(
-    "import",
-    "Import of rows",
-    params=ImportParams,
-    stages=_stages,
-    check=check,
-    estimate=_estimate,
-    begin=_begin,
-)
+    def begin(self, run: Run, params: ImportParams) -> Json:
+        return {"kind": params.kind, "rows": 0, "bad_rows": 0, **import_kind(params.kind).begin(run)}
 
 
 def _commit(

@@ -5,6 +5,8 @@ class RunsConfig(AppConfig):
     name = "curation.runs"
 
     def ready(self) -> None:
-        from curation.runs.endpoint_check.kind import register_kind
+        from curation.runs.endpoint_check.kind import TestRun
+        from curation.runs.kinds import register
+        from curation.runs.workers import housekeeping, presence  # noqa: F401 - connect their signals
 
-        register_kind()
+        register(TestRun())

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from curation.projects.audit import record
 from curation.runs.calls.record import lose_calls
-from curation.runs.engine.dispatch import ring
+from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import kind_of, stages_of
 from curation.runs.launch import check_budget, launch
 from curation.runs.models import ENDED, LIVE, Call, Item, ItemState, Run, RunEvent, RunState
@@ -101,7 +101,7 @@ def _move(
         record(actor=user, project=run.project, action=f"run.{verb}", subject=f"{run.kind} {run.pk}")
         run.refresh_from_db()
         if run.state in LIVE:
-            transaction.on_commit(lambda: ring(run.pk))
+            transaction.on_commit(lambda: dispatch(run.pk))
 
 
 def _money(amount: Decimal) -> str:

@@ -1,34 +1,35 @@
-"""What kinds of run there are. An app registers its kinds when it is ready; the engine knows them only from here."""
+"""Run kinds: each app registers its own when it is ready, and the engine knows them only from here."""
 
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
-from curation.llm.client.completion import Target
-from curation.projects.models import Project
+from curation.llm.client.completion import Request, Target
+from curation.llm.client.pricing import cost_of
+from curation.projects.models import Project, Scope
+from curation.runs.calls.record import Answered
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 
-if TYPE_CHECKING:
-    from curation.runs.engine.llm_stage import LlmContext
-    from curation.runs.engine.sync_stage import WorkContext
-
 Json = dict[str, Any]
-# What one process keeps open of model calls alone; a stage that also holds something dear (a sandbox) says less.
+# Model calls that one process keeps open. A stage that also holds a sandbox allows fewer.
 MOST_OPEN_CALLS = 512
-# What a stage found out about an item, as a write: called inside the transaction that also ends the item. What it
-# returns becomes `Item.result`.
+MOST_TRIES = 6
+# The result of an item, as a write: called inside the transaction that ends the item. Its return value becomes
+# `Item.result`.
 Write = Callable[[], Json]
 Job = TypeVar("Job")
+P = TypeVar("P", bound=BaseModel)
 
 
 class ItemFailed(Exception):
-    """The item cannot be done; the reason is kept and shown. "Retry failed" takes it up again.
+    """The item failed for the given reason. "Retry failed" works on it again.
 
-    `write` keeps what was found on the way, in the transaction that ends the item.
+    `write` stores partial results in the transaction that ends the item.
     """
 
     def __init__(self, reason: str, write: Write | None = None) -> None:
@@ -37,12 +38,12 @@ class ItemFailed(Exception):
 
 
 class ItemSkipped(Exception):
-    """There is nothing to do for this item; the reason is kept and shown."""
+    """There is nothing to do for the item, for the given reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedItem:
-    """An item to be written. `key` is unique in its run and stage; with `skipped` it is written as skipped, counted."""
+    """An item to be created. `key` is unique in its run and stage; a `skipped` reason creates it as skipped."""
 
     key: str
     target_id: int | None = None
@@ -50,8 +51,40 @@ class PlannedItem:
     skipped: str = ""
 
 
+class WorkContext(Protocol):
+    """What a synchronous stage can use while it works on an item."""
+
+    @property
+    def run(self) -> Run: ...
+
+    def checkpoint(self) -> None:
+        """Raise `Interrupted` if the run was stopped; a long item calls this between its batches."""
+
+    def save_progress(self, item: Item, progress: Json, result: Json | None = None) -> None:
+        """Store the item's progress, and merge `result` into the run's, in the caller's transaction."""
+
+
+class LlmContext(Protocol):
+    """What a stage of model calls can use while it works on an item."""
+
+    @property
+    def run(self) -> Run: ...
+
+    async def ask(
+        self,
+        item: Item,
+        target: Target,
+        request: Request,
+        *,
+        instructions_hash: str = "",
+        fresh: bool = False,
+        tries: int = MOST_TRIES,
+    ) -> Answered:
+        """Return the answer to one request, from the record or from the model; see `curation.runs.calls.ask`."""
+
+
 class Stage(Protocol):
-    """One step of a kind. Planning is repeatable: the same run and data give the same keys."""
+    """One step of a run. Planning is repeatable: the same run and data give the same keys."""
 
     name: str
     queue: str
@@ -60,17 +93,16 @@ class Stage(Protocol):
 
 
 class SyncStage(Stage, Protocol):
-    """A stage whose items are worked on one at a time. A long item calls `context.checkpoint()` now and then."""
+    """A stage that works on one item at a time."""
 
-    def work(self, context: "WorkContext", item: Item) -> Write: ...
+    def work(self, context: WorkContext, item: Item) -> Write: ...
 
 
 @runtime_checkable
 class LlmStage(Stage, Protocol[Job]):
-    """A stage of model calls: many items at once in one process, `most_open` at the most.
+    """A stage of model calls: one process works on up to `most_open` items at once.
 
-    `load` reads what a batch of items needs in few queries; `work` asks models through the context and returns the
-    write. `targets` are the endpoints that will be asked.
+    `targets` returns the endpoints that will be called, `load` reads what a batch of items needs in a few queries.
     """
 
     most_open: int
@@ -79,12 +111,12 @@ class LlmStage(Stage, Protocol[Job]):
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, Job]: ...
 
-    async def work(self, context: "LlmContext", item: Item, job: Job) -> Write: ...
+    async def work(self, context: LlmContext, item: Item, job: Job) -> Write: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a launch would do: calls, tokens and US dollars, all estimated. `cost` None means a price is unknown."""
+    """Estimated calls, tokens and US dollars of a launch. `cost` is None if a price is unknown."""
 
     items: int = 0
     calls: int = 0
@@ -94,48 +126,89 @@ class Estimate:
     unpriced: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of_calls(
+        cls, target: Target, *, calls: int, tokens_in: int, tokens_out: int, items: int | None = None
+    ) -> "Estimate":
+        """Return the estimate for calls to one endpoint, an item each unless `items` says otherwise."""
+        cost = cost_of(target, tokens_in, tokens_out)
+        unpriced = () if cost is not None else (target.name,)
+        return cls(calls if items is None else items, calls, tokens_in, tokens_out, cost, unpriced)
 
-def _nothing(run: Run) -> Json:
-    return {}
+    @classmethod
+    def total(cls, parts: Iterable["Estimate"], *notes: str) -> "Estimate":
+        """Return the sum; its cost is unknown if one part's is."""
+        parts = list(parts)
+        costs = [part.cost for part in parts]
+        return cls(
+            items=sum(part.items for part in parts),
+            calls=sum(part.calls for part in parts),
+            tokens_in=sum(part.tokens_in for part in parts),
+            tokens_out=sum(part.tokens_out for part in parts),
+            cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
+            unpriced=tuple(dict.fromkeys(name for part in parts for name in part.unpriced)),
+            notes=tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),
+        )
 
 
-def _no_bound(params: Any) -> None:
-    return None
+class Kind(ABC, Generic[P]):
+    """A kind of run: its parameters, its stages, its checks, its results, and where its pages are.
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of run: typed parameters, stages in a row, what is checked before and said after.
-
-    `begin` gives the run's first `result` (what is being made), inside the launch's transaction; `finish` adds the
-    figures at the end. `most_at_once` bounds the items of one run that all workers together have in hand, for the sake
-    of a server that is asked through them; None is no bound.
+    `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
+    permission that a launch needs. `section_template` renders `section(run)` on the run's page.
     """
 
-    name: str
-    title: str
-    params: type[BaseModel]
-    stages: Callable[[Any], Sequence[Stage]]
-    check: Callable[[Project, Any], None]
-    estimate: Callable[[Project, Any], Estimate]
-    begin: Callable[[Run], Json] = _nothing
-    finish: Callable[[Run], Json] = _nothing
-    most_at_once: Callable[[Any], int | None] = _no_bound
-    listed: bool = True
+    name: ClassVar[str]
+    title: ClassVar[str]
+    params: type[P]
+    scope: ClassVar[Scope] = Scope.RUN
+    launch_page: ClassVar[str] = "run-new"
+    section_template: ClassVar[str] = ""
 
-    def read(self, run: Run) -> Any:
-        """The run's parameters as this kind's model."""
+    @abstractmethod
+    def stages(self, params: P) -> Sequence[Stage]:
+        """Return the stages in their order."""
+
+    def check(self, project: Project, params: P) -> None:
+        """Raise `Invalid` if the run cannot be launched; write the project's defaults into `params`."""
+
+    def estimate(self, project: Project, params: P) -> Estimate:
+        return Estimate(items=1, notes=("No model is called.",))
+
+    def begin(self, run: Run, params: P) -> Json:
+        """Create what the run will fill, in the transaction of the launch; return the run's first result."""
+        return {}
+
+    def finish(self, run: Run, params: P) -> Json:
+        """Return the figures that a succeeded run adds to its result."""
+        return {}
+
+    def max_in_progress(self, params: P) -> int | None:
+        """Return the limit for items in progress over all workers, for the sake of a server they share."""
+        return None
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        """Return the context of `section_template`."""
+        return {}
+
+    @property
+    def listed(self) -> bool:
+        return bool(self.launch_page)
+
+    def read(self, run: Run) -> P:
+        """Return the parameters of a run of this kind."""
         return self.params.model_validate(run.params)
 
 
-_kinds: dict[str, Kind] = {}
+_kinds: dict[str, Kind[Any]] = {}
 
 
-def register(kind: Kind) -> None:
-    _kinds[kind.name] = kind
+def register(*kinds: Kind[Any]) -> None:
+    for kind in kinds:
+        _kinds[kind.name] = kind
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> Kind[Any]:
     kind = _kinds.get(name)
     if kind is None:
         known = ", ".join(sorted(k.name for k in _kinds.values() if k.listed))
@@ -143,7 +216,15 @@ def kind_of(name: str) -> Kind:
     return kind
 
 
-def listed_kinds() -> list[Kind]:
+def launchable_kind(name: str) -> Kind[Any]:
+    """Return the kind, or raise `Invalid` if people cannot launch it."""
+    kind = kind_of(name)
+    if not kind.listed:
+        raise Invalid(f"Runs of kind {name!r} are not launched here.", code="unknown_kind")
+    return kind
+
+
+def listed_kinds() -> list[Kind[Any]]:
     return [kind for kind in _kinds.values() if kind.listed]
 
 
@@ -153,5 +234,5 @@ def stages_of(run: Run) -> Sequence[Stage]:
 
 
 def stage_of(run: Run) -> Stage | None:
-    """The stage in hand; None once the last has ended."""
+    """Return the run's current stage, or None after the last."""
     return next((stage for stage in stages_of(run) if stage.name == run.stage), None)

@@ -11,7 +11,7 @@ from curation.projects.audit import record
 from curation.projects.instructions.texts import versions_in_force
 from curation.projects.models import Project
 from curation.runs.engine.advance import enter_stage
-from curation.runs.engine.dispatch import ring
+from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import Estimate, Kind, kind_of
 from curation.runs.models import Run, RunEvent
 from curation.web.problems import FieldError, Invalid
@@ -45,7 +45,7 @@ def launch(
             created_by=user,
             cloned_from=cloned_from,
         )
-        run.result = found.begin(run)
+        run.result = found.begin(run, read)
         run.save(update_fields=["result"])
         stage = found.stages(read)[0]
         planned = enter_stage(run, stage)
@@ -53,7 +53,7 @@ def launch(
         record(
             actor=user, project=project, action="run.launch", subject=f"{kind} {run.pk}", data={"params": run.params}
         )
-        transaction.on_commit(lambda: ring(run.pk))
+        transaction.on_commit(lambda: dispatch(run.pk))
     run.refresh_from_db()
     return run
 
@@ -66,12 +66,13 @@ def estimate(*, project: Project, kind: str, params: dict[str, Any]) -> Estimate
     return found.estimate(project, read)
 
 
-def read_params(kind: Kind, params: dict[str, Any]) -> BaseModel:
+def read_params(kind: Kind[Any], params: dict[str, Any]) -> BaseModel:
     try:
-        return kind.params.model_validate(params)
+        read: BaseModel = kind.params.model_validate(params)
     except ValidationError as error:
         errors = [FieldError(".".join(["params", *map(str, e["loc"])]), e["msg"]) for e in error.errors()]
         raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors) from None
+    return read
 
 
 def check_budget(budget: Decimal, estimated: Estimate) -> None:

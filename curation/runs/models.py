@@ -73,7 +73,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    rung_at = models.DateTimeField(null=True, help_text="When workers were last called for it.")
+    dispatched_at = models.DateTimeField(null=True, help_text="When workers were last called for it.")
     error = models.TextField(blank=True, default="")
     result = models.JSONField(default=dict)
 

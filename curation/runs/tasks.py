@@ -8,8 +8,8 @@ from curation.web.http.idempotency import delete_expired
 
 
 @shared_task
-def work(run_id: int, rung: str = "") -> None:
-    drive(run_id, rung)
+def work(run_id: int, dispatched: str = "") -> None:
+    drive(run_id, dispatched)
 
 
 @shared_task

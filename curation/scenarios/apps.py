@@ -11,15 +11,11 @@ class ScenariosConfig(AppConfig):
     def ready(self) -> None:
         from curation.imports import row_kinds as imports
         from curation.projects.instructions import texts as instructions
-        from curation.runs.kinds import register
-        from curation.runs.pages.sections import register_section
-        from curation.scenarios.author.kind import AUTHOR
+        from curation.runs import kinds
+        from curation.scenarios.author.kind import AuthorRun
         from curation.scenarios.bundles.import_rows import ScenarioKind
-        from curation.scenarios.gate.kind import GATE
-        from curation.scenarios.gate.run_section import TEMPLATE, gate_section
+        from curation.scenarios.gate.kind import GateRun
 
         instructions.register("author", FOLDER / "author.txt", "Author: write a scenario")
         imports.register(ScenarioKind())
-        register(AUTHOR)
-        register(GATE)
-        register_section({AUTHOR.name, GATE.name}, TEMPLATE, gate_section)
+        kinds.register(AuthorRun(), GateRun())

@@ -10,12 +10,8 @@ class TrajectoriesConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.projects.instructions.texts import register
-        from curation.runs.pages.sections import register_section
-        from curation.trajectories.kinds import PAIRS, REPLAY, ROLLOUT, register_kinds
-        from curation.trajectories.pages import run_section
+        from curation.runs import kinds
+        from curation.trajectories.kinds import PairsRun, ReplayRun, RolloutRun
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
-        register_kinds()
-        register_section({ROLLOUT.name}, run_section.ROLLOUT, run_section.rollout_section)
-        register_section({REPLAY.name}, run_section.REPLAY, run_section.replay_section)
-        register_section({PAIRS.name}, run_section.PAIRS, run_section.pairs_section)
+        kinds.register(RolloutRun(), ReplayRun(), PairsRun())

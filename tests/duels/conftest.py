@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from curation.runs.tasks import work
+from curation.runs.engine import dispatch
 from tests.duels.running import Models
 
 
@@ -11,7 +11,7 @@ from tests.duels.running import Models
 def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Files of a test go to a folder of its own; the doorbell rings for nobody, since tests drive runs themselves."""
     settings.MEDIA_ROOT = tmp_path / "files"
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     return tmp_path / "files"
 
 

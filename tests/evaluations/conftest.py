@@ -5,7 +5,7 @@ import pytest
 from pytest_django import Settings
 
 from curation.runs.calls import ask
-from curation.runs.tasks import work
+from curation.runs.engine import dispatch
 from tests.model_server import ModelServer, model_server
 
 __all__ = ["model_server"]
@@ -30,4 +30,4 @@ def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch)
     """Files of a test go to a folder of its own; short pauses; the doorbell rings for nobody."""
     settings.MEDIA_ROOT = tmp_path / "files"
     monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)

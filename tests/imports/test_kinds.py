@@ -203,9 +203,10 @@ def test_a_path_on_the_worker_is_read_below_allowed_folders_only(settings: Setti
     settings.IMPORT_FOLDERS = [str(allowed)]
     project = make_project()
 
-    run = launch(project=project, kind="prompts", params={"source": str(allowed / "rows.jsonl")}, user=None)
+    params = {"kind": "turns", "source": str(allowed / "rows.jsonl")}
+    run = launch(project=project, kind="import", params=params, user=None)
     assert end(run).result["source"] == "rows.jsonl"
     assert Prompt.objects.count() == 1
     for bad in (outside / "rows.jsonl", allowed / "link.jsonl", allowed / ".." / "outside" / "rows.jsonl"):
         with pytest.raises(Invalid, match="may not be read"):
-            launch(project=project, kind="prompts", params={"source": str(bad)}, user=None)
+            launch(project=project, kind="import", params={"kind": "turns", "source": str(bad)}, user=None)

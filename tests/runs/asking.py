@@ -11,10 +11,19 @@ from curation.llm.client.completion import Request, Target
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.runs.engine.llm_stage import LlmContext
-from curation.runs.engine.sync_stage import WorkContext
 from curation.runs.engine.worker import drive
-from curation.runs.kinds import MOST_OPEN_CALLS, Estimate, ItemFailed, Kind, PlannedItem, Write, register
+from curation.runs.kinds import (
+    MOST_OPEN_CALLS,
+    Estimate,
+    ItemFailed,
+    Kind,
+    LlmContext,
+    PlannedItem,
+    Stage,
+    WorkContext,
+    Write,
+    register,
+)
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, ItemState, Run
 from curation.web.problems import Invalid
@@ -102,23 +111,24 @@ class CountStage:
         return lambda: {"counted": item.key}
 
 
-def _finish(run: Run) -> dict[str, Any]:
-    return {"answers": Item.objects.filter(run=run, stage="count", state=ItemState.DONE).count()}
+class AskingRun(Kind[AskingParams]):
+    name = "asking"
+    title = "Asking"
+    params = AskingParams
+    launch_page = ""
+
+    def stages(self, params: AskingParams) -> Sequence[Stage]:
+        return [AskStage(params), CountStage()]
+
+    def estimate(self, project: Project, params: AskingParams) -> Estimate:
+        return Estimate(items=params.n, calls=params.n, unpriced=SCRIPT.unpriced)
+
+    def finish(self, run: Run, params: AskingParams) -> dict[str, Any]:
+        return {"answers": Item.objects.filter(run=run, stage="count", state=ItemState.DONE).count()}
 
 
 def register_asking() -> None:
-    register(
-        Kind(
-            name="asking",
-            title="Asking",
-            params=AskingParams,
-            stages=lambda params: [AskStage(params), CountStage()],
-            check=lambda project, params: None,
-            estimate=lambda project, params: Estimate(items=params.n, calls=params.n, unpriced=SCRIPT.unpriced),
-            finish=_finish,
-            listed=False,
-        )
-    )
+    register(AskingRun())
 
 
 def make_asked(server: ModelServer, name: str = "judge-a", project: Project | None = None, **values: Any) -> Project:

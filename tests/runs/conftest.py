@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from curation.runs import kinds, tasks
+from curation.runs import kinds
 from curation.runs.calls import ask
+from curation.runs.engine import dispatch
 from tests.model_server import ModelServer, model_server
 from tests.runs.asking import SCRIPT, Script, register_asking
 
@@ -29,7 +30,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kind `asking`, short pauses between tries, and no message to a broker: tests drive runs themselves."""
     register_asking()
     monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(tasks.work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     yield
     kinds._kinds.pop("asking", None)
     for name, value in vars(Script()).items():

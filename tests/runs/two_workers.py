@@ -18,7 +18,7 @@ def lead(items: int, concurrency: int) -> dict[str, object]:
     from django.core.management import call_command
     from django.db.models import Count, Max
 
-    from curation.runs import tasks
+    from curation.runs.engine import dispatch
     from curation.runs.models import Call, Item, Run
     from tests.model_server import ModelServer
     from tests.runs.asking import make_asked, start
@@ -27,7 +27,7 @@ def lead(items: int, concurrency: int) -> dict[str, object]:
     server = ModelServer()
     try:
         server.behave(latency=0.05)
-        with mock.patch.object(tasks.work, "apply_async"):
+        with mock.patch.object(dispatch, "send_work"):
             run = start(make_asked(server, max_concurrency=concurrency), n=items)
         command = [sys.executable, "-m", "tests.runs.two_workers", "--drive", str(run.pk)]
         workers = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
@@ -55,11 +55,11 @@ def lead(items: int, concurrency: int) -> dict[str, object]:
 
 
 def follow(run_id: int) -> None:
-    from curation.runs import tasks
+    from curation.runs.engine import dispatch
     from curation.runs.engine.worker import drive
     from curation.runs.models import LIVE, Run
 
-    with mock.patch.object(tasks.work, "apply_async"):
+    with mock.patch.object(dispatch, "send_work"):
         while Run.objects.filter(pk=run_id, state__in=LIVE).exists():
             drive(run_id)
 

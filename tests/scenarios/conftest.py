@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from curation.runs.tasks import work
+from curation.runs.engine import dispatch
 
 
 @pytest.fixture
 def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Files of a test go to a folder of its own; the doorbell rings for nobody, since tests drive runs themselves."""
     settings.MEDIA_ROOT = tmp_path / "files"
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     return tmp_path / "files"

@@ -1,7 +1,7 @@
 import pytest
 
 from curation.runs.calls import ask
-from curation.runs.tasks import work
+from curation.runs.engine import dispatch
 from curation.runs.workers import sandbox
 from sandbox.protocol import Backend
 from tests.sandbox.fake import FakeBackend
@@ -11,7 +11,7 @@ from tests.trajectories.rolling import Operators, has_greeting, todo_machine
 @pytest.fixture(autouse=True)
 def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     """The doorbell rings for nobody, since tests drive runs themselves; tries follow each other quickly."""
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
 
 

@@ -19,8 +19,7 @@ from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.instructions import run_instructions
 from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, targets_named
-from curation.runs.engine.llm_stage import LlmContext
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
 from curation.web.lists.id_list import Among

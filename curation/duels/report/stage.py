@@ -12,8 +12,7 @@ from curation.duels.panel import PanelConfig, panel_config
 from curation.duels.params import JudgeParams, RescoreParams
 from curation.duels.report.skip_reasons import left_out
 from curation.duels.score.stage import Scored, score_duels
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import Json, PlannedItem, Write
+from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Bucket
 from judging.statistics.acceptance import GateSettings, acceptance

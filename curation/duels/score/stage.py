@@ -10,8 +10,7 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.panel import PanelConfig, panel_config
 from curation.duels.params import JudgeParams, RescoreParams
 from curation.projects.settings.document import ProjectSettings
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import Json, PlannedItem, Write
+from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Flag, Kind, flag_bits, flag_names
 from curation.samples.scores.priority import priority_of

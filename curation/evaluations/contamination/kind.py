@@ -12,8 +12,7 @@ from curation.exports.models import Export
 from curation.imports.sources.rows import SourceError
 from curation.imports.sources.stored import check_upload
 from curation.projects.models import Project
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, Write
+from curation.runs.kinds import ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid, NotFound
@@ -131,19 +130,36 @@ def _shown(match: Match, row: ReadRow) -> Json:
     }
 
 
-def _stages(params: CheckParams) -> Sequence[Stage]:
-    return [CheckStage(params)]
+class ContaminationRun(Kind[CheckParams]):
+    name = "contamination"
+    title = "Contamination of a split"
+    params = CheckParams
+    launch_page = "split-list"
 
+    def stages(self, params: CheckParams) -> Sequence[Stage]:
+        return [CheckStage(params)]
 
-def _check(project: Project, params: CheckParams) -> None:
-    if sum(map(bool, (params.export, params.upload, params.training_split))) != 1:
-        raise Invalid(WAYS, errors=[FieldError("params.export", WAYS)])
-    _known(project, params)
-    if params.upload:
-        check_upload(project, params.upload)
-    if params.training_split == params.split:
-        reason = "A split always holds its own rows."
-        raise Invalid(reason, errors=[FieldError("params.training_split", reason)])
+    def check(self, project: Project, params: CheckParams) -> None:
+        if sum(map(bool, (params.export, params.upload, params.training_split))) != 1:
+            raise Invalid(WAYS, errors=[FieldError("params.export", WAYS)])
+        _known(project, params)
+        if params.upload:
+            check_upload(project, params.upload)
+        if params.training_split == params.split:
+            reason = "A split always contains its own rows."
+            raise Invalid(reason, errors=[FieldError("params.training_split", reason)])
+
+    def begin(self, run: Run, params: CheckParams) -> Json:
+        check = ContaminationCheck.objects.create(
+            split=find(Split.objects.of(run.project), params.split, "split"),
+            run=run,
+            against=_against(run.project, params)[:200],
+            created_by=run.created_by,
+        )
+        return {"check": str(check.pk), "split": params.split}
+
+    def finish(self, run: Run, params: CheckParams) -> Json:
+        return dict(ContaminationCheck.objects.get(run=run).counts)
 
 
 def _known(project: Project, params: CheckParams) -> None:
@@ -166,27 +182,3 @@ def _against(project: Project, params: CheckParams) -> str:
     if params.training_split:
         return f"split {find(Split.objects.of(project), params.training_split, 'split').name}"
     return params.upload.rsplit("/", 1)[-1]
-
-
-def _begin(run: Run) -> Json:
-    params = CheckParams.model_validate(run.params)
-    check = ContaminationCheck.objects.create(
-        split=find(Split.objects.of(run.project), params.split, "split"),
-        run=run,
-        against=_against(run.project, params)[:200],
-        created_by=run.created_by,
-    )
-    return {"check": str(check.pk), "split": params.split}
-
-
-def _finish(run: Run) -> Json:
-    return dict(ContaminationCheck.objects.get(run=run).counts)
-
-
-def _estimate(project: Project, params: CheckParams) -> Estimate:
-    return Estimate(items=1, notes=("No model is asked.",))
-
-
-CONTAMINATION = Kind(
-    "contamination", "Contamination of a split", CheckParams, _stages, _check, _estimate, _begin, _finish
-)

@@ -1,7 +1,6 @@
 """What is checked before live episodes start, what they may cost, and what their run says at the end."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from curation.evaluations.families import family_named
 from curation.evaluations.live.figures import keep_live_figures
@@ -10,7 +9,6 @@ from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import Evaluation, Split
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Target
-from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json
 from curation.runs.models import Run
@@ -40,20 +38,21 @@ def check_live(project: Project, params: EvaluateParams, split: Split | None) ->
 
 def live_estimate(targets: Sequence[Target], project: Project, params: EvaluateParams, split: Split | None) -> Estimate:
     """An upper bound: every episode takes all of its steps."""
-    calls = len(tasks_of(project, params, split)) * params.max_steps
-    total = Estimate(notes=(f"At most: as if every episode took its {params.max_steps} steps.",))
-    for target in targets:
-        cost = cost_of(target, calls * TURN_TOKENS_IN, calls * TURN_TOKENS_OUT)
-        total = replace(
-            total,
-            items=total.items + calls // params.max_steps,
-            calls=total.calls + calls,
-            tokens_in=total.tokens_in + calls * TURN_TOKENS_IN,
-            tokens_out=total.tokens_out + calls * TURN_TOKENS_OUT,
-            cost=None if cost is None or total.cost is None else total.cost + cost,
-            unpriced=total.unpriced if cost is not None else (*total.unpriced, target.name),
-        )
-    return total
+    episodes = len(tasks_of(project, params, split))
+    calls = episodes * params.max_steps
+    return Estimate.total(
+        [
+            Estimate.of_calls(
+                target,
+                items=episodes,
+                calls=calls,
+                tokens_in=calls * TURN_TOKENS_IN,
+                tokens_out=calls * TURN_TOKENS_OUT,
+            )
+            for target in targets
+        ],
+        f"An upper bound: every episode with all of its {params.max_steps} steps.",
+    )
 
 
 def finish_live(run: Run) -> Json:

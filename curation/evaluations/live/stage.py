@@ -16,8 +16,7 @@ from curation.llm.client.completion import Request, Target
 from curation.llm.endpoints.addresses import refuse_private
 from curation.runs.calls.instructions import run_instructions
 from curation.runs.calls.targets import targets_named
-from curation.runs.engine.llm_stage import LlmContext
-from curation.runs.kinds import ItemFailed, PlannedItem, Write
+from curation.runs.kinds import ItemFailed, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle

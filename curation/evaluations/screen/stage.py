@@ -9,8 +9,7 @@ from curation.evaluations.models import Evaluation, Screened, ScreenedText, Spli
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Completion, Request, Target
 from curation.runs.calls.targets import targets_named
-from curation.runs.engine.llm_stage import LlmContext
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Call, Item, Run
 from curation.web.text.storable import storable
 from curation.web.upsert import Upsert

@@ -8,7 +8,7 @@ from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.exports.models import Export, ExportFile
 from curation.imports.kinds import ImportParams, ImportStage
 from curation.projects.models import Project
-from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.kinds import Json, Kind, Stage
 from curation.runs.models import Run
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid, NotFound
@@ -44,23 +44,20 @@ def export_file(project: Project, export_id: str, split: str, *, place: str = "p
     )
 
 
-def _stages(params: SplitParams) -> Sequence[Stage]:
-    return [ImportStage(ImportParams(kind=EvalRowKind.name, upload=params.upload, name=params.name))]
+class SplitRun(Kind[SplitParams]):
+    name = "split"
+    title = "Split from an export"
+    params = SplitParams
+    launch_page = "split-list"
 
+    def stages(self, params: SplitParams) -> Sequence[Stage]:
+        return [ImportStage(ImportParams(kind=EvalRowKind.name, upload=params.upload, name=params.name))]
 
-def _check(project: Project, params: SplitParams) -> None:
-    file = export_file(project, params.export, params.split)
-    # The file is settled at launch; a run's parameters are never trusted to name a place in storage themselves.
-    params.upload = file.stored_as
-    params.name = params.name or f"export {file.export_id}: {params.split}"
+    def check(self, project: Project, params: SplitParams) -> None:
+        file = export_file(project, params.export, params.split)
+        # The file is decided at launch; a run's parameters are never trusted to name a file in storage.
+        params.upload = file.stored_as
+        params.name = params.name or f"export {file.export_id}: {params.split}"
 
-
-def _estimate(project: Project, params: SplitParams) -> Estimate:
-    return Estimate(items=1, notes=("No model is asked.",))
-
-
-def _begin(run: Run) -> Json:
-    return {"rows": 0, "bad_rows": 0, **EvalRowKind().begin(run)}
-
-
-SPLIT = Kind("split", "Split from an export", SplitParams, _stages, _check, _estimate, _begin)
+    def begin(self, run: Run, params: SplitParams) -> Json:
+        return {"rows": 0, "bad_rows": 0, **EvalRowKind().begin(run)}

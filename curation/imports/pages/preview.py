@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from curation.imports.kinds import ImportParams, check
+from curation.imports.kinds import ImportParams, check_import
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
@@ -57,7 +57,7 @@ class Preview:
 
 def preview(*, project: Project, params: ImportParams) -> Preview:
     """Raises `Invalid` where the source cannot be read."""
-    check(project, params)
+    check_import(project, params)
     try:
         with _opened(params) as (source, whole):
             return _look(project, params, source, whole)

@@ -13,11 +13,10 @@ from curation.llm.client.limits import EndpointLimiter
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent
 from curation.runs.calls.record import Answered, CloseCall, FindAnswer, OpenCall, fail_call
 from curation.runs.engine.group_commit import GroupCommit
-from curation.runs.kinds import ItemFailed
+from curation.runs.kinds import MOST_TRIES, ItemFailed
 from curation.runs.models import Item, Run
 from curation.web.text.storable import storable
 
-MOST_TRIES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # How long an item waits through a storm of 429s, which do not count as tries.
 PATIENCE_SECONDS = 15 * 60.0

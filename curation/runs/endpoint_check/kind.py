@@ -1,7 +1,6 @@
 """The run kind `test`: one small call to an endpoint, by a worker, for the button on the models page."""
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -9,8 +8,7 @@ from curation.llm.client.completion import Request, Target
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.runs.engine.llm_stage import LlmContext
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Write, register
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 
@@ -74,19 +72,18 @@ def _result(run: Run, found: Json) -> Write:
     return write
 
 
-def register_kind() -> None:
-    register(
-        Kind(
-            name="test",
-            title="Test of a model endpoint",
-            params=TestParams,
-            stages=lambda params: [TestStage(params)],
-            check=_check,
-            estimate=lambda project, params: Estimate(items=1, calls=1, tokens_in=10, cost=Decimal(0)),
-            listed=False,
-        )
-    )
+class TestRun(Kind[TestParams]):
+    name = "test"
+    title = "Test of a model endpoint"
+    params = TestParams
+    launch_page = ""
+    __test__ = False
 
+    def stages(self, params: TestParams) -> Sequence[TestStage]:
+        return [TestStage(params)]
 
-def _check(project: Project, params: TestParams) -> None:
-    _target(project, params.model)
+    def check(self, project: Project, params: TestParams) -> None:
+        _target(project, params.model)
+
+    def estimate(self, project: Project, params: TestParams) -> Estimate:
+        return Estimate(items=1, calls=1, tokens_in=10)

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from curation.projects.audit import record
-from curation.runs.engine.dispatch import ring
+from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import Stage, kind_of, stages_of
 from curation.runs.models import LIVE, Item, ItemState, Run, RunEvent, RunState
 from curation.web.problems import Problem
@@ -61,7 +61,7 @@ def advance(run_id: int) -> None:
     with breakdown(run_id), transaction.atomic():
         moved = _advance(run_id)
     if moved:
-        ring(run_id)
+        dispatch(run_id)
 
 
 @contextmanager
@@ -114,7 +114,8 @@ def _stage_is_lost(run: Run) -> bool:
 
 def _finish(run: Run) -> None:
     run.refresh_from_db()
-    result = {**run.result, **kind_of(run.kind).finish(run)}
+    kind = kind_of(run.kind)
+    result = {**run.result, **kind.finish(run, kind.read(run))}
     Run.objects.filter(pk=run.pk).update(result=result)
     _end(run.pk, RunState.SUCCEEDED, "")
 

@@ -1,12 +1,13 @@
-"""The bell: tells workers that a run has work. A lost ring costs nothing but the reaper's next round.
+"""Dispatch: tell workers that a run has work. A lost message costs nothing but the reaper's next round.
 
-Every ring carries the time at which it was rung. A new ring for a run makes its older ones void, and a worker that
-leaves work passes its own ring on: however often someone rings, a run never has more than `MOST_RINGS` valid ones
-waiting, so that it cannot crowd out other runs.
+Each message carries the time of its dispatch. A new dispatch of a run makes its older messages outdated, and a worker
+that leaves work sends its own message again. So a run never has more than `MAX_MESSAGES` valid ones waiting, and
+cannot crowd out other runs.
 """
 
 import logging
 
+from celery import current_app
 from django.db import connection
 from django.utils import timezone
 from kombu.exceptions import OperationalError
@@ -16,54 +17,58 @@ from curation.runs.models import Item, ItemState, Run, RunEvent
 
 logger = logging.getLogger(__name__)
 
-# A stage of model calls drives a shard at once; any other takes one item at a time.
+WORK = "curation.runs.tasks.work"
+# A stage of model calls works on a shard at once; any other on one item at a time.
 ITEMS_PER_SHARD = 500
-MOST_RINGS = 16
-NO_BROKER = "The broker does not answer; the run waits for it."
-# One more try at once: the connection may be left over from before a restart of the broker.
+MAX_MESSAGES = 16
+NO_BROKER = "The broker does not answer. The run continues when it is back."
+# Retry once: the connection may be left over from before a restart of the broker.
 RETRY_POLICY = {"max_retries": 1, "interval_start": 0.0, "interval_step": 0.0}
 
 
-def ring(run_id: int) -> None:
-    """Sends one message per shard of open items, at most `MOST_RINGS`; those sent before are void."""
+def dispatch(run_id: int) -> None:
+    """Send one message per shard of open items, at most `MAX_MESSAGES`; earlier messages become outdated."""
     run = Run.objects.live().filter(pk=run_id).first()
     stage = stage_of(run) if run else None
     if run is None or stage is None:
         return
     size = shard_size(stage)
     pending = Item.objects.filter(run=run, stage=run.stage, state=ItemState.PENDING)
-    waiting = pending.order_by()[: size * MOST_RINGS].count()
+    waiting = pending.order_by()[: size * MAX_MESSAGES].count()
     now = timezone.now()
-    Run.objects.filter(pk=run_id).update(rung_at=now)
+    Run.objects.filter(pk=run_id).update(dispatched_at=now)
     _send(run_id, now.isoformat(), stage.queue, times=max(1, -(-waiting // size)))
 
 
 def shard_size(stage: Stage) -> int:
-    """Items that one ring is for."""
+    """Return the number of items that one message is for."""
     return min(ITEMS_PER_SHARD, stage.most_open) if isinstance(stage, LlmStage) else 1
 
 
-def pass_on(run_id: int, rung: str) -> None:
-    """A worker's shard is over and work is left: its own ring goes to the end of the queue, unless it is void."""
+def requeue(run_id: int, dispatched: str) -> None:
+    """Send a worker's own message again after its shard, unless it is outdated."""
     run = Run.objects.live().filter(pk=run_id).first()
     stage = stage_of(run) if run else None
-    if run is not None and stage is not None and not is_void(run, rung):
-        _send(run_id, rung, stage.queue, times=1)
+    if run is not None and stage is not None and not is_outdated(run, dispatched):
+        _send(run_id, dispatched, stage.queue, times=1)
 
 
-def is_void(run: Run, rung: str) -> bool:
-    """Whether the workers were called again since this ring; a drive that nobody rang for ("") always counts."""
-    return bool(rung) and run.rung_at is not None and run.rung_at.isoformat() != rung
+def is_outdated(run: Run, dispatched: str) -> bool:
+    """Return whether the run was dispatched again since; work without a message ("") is never outdated."""
+    return bool(dispatched) and run.dispatched_at is not None and run.dispatched_at.isoformat() != dispatched
 
 
-def _send(run_id: int, rung: str, queue: str, *, times: int) -> None:
-    from curation.runs.tasks import work
+def send_work(run_id: int, dispatched: str, queue: str) -> None:
+    """Send the task by its name: the tasks import the engine, not the other way round."""
+    current_app.send_task(WORK, args=(run_id, dispatched), queue=queue, retry=True, retry_policy=RETRY_POLICY)
 
+
+def _send(run_id: int, dispatched: str, queue: str, *, times: int) -> None:
     try:
         for _ in range(times):
-            work.apply_async(args=(run_id, rung), queue=queue, retry=True, retry_policy=RETRY_POLICY)
+            send_work(run_id, dispatched, queue)
     except (OperationalError, OSError) as error:
-        # The run is safe in the database; the reaper rings as soon as the broker is back.
+        # The run is safe in the database; the reaper dispatches it as soon as the broker is back.
         logger.warning("broker does not answer, run %s waits: %s", run_id, error)
         if not connection.in_atomic_block and _last_message(run_id) != NO_BROKER:
             RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=NO_BROKER)

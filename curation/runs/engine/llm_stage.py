@@ -13,14 +13,14 @@ from django.db import Error, InterfaceError, OperationalError
 from curation.llm.client.completion import Client, Request, Target
 from curation.llm.client.gateway import client_for, warm_up
 from curation.llm.client.limits import EndpointLimiter
-from curation.runs.calls.ask import MOST_TRIES, ask
+from curation.runs.calls.ask import ask
 from curation.runs.calls.budget import BudgetSpent
 from curation.runs.calls.record import Answered
 from curation.runs.control import stop_for_budget
 from curation.runs.engine.claim import LeaseLost, claim, end_aside, end_done, release
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat
-from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
+from curation.runs.kinds import MOST_TRIES, ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
 from curation.web.text.storable import storable
 
@@ -30,7 +30,7 @@ SHARE_SECONDS = 0.5
 SWITCH_SECONDS = 0.001
 
 
-class LlmContext:
+class ShardContext:
     """What a stage may use while it works on an item."""
 
     def __init__(self, run: Run, owner: str, commit: GroupCommit) -> None:
@@ -110,7 +110,7 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
     try:
         with Heartbeat(run, owner) as heartbeat:
             commit = GroupCommit(_runner().get_loop(), hold=partial(Run.objects.hold, run.pk))
-            context = LlmContext(run, owner, commit)
+            context = ShardContext(run, owner, commit)
             took = _runner().run(_drive(context, worker, heartbeat, targets))
     finally:
         release(run_id=run.pk, owner=owner)
@@ -119,7 +119,9 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
     return took
 
 
-async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[Target]) -> bool:
+async def _drive(
+    context: ShardContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[Target]
+) -> bool:
     run, owner, commit = context.run, context.owner, context.commit
     shares = asyncio.create_task(context.keep_shares())
     # Twice the slots: while one half waits for answers, the other is being written and read.
@@ -162,11 +164,11 @@ async def _drive(context: LlmContext, stage: "LlmStage[Any]", heartbeat: Heartbe
 
 def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> tuple[list[Item], dict[int, Any]]:
     kind = kind_of(run.kind)
-    items = claim(run=run, owner=owner, limit=limit, most=kind.most_at_once(kind.read(run)))
+    items = claim(run=run, owner=owner, limit=limit, most=kind.max_in_progress(kind.read(run)))
     return items, stage.load(run, items) if items else {}
 
 
-async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job: Any) -> None:
+async def _work_on(stage: "LlmStage[Any]", context: ShardContext, item: Item, job: Any) -> None:
     try:
         await _end_item(stage, context, item, job)
     except BudgetSpent:
@@ -178,7 +180,7 @@ async def _work_on(stage: "LlmStage[Any]", context: LlmContext, item: Item, job:
         logger.warning("item %s left: %s", item.pk, error)
 
 
-async def _end_item(stage: "LlmStage[Any]", context: LlmContext, item: Item, job: Any) -> None:
+async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, job: Any) -> None:
     try:
         write = await stage.work(context, item, job)
         await context.commit(lambda: end_done(item=item, owner=context.owner, write=write))
@@ -194,7 +196,7 @@ async def _end_item(stage: "LlmStage[Any]", context: LlmContext, item: Item, job
 
 
 async def _set_aside(
-    context: LlmContext, item: Item, state: ItemState, reason: str, write: Write | None = None
+    context: ShardContext, item: Item, state: ItemState, reason: str, write: Write | None = None
 ) -> None:
     said = storable(reason)
     await context.commit(lambda: end_aside(item=item, owner=context.owner, state=state, reason=said, write=write))

@@ -11,7 +11,7 @@ from django.utils import timezone
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.advance import advance, breakdown
 from curation.runs.engine.claim import MOST_CLAIMS
-from curation.runs.engine.dispatch import ring
+from curation.runs.engine.dispatch import dispatch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ BATCH = 500
 
 
 def reap_all() -> None:
-    """One round: lapsed leases are returned, stuck runs advanced, and runs with waiting items rung for.
+    """One round: lapsed leases are returned, stuck runs advanced, and runs with waiting items dispatched for.
 
     Any number of workers may do this at once. What is wrong with one run keeps no other from going on.
     """
@@ -36,20 +36,20 @@ def reap_all() -> None:
     for run_id in sorted(set(_forgotten_calls().values_list("run_id", flat=True))):
         _lose_forgotten(run_id)
     now = timezone.now()
-    quiet = Run.objects.live().filter(Q(rung_at=None) | Q(rung_at__lt=now - RING_AGAIN))
+    quiet = Run.objects.live().filter(Q(dispatched_at=None) | Q(dispatched_at__lt=now - RING_AGAIN))
     waiting = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.PENDING)
     claimed = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.CLAIMED)
     found = quiet.annotate(waits=Exists(waiting), works=Exists(claimed))
-    for run_id, rung_at, waits, works in list(found.values_list("pk", "rung_at", "waits", "works")):
+    for run_id, dispatched_at, waits, works in list(found.values_list("pk", "dispatched_at", "waits", "works")):
         with breakdown(run_id):
-            _go_on(run_id, rung_at, waits, works)
+            _go_on(run_id, dispatched_at, waits, works)
 
 
-def _go_on(run_id: int, rung_at: datetime | None, waits: bool, works: bool) -> None:
+def _go_on(run_id: int, dispatched_at: datetime | None, waits: bool, works: bool) -> None:
     if not waits and not works:
         advance(run_id)
-    elif waits and (not works or rung_at is None or rung_at < timezone.now() - CALL_HELP):
-        ring(run_id)
+    elif waits and (not works or dispatched_at is None or dispatched_at < timezone.now() - CALL_HELP):
+        dispatch(run_id)
 
 
 def _return_lapsed(run_id: int) -> int:
@@ -97,7 +97,7 @@ def _forgotten_calls() -> QuerySet[Call]:
 
 
 class Reaping:
-    """Reaps beside a shard: with every process of a worker busy, nobody would answer when the reaper is rung for."""
+    """Run the reaper beside a shard: when all processes of a worker are busy, nothing else would."""
 
     def __init__(self) -> None:
         self._over = threading.Event()

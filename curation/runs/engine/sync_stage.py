@@ -21,7 +21,7 @@ class Interrupted(Exception):
     """The run was cancelled or the lease lost; what is not committed is left to whoever goes on."""
 
 
-class WorkContext:
+class ItemContext:
     """What a stage may use while it works on an item."""
 
     def __init__(self, run: Run, heartbeat: Heartbeat) -> None:
@@ -52,7 +52,7 @@ def drive_sync(run: Run, stage: Stage, owner: str) -> None:
     worker = cast(SyncStage, stage)
     until = time.monotonic() + SHARD_SECONDS
     with Heartbeat(run, owner) as heartbeat:
-        context = WorkContext(run, heartbeat)
+        context = ItemContext(run, heartbeat)
         while time.monotonic() < until and not heartbeat.stopped:
             items = claim(run=run, owner=owner, limit=1)
             if not items:
@@ -68,7 +68,7 @@ def drive_sync(run: Run, stage: Stage, owner: str) -> None:
                 return
 
 
-def _end_item(stage: SyncStage, context: WorkContext, item: Item, owner: str) -> None:
+def _end_item(stage: SyncStage, context: ItemContext, item: Item, owner: str) -> None:
     """Errors of the database itself pass: the task ends, and the item's lease lapses."""
     try:
         finish(item=item, owner=owner, write=stage.work(context, item))

@@ -6,7 +6,7 @@ import time
 import uuid
 
 from curation.runs.engine.advance import advance, breakdown
-from curation.runs.engine.dispatch import is_void, pass_on
+from curation.runs.engine.dispatch import is_outdated, requeue
 from curation.runs.engine.llm_stage import drive_llm
 from curation.runs.engine.reap import Reaping
 from curation.runs.engine.sync_stage import drive_sync
@@ -16,13 +16,13 @@ from curation.runs.models import LIVE, Item, ItemState, Run
 CROWDED_PAUSE = 1.0
 
 
-def drive(run_id: int, rung: str = "") -> None:
+def drive(run_id: int, dispatched: str = "") -> None:
     """Works on one shard of the run's stage, then moves the run on or passes the ring on for what is left.
 
-    `rung` is the ring that called for it; a void one does nothing.
+    `dispatched` is the ring that called for it; a void one does nothing.
     """
     run = Run.objects.select_related("project").filter(pk=run_id, state__in=LIVE).first()
-    if run is None or is_void(run, rung):
+    if run is None or is_outdated(run, dispatched):
         return
     with Reaping(), breakdown(run_id):
         stage = stage_of(run)
@@ -36,7 +36,7 @@ def drive(run_id: int, rung: str = "") -> None:
             took = True
     advance(run_id)
     left = Item.objects.filter(run_id=run_id, stage=run.stage, state=ItemState.PENDING)
-    if rung and left.exists():
+    if dispatched and left.exists():
         if not took:
             time.sleep(CROWDED_PAUSE)  # others have as many of its items in hand as it allows
-        pass_on(run_id, rung)
+        requeue(run_id, dispatched)

@@ -130,7 +130,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
-                ("rung_at", models.DateTimeField(help_text="When workers were last called for it.", null=True)),
+                ("dispatched_at", models.DateTimeField(help_text="When workers were last called for it.", null=True)),
                 ("error", models.TextField(blank=True, default="")),
                 ("result", models.JSONField(default=dict)),
                 ("items_total", models.PositiveIntegerField(default=0)),

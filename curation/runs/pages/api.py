@@ -12,14 +12,13 @@ from pydantic import ConfigDict, Field
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs import control
-from curation.runs.kinds import kind_of, listed_kinds
+from curation.runs.kinds import launchable_kind, listed_kinds
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.ids import find
 from curation.web.lists.keyset import paginate
 from curation.web.lists.params import ListParams, one_of, words
-from curation.web.problems import Invalid
 
 router = Router(tags=["runs"])
 
@@ -171,9 +170,7 @@ def list_runs(request: HttpRequest, slug: str, params: Query[RunListParams]) -> 
 @router.post("/projects/{slug}/runs", response={202: RunOut}, summary="Launch a run")
 def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunIn) -> Status[dict[str, object]]:
     access = enter(request, slug, Scope.RUN)
-    _refuse_unlisted(body.kind)
-    if body.kind == "export":
-        access.require(Scope.EXPORT)
+    access.require(launchable_kind(body.kind).scope)
     run = launch(project=access.project, kind=body.kind, params=body.params, user=access.user, budget=body.budget)
     return _accepted(response, run)
 
@@ -181,7 +178,7 @@ def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunI
 @router.post("/projects/{slug}/runs/estimate", response=EstimateOut, summary="What a launch would cost")
 def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    _refuse_unlisted(body.kind)
+    launchable_kind(body.kind)
     found = estimate(project=access.project, kind=body.kind, params=body.params)
     return {
         "items": found.items,
@@ -258,9 +255,7 @@ def post_retry_failed(request: HttpRequest, response: HttpResponse, run_id: str)
 @router.post("/runs/{run_id}/clone", response={202: RunOut}, summary="Launch the same again")
 def post_clone(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[dict[str, object]]:
     run, access = _run(request, run_id, Scope.RUN)
-    _refuse_unlisted(run.kind)
-    if run.kind == "export":
-        access.require(Scope.EXPORT)
+    access.require(launchable_kind(run.kind).scope)
     return _accepted(response, control.clone(run=run, user=access.user))
 
 
@@ -268,11 +263,6 @@ def _run(request: HttpRequest, run_id: str, scope: str) -> tuple[Run, Access]:
     mine = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     run = find(mine.select_related("project"), run_id, "run")
     return run, enter(request, run.project, scope)
-
-
-def _refuse_unlisted(kind: str) -> None:
-    if not kind_of(kind).listed:
-        raise Invalid(f"Runs of kind {kind!r} are not launched here.", code="unknown_kind")
 
 
 def _accepted(response: HttpResponse, run: Run) -> Status[dict[str, object]]:

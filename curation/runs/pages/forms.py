@@ -53,7 +53,7 @@ FALLBACKS = {
 class LaunchForm(forms.Form):
     """`params()` are the run's parameters as a script would send them; empty fields are left to their defaults."""
 
-    def __init__(self, kind: Kind, project: Project, data: Any = None, initial: Json | None = None) -> None:
+    def __init__(self, kind: Kind[Any], project: Project, data: Any = None, initial: Json | None = None) -> None:
         self._kind = kind
         names = list(Endpoint.objects.of(project).values_list("name", flat=True))
         super().__init__(data, initial={**_defaults(kind.params, project), **(initial or {})})

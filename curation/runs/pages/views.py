@@ -1,33 +1,29 @@
 """Pages of runs: the list, the launch form with its estimate, the page of one that is live until it ends."""
 
 from decimal import Decimal
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs import control
-from curation.runs.kinds import Kind, kind_of, listed_kinds
+from curation.runs.kinds import Kind, kind_of, launchable_kind, listed_kinds
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from curation.runs.pages.api import CallListParams, ItemListParams, RunListParams
 from curation.runs.pages.forms import LaunchForm, explain
 from curation.runs.pages.progress import progress_of
-from curation.runs.pages.sections import section_of
 from curation.web.ids import find
 from curation.web.lists.keyset import paginate
 from curation.web.lists.pages import page_urls, read_params
 from curation.web.lists.params import one_of, words
 from curation.web.problems import Problem
 
-# Kinds whose launch has a page of its own, by the name of its address.
-OWN_PAGES = {
-    **{"import": "import-new", "prompts": "import-new", "export": "export-new"},
-    **{"evaluate": "evaluation-new", "split": "split-list", "contamination": "split-list"},
-}
 SHOWN_EVENTS = 30
 
 
@@ -56,9 +52,9 @@ def run_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_page(Scope.RUN)
 def run_new(request: HttpRequest, access: Access) -> HttpResponse:
-    kind = kind_of(request.GET.get("kind") or "duel")
-    if kind.name in OWN_PAGES:
-        return redirect(OWN_PAGES[kind.name], access.project.slug)
+    kind = launchable_kind(request.GET.get("kind") or "duel")
+    if kind.launch_page != "run-new":
+        return redirect(kind.launch_page, access.project.slug)
     asked = {name: request.GET[name] for name in kind.params.model_fields if name in request.GET}
     form = LaunchForm(kind, access.project, request.POST or None, initial=asked)
     if request.method == "POST" and form.is_valid():
@@ -86,7 +82,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.RUN)
 def run_estimate(request: HttpRequest, access: Access) -> HttpResponse:
     """A fragment: what the form as it stands would cost, or why it cannot be launched."""
-    kind = kind_of(request.GET.get("kind") or "duel")
+    kind = launchable_kind(request.GET.get("kind") or "duel")
     form = LaunchForm(kind, access.project, request.POST)
     found, problem = None, ""
     if form.is_valid():
@@ -172,27 +168,26 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
 
 def _run_context(run: Run) -> dict[str, object]:
     progress = progress_of(run)
+    kind = kind_of(run.kind)
     return {
         "run": run,
         "progress": progress,
-        "kind": kind_of(run.kind),
+        "kind": kind,
         "events": RunEvent.objects.filter(run=run).order_by("-id")[:SHOWN_EVENTS],
         "failures": Item.objects.filter(run=run, state=ItemState.FAILED).order_by("id")[:5],
-        "section": section_of(run),
+        "section": render_to_string(kind.section_template, dict(kind.section(run))) if kind.section_template else "",
         "may_resume": run.state in (RunState.CANCELLED, RunState.FAILED),
         "may_retry": run.items_failed > 0,
         "api_path": f"/api/v1/runs/{run.pk}",
     }
 
 
-def _choices(access: Access) -> list[tuple[Kind, str]]:
-    """Each kind with the address of its form."""
+def _choices(access: Access) -> list[tuple[Kind[Any], str]]:
+    """Return each kind with the URL of its form."""
     slug = access.project.slug
-    new = reverse("run-new", args=[slug])
     return [
-        (kind, reverse(OWN_PAGES[kind.name], args=[slug]) if kind.name in OWN_PAGES else f"{new}?kind={kind.name}")
+        (kind, reverse(kind.launch_page, args=[slug]) + (f"?kind={kind.name}" if kind.launch_page == "run-new" else ""))
         for kind in listed_kinds()
-        if kind.name != "prompts"
     ]
 
 

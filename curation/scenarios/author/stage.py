@@ -9,8 +9,7 @@ from curation.projects.instructions.texts import Instructions
 from curation.projects.models import Project
 from curation.runs.calls.instructions import run_instructions
 from curation.runs.calls.targets import call_params, run_target
-from curation.runs.engine.llm_stage import LlmContext
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.scenarios.author.combinations import pick_combinations
 from curation.scenarios.author.params import AuthorParams

@@ -1,7 +1,6 @@
 """The run kind `gate`."""
 
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from django.db.models import Count
@@ -11,6 +10,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
+from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
 from curation.scenarios.pages.filters import ScenarioFilter
@@ -37,47 +37,42 @@ def scenarios_in(project: Project, given: Json) -> ScenarioQuerySet:
     return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project))
 
 
-def _stages(params: GateParams) -> Sequence[Stage]:
-    return [
-        GateStage(
-            repeats=params.repeats,
-            dry_run=params.dry_run,
-            again=bool(NAMING & params.filter.keys()),
-            scenarios=lambda run: scenarios_in(run.project, params.filter),
-        )
-    ]
+class GateRun(Kind[GateParams]):
+    name = "gate"
+    title = "Gate: prove scenarios in the sandbox"
+    params = GateParams
+    section_template = TEMPLATE
 
+    def stages(self, params: GateParams) -> Sequence[Stage]:
+        return [
+            GateStage(
+                repeats=params.repeats,
+                dry_run=params.dry_run,
+                again=bool(NAMING & params.filter.keys()),
+                scenarios=lambda run: scenarios_in(run.project, params.filter),
+            )
+        ]
 
-def _check(project: Project, params: GateParams) -> None:
-    if not scenarios_in(project, params.filter).exists():
-        raise Invalid("No scenario matches, so there is nothing to gate.", code="no_scenarios")
-    if not params.dry_run:
-        require_sandbox()
+    def check(self, project: Project, params: GateParams) -> None:
+        if not scenarios_in(project, params.filter).exists():
+            raise Invalid("No scenario matches, so there is nothing to gate.", code="no_scenarios")
+        if not params.dry_run:
+            require_sandbox()
 
+    def estimate(self, project: Project, params: GateParams) -> Estimate:
+        rows = scenarios_in(project, params.filter)
+        if not NAMING & params.filter.keys():
+            rows = rows.exclude(status=Status.ADMITTED)
+        scenarios = rows.count()
+        sessions = 0 if params.dry_run else scenarios * (CHECKS + params.repeats)
+        note = f"No model is called. At most {sessions} sandboxes are opened, one after the other on each slot."
+        return Estimate(items=scenarios, notes=("Nothing is executed." if params.dry_run else note,))
 
-def _estimate(project: Project, params: GateParams) -> Estimate:
-    rows = scenarios_in(project, params.filter)
-    if not NAMING & params.filter.keys():
-        rows = rows.exclude(status=Status.ADMITTED)
-    scenarios = rows.count()
-    sessions = 0 if params.dry_run else scenarios * (CHECKS + params.repeats)
-    note = f"No model is asked. At most {sessions} sandboxes are opened, one after the other on each slot."
-    return Estimate(items=scenarios, cost=Decimal(0), notes=("Nothing is executed." if params.dry_run else note,))
+    def finish(self, run: Run, params: GateParams) -> Json:
+        """Count the run's scenarios by verdict."""
+        rows = Item.objects.filter(run=run, stage=GateStage.name, state=ItemState.DONE).order_by()
+        counted = dict(rows.values_list("result__verdict").annotate(n=Count("id")))
+        return {status: counted.pop(status, 0) for status in ("admitted", "rejected", "dry_run")} | counted
 
-
-def gate_figures(run: Run) -> Json:
-    """Scenarios by what the run's gate said of them."""
-    rows = Item.objects.filter(run=run, stage=GateStage.name, state=ItemState.DONE).order_by()
-    counted = dict(rows.values_list("result__verdict").annotate(n=Count("id")))
-    return {status: counted.pop(status, 0) for status in ("admitted", "rejected", "dry_run")} | counted
-
-
-GATE = Kind(
-    name="gate",
-    title="Gate: prove scenarios in the sandbox",
-    params=GateParams,
-    stages=_stages,
-    check=_check,
-    estimate=_estimate,
-    finish=gate_figures,
-)
+    def section(self, run: Run) -> Mapping[str, object]:
+        return gate_section(run)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of
 from curation.scenarios.bundles.document import Bundle, parse_bundle, setup_of, stored_bundle, terminal_of

@@ -10,7 +10,6 @@ from curation.trajectories.models import Outcome, Pair, Replay, Trajectory
 from curation.trajectories.pairs.stage import pair_figures
 from curation.trajectories.rollout.balance import TerminalBalance, terminal_balance
 
-ROLLOUT, REPLAY, PAIRS = (f"trajectories/{name}/_run_section.html" for name in ("rollout", "replay", "pairs"))
 SHOWN = 20
 
 

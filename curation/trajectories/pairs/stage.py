@@ -8,8 +8,7 @@ from itertools import product
 from django.db import transaction
 
 from curation.projects.models import Project
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import Json, PlannedItem, Write
+from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.params import PairParams

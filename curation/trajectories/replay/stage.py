@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
-from curation.runs.engine.sync_stage import WorkContext
-from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of
 from curation.samples.models import Flag, Sample

@@ -1,8 +1,5 @@
 """What a rollout would cost at most, before it is launched."""
 
-from decimal import Decimal
-
-from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
@@ -20,19 +17,6 @@ def rollout_estimate(project: Project, params: RolloutParams) -> Estimate:
     episodes, turns = scenarios * params.samples, params.max_turns
     calls = episodes * turns
     tokens_in = calls * BEGINNING + episodes * TURN * turns * (turns - 1) // 2
-    cost = cost_of(target, tokens_in, calls * REPLY)
     note = f"An upper bound: {turns} turns in every one of {episodes} episodes; most end sooner."
-    return Estimate(
-        items=episodes,
-        calls=calls,
-        tokens_in=tokens_in,
-        tokens_out=calls * REPLY,
-        cost=cost,
-        unpriced=() if cost is not None else (target.name,),
-        notes=(note,),
-    )
-
-
-def free_estimate(items: int) -> Estimate:
-    """Of a run that asks no model."""
-    return Estimate(items=items, cost=Decimal(0), notes=("No model is asked.",))
+    priced = Estimate.of_calls(target, items=episodes, calls=calls, tokens_in=tokens_in, tokens_out=calls * REPLY)
+    return Estimate.total([priced], note)

@@ -9,8 +9,7 @@ from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.instructions import run_instructions
 from curation.runs.calls.targets import call_params, run_target
-from curation.runs.engine.llm_stage import LlmContext
-from curation.runs.kinds import ItemFailed, ItemSkipped, PlannedItem, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle

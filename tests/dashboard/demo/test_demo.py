@@ -11,9 +11,9 @@ from curation.dashboard.demo.project import make_demo_project
 from curation.duels.models import Answer, Duel, Prompt, PullRequest, Verdict
 from curation.projects.models import Project
 from curation.review.models import Decision
+from curation.runs.engine import dispatch
 from curation.runs.engine.worker import drive
 from curation.runs.models import Call, Item, Run
-from curation.runs.tasks import work
 from curation.samples.models import Bucket, Flag, Sample
 from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Pair, Replay, Trajectory
@@ -30,7 +30,7 @@ COUNTED = (
 def alone(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MEDIA_ROOT = tmp_path / "files"
     settings.SANDBOX = "none"
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
 
 
 def counts() -> dict[str, int]:

@@ -9,8 +9,8 @@ from curation.dashboard.demo.evaluation import BASE, TUNED, make_demo_evaluation
 from curation.evaluations.compare.compare import compare
 from curation.evaluations.models import Evaluation, Split
 from curation.evaluations.screen.figures import overall
+from curation.runs.engine import dispatch
 from curation.runs.models import Run
-from curation.runs.tasks import work
 from tests.evaluations.evaluating import end, model_in
 from tests.factories import make_project, make_user
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MEDIA_ROOT = tmp_path / "files"
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
 
 
 def drive(run: Run) -> None:

@@ -19,7 +19,7 @@ from curation.exports.files.attempt import Artefact
 from curation.exports.models import Export
 from curation.projects.models import Role
 from curation.runs.engine.reap import reap_all
-from curation.runs.engine.sync_stage import Interrupted, WorkContext
+from curation.runs.engine.sync_stage import Interrupted, ItemContext
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, RunState
@@ -157,7 +157,7 @@ def test_a_worker_killed_half_way_leaves_nothing_to_download(storage: Path, monk
     drive(run.pk)
     with monkeypatch.context() as dying:
         dying.setattr(write_module, "CHUNK", 2)
-        dying.setattr(WorkContext, "checkpoint", _killed_at(2))
+        dying.setattr(ItemContext, "checkpoint", _killed_at(2))
         dying.setattr(Artefact, "__exit__", lambda *_: None)
         with pytest.raises(Killed):
             drive(run.pk)
@@ -181,7 +181,7 @@ def test_a_cancelled_export_leaves_no_files_and_can_be_resumed(storage: Path, mo
     run = launch(project=project, kind="export", params={"recipe": {"formats": ["dpo"]}}, user=user)
     drive(run.pk)
     with monkeypatch.context() as stopping:
-        stopping.setattr(WorkContext, "checkpoint", _interrupted)
+        stopping.setattr(ItemContext, "checkpoint", _interrupted)
         drive(run.pk)
     assert not files_in(storage) and not Export.objects.get(run=run).ready
     assert drive_export(run).ready
@@ -202,15 +202,15 @@ def files_in(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def _killed_at(call: int) -> Callable[[WorkContext], None]:
+def _killed_at(call: int) -> Callable[[ItemContext], None]:
     calls = itertools.count(1)
 
-    def checkpoint(context: WorkContext) -> None:
+    def checkpoint(context: ItemContext) -> None:
         if next(calls) == call:
             raise Killed
 
     return checkpoint
 
 
-def _interrupted(context: WorkContext) -> None:
+def _interrupted(context: ItemContext) -> None:
     raise Interrupted("the run was stopped")

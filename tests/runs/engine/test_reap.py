@@ -8,10 +8,10 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from curation.llm.models import Endpoint
-from curation.runs import tasks
 from curation.runs.control import resume
+from curation.runs.engine import dispatch as sending
 from curation.runs.engine.claim import claim
-from curation.runs.engine.dispatch import MOST_RINGS, NO_BROKER, pass_on, ring
+from curation.runs.engine.dispatch import MAX_MESSAGES, NO_BROKER, dispatch, requeue
 from curation.runs.engine.reap import reap_all
 from curation.runs.engine.worker import drive
 from curation.runs.models import Item, ItemState, Run, RunEvent, RunState
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def rings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """The messages that were sent: run id and ring."""
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """The messages that were sent: run id and time of dispatch."""
     sent: list[tuple[int, str]] = []
-    monkeypatch.setattr(tasks.work, "apply_async", lambda args, **options: sent.append(args))
+    monkeypatch.setattr(sending, "send_work", lambda *args: sent.append(args[:2]))
     return sent
 
 
@@ -35,53 +35,55 @@ def make_started(**params: Any) -> Run:
     return start(project, **params)
 
 
-def ring_long_ago(run: Run) -> None:
-    Run.objects.filter(pk=run.pk).update(rung_at=timezone.now() - timedelta(seconds=30))
+def dispatched_long_ago(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(dispatched_at=timezone.now() - timedelta(seconds=30))
 
 
-def test_a_launch_rings_once_per_shard_and_never_more_than_sixteen_times(rings: list[tuple[int, str]]) -> None:
+def test_a_launch_sends_one_message_per_shard_and_at_most_sixteen(
+    messages: list[tuple[int, str]],
+) -> None:
     run = make_started(n=1200)
-    assert [run_id for run_id, _ in rings] == [run.pk] * 3
-    rings.clear()
+    assert [run_id for run_id, _ in messages] == [run.pk] * 3
+    messages.clear()
     make_started(n=500 * 20)
-    assert len(rings) == MOST_RINGS
+    assert len(messages) == MAX_MESSAGES
 
 
-def test_a_new_ring_makes_the_old_ones_void(rings: list[tuple[int, str]]) -> None:
+def test_a_new_dispatch_makes_older_messages_outdated(messages: list[tuple[int, str]]) -> None:
     run = make_started(n=3)
-    old = rings[0][1]
-    ring(run.pk)
+    old = messages[0][1]
+    dispatch(run.pk)
     drive(run.pk, old)
     assert Item.objects.filter(run=run, state=ItemState.PENDING).count() == 3
-    pass_on(run.pk, old)
-    assert len(rings) == 2
-    drive(run.pk, rings[1][1])
+    requeue(run.pk, old)
+    assert len(messages) == 2
+    drive(run.pk, messages[1][1])
     assert not Item.objects.filter(run=run, stage="ask", state=ItemState.PENDING).exists()
 
 
-def test_a_lost_ring_is_rung_again(rings: list[tuple[int, str]]) -> None:
+def test_a_lost_message_is_sent_again(messages: list[tuple[int, str]]) -> None:
     run = make_started(n=3)
-    rings.clear()
+    messages.clear()
     reap_all()
-    assert rings == []  # it was rung for a moment ago
-    ring_long_ago(run)
+    assert messages == []  # it was dispatched a moment ago
+    dispatched_long_ago(run)
     reap_all()
-    assert [run_id for run_id, _ in rings] == [run.pk]
+    assert [run_id for run_id, _ in messages] == [run.pk]
 
 
-def test_a_run_that_is_worked_on_is_left_in_peace(rings: list[tuple[int, str]]) -> None:
+def test_a_run_that_is_worked_on_is_left_in_peace(messages: list[tuple[int, str]]) -> None:
     run = make_started(n=3)
     claim(run=run, owner="a", limit=1)
-    rings.clear()
-    ring_long_ago(run)
+    messages.clear()
+    dispatched_long_ago(run)
     reap_all()
-    assert rings == []
+    assert messages == []
 
 
 def test_a_run_whose_worker_died_between_its_last_item_and_the_next_stage_goes_on() -> None:
     run = make_started(n=2)
     Item.objects.filter(run=run).update(state=ItemState.DONE)
-    ring_long_ago(run)
+    dispatched_long_ago(run)
     reap_all()
     run.refresh_from_db()
     assert run.stage == "count"
@@ -90,19 +92,19 @@ def test_a_run_whose_worker_died_between_its_last_item_and_the_next_stage_goes_o
 def test_without_a_broker_the_launch_holds_and_the_run_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*args: object, **options: object) -> None:
+    def refuse(*args: object) -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(tasks.work, "apply_async", refuse)
+    monkeypatch.setattr(sending, "send_work", refuse)
     run = make_started(n=2)
-    ring_long_ago(run)
+    dispatched_long_ago(run)
     reap_all()
     assert run.state == RunState.QUEUED
-    messages = list(RunEvent.objects.filter(run=run).values_list("message", flat=True))
-    assert messages.count(NO_BROKER) == 1  # said once, not at every round
+    events = list(RunEvent.objects.filter(run=run).values_list("message", flat=True))
+    assert events.count(NO_BROKER) == 1  # said once, not at every round
     sent: list[object] = []
-    monkeypatch.setattr(tasks.work, "apply_async", lambda args, **options: sent.append(args))
-    ring_long_ago(run)
+    monkeypatch.setattr(sending, "send_work", lambda *args: sent.append(args[:2]))
+    dispatched_long_ago(run)
     reap_all()
     assert len(sent) == 1
 
@@ -111,7 +113,7 @@ def test_a_stage_that_cannot_be_planned_ends_its_run_and_no_other() -> None:
     broken, sound = make_started(n=1), make_started(n=1)
     for run in (broken, sound):
         Item.objects.filter(run=run).update(state=ItemState.DONE)
-        ring_long_ago(run)
+        dispatched_long_ago(run)
     original = SCRIPT.plan_error
     SCRIPT.plan_error = ZeroDivisionError("a bug")
     Run.objects.filter(pk=sound.pk).update(stage="count")
@@ -125,16 +127,16 @@ def test_a_stage_that_cannot_be_planned_ends_its_run_and_no_other() -> None:
     assert end(broken).state == RunState.SUCCEEDED
 
 
-def test_a_run_of_a_kind_that_is_gone_keeps_no_other_waiting(rings: list[tuple[int, str]]) -> None:
+def test_a_run_of_a_kind_that_is_gone_keeps_no_other_waiting(messages: list[tuple[int, str]]) -> None:
     gone, sound = make_started(n=1), make_started(n=1)
     Run.objects.filter(pk=gone.pk).update(kind="forgotten")
-    ring_long_ago(gone)
-    ring_long_ago(sound)
-    rings.clear()
+    dispatched_long_ago(gone)
+    dispatched_long_ago(sound)
+    messages.clear()
     reap_all()
     gone.refresh_from_db()
     assert gone.state == RunState.FAILED and "no run kind" in gone.error
-    assert [run_id for run_id, _ in rings] == [sound.pk]
+    assert [run_id for run_id, _ in messages] == [sound.pk]
 
 
 def test_a_bug_in_loading_ends_the_run_and_gives_its_items_back() -> None:

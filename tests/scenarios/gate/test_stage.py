@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from curation.projects.models import Project
+from curation.runs.engine import dispatch
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run
-from curation.runs.tasks import work
 from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
 from curation.scenarios.bundles.document import parse_bundle
@@ -28,7 +28,7 @@ def has_greeting(session: FakeSession) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
 
 
 @pytest.fixture

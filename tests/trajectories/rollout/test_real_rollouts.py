@@ -13,9 +13,8 @@ from pytest_django import Settings
 from curation.projects.models import Project
 from curation.runs.calls import ask
 from curation.runs.control import cancel
-from curation.runs.engine import heartbeat
+from curation.runs.engine import dispatch, heartbeat
 from curation.runs.engine.worker import drive
-from curation.runs.tasks import work
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import GateReport, Scenario
@@ -33,7 +32,7 @@ LOCKED = {"path": "/usr/local/bin/todo", "mode": "755", "content": "#!/bin/sh\ne
 def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.SANDBOX = "bubblewrap"
     settings.WINNOW_DATA = tmp_path
-    monkeypatch.setattr(work, "apply_async", lambda *args, **options: None)
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
 
 

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from curation.projects.models import Project
 from curation.runs.control import cancel
 from curation.runs.follow import follow
-from curation.runs.kinds import kind_of, listed_kinds
+from curation.runs.kinds import launchable_kind, listed_kinds
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run, RunState
 from curation.runs.pages.schemas import RunOut, run_out
@@ -46,8 +46,7 @@ class Command(BaseCommand):
         if user and actor is None:
             raise CommandError(f"There is no user {user!r}.")
         try:
-            if not kind_of(kind).listed:
-                raise CommandError(f"Runs of kind {kind!r} are not launched here.")
+            launchable_kind(kind)
             run = launch(
                 project=found,
                 kind=kind,
