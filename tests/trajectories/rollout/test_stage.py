@@ -289,7 +289,7 @@ class TestLaunch:
     def test_is_refused_without_an_admitted_scenario(self, rooms: FakeBackend) -> None:
         project = make_stage()
         make_scenario(project, status="draft")
-        with pytest.raises(Invalid, match="gate has proven"):
+        with pytest.raises(Invalid, match="passed the gate"):
             start(project)
 
     @pytest.mark.parametrize(
