@@ -6,12 +6,12 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The first interpreter on the PATH that is new enough; `make demo PYTHON=/path/to/python3.12` chooses another.
+# The first Python on the PATH that is new enough; `make demo PYTHON=/path/to/python3.12` chooses another.
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$name"; exit; fi; done)
-# The files are complete and leave out what is declared and not needed (`requirements/left-out.txt`), hence --no-deps.
-# Byte code is written when a module is first imported: compiling everything at installation takes longer than the demo's
-# start. Where an environment forbids it, each of the demo's processes would compile LiteLLM for itself.
+# --no-deps: the requirements are complete, without declared packages that are not needed (`requirements/left-out.txt`).
+# --no-compile: byte code is written on first import; compiling everything takes longer than the demo's start. The
+# variable must be empty, or each process of the demo would compile LiteLLM again.
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --require-hashes
 PYTEST_ARGS ?=
@@ -46,17 +46,17 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	@$(PIP_INSTALL) -r requirements/dev.txt
 	@touch $@
 
-# `exec`: the demo takes the place of the shell, so that a signal to the group or to make reaches it and nothing outlives it.
+# `exec`: the demo replaces the shell, so that signals to make or its process group reach it.
 demo: install ## Run Winnow with a sample project (PORT, WINNOW_DATA, RESET=1, WINNOW_DEMO_MODEL, WINNOW_DEMO_API_BASE)
 	@exec $(BIN)/python manage.py demo $(if $(filter-out 0,$(RESET)),--reset)
 
 test: install-dev ## Run the tests, in parallel (PYTEST_ARGS="-k lease -x")
 	@exec $(PYTEST) $(PYTEST_ARGS)
 
-check: install-dev ## Lint, types, layers, migrations, deployment settings, file lengths
+check: install-dev ## Lint, types, imports, migrations, deployment settings, file lengths
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec .ci/check
 
-bench: install-dev ## Measure throughput beside what the machine could do at best
+bench: install-dev ## Measure throughput against the machine's limits
 	@exec $(BIN)/python -m benchmarks
 
 soak: install-dev ## The long tests: killed workers, restarted broker, failing models

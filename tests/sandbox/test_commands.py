@@ -1,4 +1,7 @@
-"""What a command gives back and what it leaves to the next one, as a terminal would: on every backend."""
+"""What a command returns and what carries over to the next one, on every backend."""
+
+import shlex
+import time
 
 import pytest
 
@@ -206,6 +209,35 @@ class TestOutput:
         session.exec("kill -9 -1")
         session.exec("true")
         assert said(session, "echo quiet") == "quiet\n"
+
+
+HOSTILE_COMMANDS = {
+    "comments": f"{'|#' * 50_000}\n:",
+    "comment with spaces": f": |#{' ' * 100_000}\n:",
+    "parentheses": "( " * 50_000,
+    "here documents": f"{'<<a ' * 20_000}\n{'b' * 20_000}\na\n",
+}
+
+
+class TestHostileText:
+    """The supervisor reads commands and states in linear time; a quadratic regex takes minutes here."""
+
+    @pytest.mark.parametrize("command", HOSTILE_COMMANDS.values(), ids=HOSTILE_COMMANDS)
+    def test_a_command(self, session: Session, command: str) -> None:
+        began = time.monotonic()
+        session.exec(f"exit 0\n{command}")
+        assert time.monotonic() - began < 5
+        assert said(session, "echo on") == "on\n"
+
+    @pytest.mark.parametrize("value", [r"\a", "''a", r'"\\"'], ids=["escapes", "quotes", "double quotes"])
+    def test_a_state(self, session: Session, value: str) -> None:
+        count = 60_000
+        began = time.monotonic()
+        session.exec(
+            f"{{ printf 'export LONG='; yes {shlex.quote(value)} | head -n {count} | tr -d '\\n'; echo; }} >&7"
+        )
+        assert time.monotonic() - began < 5
+        assert said(session, "echo ${#LONG}") == f"{count}\n"
 
 
 class TestSetup:
