@@ -16,6 +16,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
 from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText  # noqa: E402
+from curation.projects.access import Principal  # noqa: E402
 from curation.projects.models import Member, Project, Role, Scope  # noqa: E402
 from curation.projects.tokens.issue import create_token  # noqa: E402
 from curation.samples.models import Sample  # noqa: E402
@@ -40,7 +41,7 @@ def fill(samples: int, clients: int) -> dict[str, object]:
     for number in range(clients):
         user = User.objects.create(username=f"reviewer-{number}")
         Member.objects.create(project=project, user=user, role=Role.REVIEWER)
-        tokens.append(create_token(user=user, scopes=[Scope.READ, Scope.REVIEW]).secret)
+        tokens.append(create_token(Principal(user, frozenset(Scope)), scopes=[Scope.READ, Scope.REVIEW]).secret)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return {"tokens": tokens, "ideal": _ideal(Sample.objects.order_by("-id").values_list("id", flat=True)[:500])}

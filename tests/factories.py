@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 
 from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, PullRequest, PullRequestText, Verdict
 from curation.llm.models import Endpoint
+from curation.projects.access import Principal
 from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.tokens.issue import create_token
 from curation.runs.models import Run
@@ -45,7 +46,7 @@ def make_member(project: Project, user: User | None = None, role: str = Role.REV
 
 def make_bearer(user: User, *scopes: str) -> dict[str, str]:
     """Headers of an API call with a new token; all scopes unless some are given."""
-    secret = create_token(user=user, scopes=scopes or Scope.values).secret
+    secret = create_token(Principal(user, frozenset(Scope)), scopes=scopes or Scope.values).secret
     return {"Authorization": f"Bearer {secret}"}
 
 

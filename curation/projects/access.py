@@ -1,4 +1,4 @@
-"""Who may do what. Pages and API calls enter a project through here; whoever is not a member finds nothing (404)."""
+"""Who may do what. Every page and API call of a project passes `enter`; non-members get 404."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The user behind a request and the scopes of the credential; a session has all, a token its own."""
+    """The user who sends a request and the scopes of their credential: all for a session, its own for a token."""
 
     user: User
     scopes: frozenset[str]
@@ -38,11 +38,11 @@ class Access:
 
     def require(self, scope: str) -> None:
         if scope not in self.scopes:
-            raise NotAllowed(f"This needs the scope `{scope}`; you are {self.role} of {self.project.slug}.")
+            raise NotAllowed(f"This needs the scope `{scope}`. Your role in {self.project.slug} is {self.role}.")
 
 
 def principal_of(request: HttpRequest) -> Principal:
-    """The principal that authentication found: `request.auth` of an API call, else the session's user."""
+    """Return `request.auth` of an API call, else the session's user."""
     found = getattr(request, "auth", None)
     if isinstance(found, Principal):
         return found
@@ -52,14 +52,14 @@ def principal_of(request: HttpRequest) -> Principal:
 
 
 def enter(request: HttpRequest, project: str | Project, scope: str) -> Access:
-    """The caller's access to a project (by slug or row); 404 for a stranger, 403 without the scope."""
+    """Return the caller's access to a project (slug or row): `NotFound` for non-members, `NotAllowed` without scope."""
     principal = principal_of(request)
     if isinstance(project, str):
-        named, (found, role) = project, _by_slug(principal.user, project)
+        slug, (found, role) = project, _by_slug(principal.user, project)
     else:
-        named, (found, role) = project.slug, (project, _role(principal.user, project))
+        slug, (found, role) = project.slug, (project, _role(principal.user, project))
     if found is None or role is None:
-        raise NotFound(f"There is no project {named!r}, or you are not a member of it.")
+        raise NotFound(f"There is no project {slug!r}, or you are not a member of it.")
     access = Access(principal.user, found, role, SCOPES_OF_ROLE[role] & principal.scopes)
     access.require(scope)
     return access
@@ -79,8 +79,8 @@ def _role(user: User, project: Project) -> str | None:
     return member.role if member else None
 
 
-# Every call and page asks one of these, so each is compiled once. They are asked anew each time: whoever is no longer
-# a member is out at once.
+# Every page and call makes one of these queries, so their SQL is compiled once. Nothing is cached: a removed member
+# loses access at once.
 _member_by_slug = Prepared(
     lambda slug, user: Member.objects.select_related("project").filter(project__slug=slug, user=user)[:1],
     slug=str,
@@ -92,14 +92,14 @@ _member = Prepared(lambda project, user: Member.objects.filter(project=project, 
 def project_page(
     scope: str,
 ) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
-    """For views of `/p/<slug>/…`: signed in, a member with the scope; the view gets the `Access` as second argument."""
+    """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument."""
 
     def decorate(view: Callable[Concatenate[HttpRequest, Access, P], HttpResponse]) -> Callable[..., HttpResponse]:
         @wraps(view)
         @login_required
         def page(request: HttpRequest, slug: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             access = enter(request, slug, scope)
-            request.META["winnow.access"] = access  # the page shell shows the project and its queue count
+            request.META["winnow.access"] = access  # for the page shell, which shows the project and its queue count
             return view(request, access, *args, **kwargs)
 
         return page

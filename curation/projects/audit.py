@@ -1,4 +1,4 @@
-"""The audit log is written where the change is made, in the change's own transaction."""
+"""Write the audit log, in the transaction of the change itself."""
 
 from django.contrib.auth.models import User
 
@@ -13,5 +13,5 @@ def record(
     project: Project | None = None,
     data: dict[str, object] | None = None,
 ) -> None:
-    """Adds one entry; `actor` is None for what the system does by itself. Never put secrets into `data`."""
+    """Add one entry; `actor` is None for changes by the system. Never put secrets into `data`."""
     AuditEntry.objects.create(actor=actor, action=action, subject=subject[:200], project=project, data=data or {})

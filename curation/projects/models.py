@@ -1,4 +1,4 @@
-"""A project is a dataset being made: who works on it, how it decides, and what was done to it."""
+"""Projects, their members, tokens, instructions and audit log. A project is one dataset in the making."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ class Role(models.TextChoices):
 
 
 class Scope(models.TextChoices):
-    """What a token may do; a role grants the scopes up to its own."""
+    """What a token may do. A role includes some of these scopes (`SCOPES_OF_ROLE`)."""
 
     READ = "read", "Read"
     REVIEW = "review", "Review"
@@ -40,7 +40,7 @@ SCOPES_OF_ROLE: dict[str, frozenset[str]] = {
 
 class ProjectQuerySet(models.QuerySet["Project"]):
     def visible_to(self, user: AbstractBaseUser) -> "ProjectQuerySet":
-        """The projects this user is a member of; a superuser sees all."""
+        """The projects that this user is a member of; all for a superuser."""
         if getattr(user, "is_superuser", False):
             return self
         return self.filter(members__user_id=user.pk)
@@ -73,7 +73,7 @@ class Project(models.Model):
 
 class MemberQuerySet(models.QuerySet["Member"]):
     def listed(self, project: Project) -> "MemberQuerySet":
-        """A project's members by name, with their users."""
+        """A project's members with their users, by name."""
         return self.filter(project=project).select_related("user").order_by("user__username")
 
 
@@ -93,7 +93,7 @@ class Member(models.Model):
 
 
 class Token(models.Model):
-    """An API token. Only its SHA-256 is kept; the token itself is shown once, when it is made."""
+    """An API token. Only its SHA-256 is stored; the token itself is shown once, when it is created."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80, blank=True, default="")
@@ -112,9 +112,9 @@ class Token(models.Model):
 
 
 class InstructionsOverride(models.Model):
-    """One version of a project's own text for a stage; the newest one is in force, all are kept.
+    """One version of a project's own text for a stage. The newest is in force.
 
-    A row with `shipped` leads back to the text that comes with Winnow (its `text` is empty).
+    A row with `shipped` returns to the text that ships with Winnow; its own `text` is empty.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="instructions")
@@ -127,7 +127,7 @@ class InstructionsOverride(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        # Also the index by which the newest version is read.
+        # Its index also finds the newest version.
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["project", "name", "version"], name="instructions_version_once")
         ]
@@ -140,7 +140,7 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
     def of(self, project: Project) -> "AuditQuerySet":
         return self.filter(project=project).select_related("actor")
 
-    def narrowed(
+    def matching(
         self,
         *,
         actions: Sequence[str] = (),
@@ -148,7 +148,7 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
         after: datetime | None = None,
         before: datetime | None = None,
     ) -> "AuditQuerySet":
-        """Only entries with one of the actions, by one of the actors, in the span of time; empty means any."""
+        """Entries with one of the actions, by one of the actors, in the time span; empty means any."""
         rows = self
         if actions:
             rows = rows.filter(action__in=actions)
@@ -161,13 +161,13 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
         return rows
 
     def actions_known(self) -> list[str]:
-        """The actions among the newest entries, for a filter's choices; never a scan of the whole log."""
+        """The actions among the newest 2,000 entries, for a filter's choices."""
         recent = self.order_by("-id").values_list("action", flat=True)[:2000]
         return sorted(set(recent))
 
 
 class AuditEntry(models.Model):
-    """One change, written with the change itself. Rows are added and never altered."""
+    """One change, written in its transaction. Entries are never altered."""
 
     project = models.ForeignKey(Project, models.CASCADE, null=True, related_name="audit_entries")
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)

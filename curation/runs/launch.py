@@ -70,8 +70,7 @@ def read_params(kind: Kind[Any], params: dict[str, Any]) -> BaseModel:
     try:
         read: BaseModel = kind.params.model_validate(params)
     except ValidationError as error:
-        errors = [FieldError(".".join(["params", *map(str, e["loc"])]), e["msg"]) for e in error.errors()]
-        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors) from None
+        raise Invalid.of(error, "params") from None
     return read
 
 

@@ -1,22 +1,24 @@
-"""The one way to refuse a request. Pages and the REST API turn a `Problem` into their own kind of answer."""
+"""The one way to refuse a request. Pages and the REST API turn a `Problem` into their own kind of response."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong at one place of the input; `path` is dotted, such as `recipe.formats.0`."""
+    """What is wrong with one field of the input; `path` is dotted, such as `recipe.formats.0`."""
 
     path: str
     message: str
 
 
 class Problem(Exception):
-    """A request that is refused, in words for the person who sent it (RFC 9457).
+    """A refused request, explained to the person who sent it (RFC 9457).
 
-    `code` is stable and meant for programs; `detail` says what to do about it; `current` carries the state that the
-    request did not know of (the version of a stale write).
+    `code` is stable, for programs; `detail` says what to do about it; `current` is the state that the request did not
+    know of, such as the version of a stale write.
     """
 
     status = 400
@@ -47,15 +49,22 @@ class NotAllowed(Problem):
 
 
 class NotFound(Problem):
-    status, code, title = 404, "not_found", "There is no such thing here"
+    status, code, title = 404, "not_found", "Not found"
 
 
 class Conflict(Problem):
-    status, code, title = 409, "conflict", "This stands against what is there"
+    status, code, title = 409, "conflict", "This conflicts with what exists"
 
 
 class Stale(Problem):
     status, code, title = 412, "stale_version", "It has changed since you read it"
+
+    @classmethod
+    def version(cls, seen: int | str, current: int) -> "Stale":
+        return cls(
+            f"You read version {seen}, the current version is {current}. Read it again, then repeat your change.",
+            current={"version": current},
+        )
 
 
 class TooLarge(Problem):
@@ -64,6 +73,19 @@ class TooLarge(Problem):
 
 class Invalid(Problem):
     status, code, title = 422, "invalid", "The input is not valid"
+
+    @classmethod
+    def fields(cls, errors: Sequence[FieldError]) -> "Invalid":
+        """Refuse these fields; the detail names the first five."""
+        return cls("; ".join(f"{error.path}: {error.message}" for error in errors[:5]), errors=errors)
+
+    @classmethod
+    def of(cls, error: ValidationError, *path: str) -> "Invalid":
+        """Refuse what pydantic found; the fields' paths begin with `path`."""
+        found = error.errors(include_input=False, include_url=False)
+        return cls.fields(
+            [FieldError(".".join(map(str, [*path, *e["loc"]])), e["msg"].removeprefix("Value error, ")) for e in found]
+        )
 
 
 class TooManyRequests(Problem):
@@ -75,4 +97,4 @@ class TooManyRequests(Problem):
 
 
 class Unavailable(Problem):
-    status, code, title = 503, "unavailable", "A part that this needs is not there"
+    status, code, title = 503, "unavailable", "Something that this needs is unavailable"

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.projects.pages.tabs import settings_context
+from curation.projects.settings.pages import settings_context
 from curation.web.problems import Problem
 from curation.webhooks.models import Delivery, Event, Webhook
 from curation.webhooks.subscribe import subscribe, unsubscribe

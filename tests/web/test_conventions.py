@@ -58,7 +58,7 @@ class TestProblems:
     def test_a_nul_character_is_refused_where_it_stands(self, client: Client, body: bytes) -> None:
         answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user()))
         assert answer.status_code == 422
-        assert answer.json()["errors"][0]["message"].endswith("holds a NUL character")
+        assert answer.json()["errors"][0]["message"].endswith("contains a NUL character")
         assert not Project.objects.exists()
 
     def test_a_page_tells_the_same_in_words(self, client: Client) -> None:

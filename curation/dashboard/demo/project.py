@@ -20,7 +20,7 @@ from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role
-from curation.projects.pages.create import create_project
+from curation.projects.settings.change import create_project
 from curation.projects.settings.document import Generation, Panel, ProjectSettings
 from curation.review.decisions.decide import decide
 from curation.review.models import Action, Decision

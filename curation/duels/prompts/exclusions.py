@@ -101,7 +101,7 @@ def _check(rows: Sequence[tuple[str, str]]) -> None:
             if not value.strip() or len(value) > 200 or "\x00" in value:
                 errors.append(FieldError(f"exclusions.{index}.{field}", "1 to 200 characters are needed"))
     if errors:
-        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors[:5]), errors=errors)
+        raise Invalid.fields(errors)
 
 
 def _of(project: Project, instance_ids: Sequence[str]) -> "QuerySet[Exclusion]":

@@ -85,5 +85,4 @@ def _check_params(request: HttpRequest, project: Project) -> dict[str, Any]:
     try:
         return s.CheckIn.model_validate_json(request.body or b"{}").model_dump()
     except ValidationError as error:
-        errors = [FieldError(".".join(map(str, entry["loc"])), entry["msg"]) for entry in error.errors()]
-        raise Invalid("; ".join(f"{e.path or 'body'}: {e.message}" for e in errors), errors=errors) from None
+        raise Invalid.of(error) from None

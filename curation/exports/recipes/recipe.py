@@ -93,7 +93,7 @@ def read_recipe(document: Mapping[str, object], *, path: str = "recipe") -> Reci
         return Recipe.model_validate(document)
     except ValidationError as error:
         errors = [_field_error(path, e["loc"], e["msg"]) for e in error.errors()]
-        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors) from None
+        raise Invalid.fields(errors) from None
 
 
 def _field_error(path: str, place: tuple[int | str, ...], message: str) -> FieldError:

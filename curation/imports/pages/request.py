@@ -42,7 +42,7 @@ def _checked(given: dict[str, object]) -> ImportParams:
         return ImportParams.model_validate(given)
     except ValidationError as error:
         errors = [FieldError(".".join(map(str, entry["loc"])), entry["msg"]) for entry in error.errors()]
-        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors) from None
+        raise Invalid.fields(errors) from None
 
 
 def _refusal(path: str, message: str) -> Invalid:

@@ -75,10 +75,7 @@ def change_endpoint(*, access: Access, name: str, values: EndpointValues, seen_v
         with transaction.atomic():
             endpoint = Endpoint.objects.select_for_update().get(pk=endpoint_of(access.project, name).pk)
             if seen_version is not None and seen_version != endpoint.version:
-                raise Stale(
-                    f'You read version "{seen_version}", the current one is "{endpoint.version}".',
-                    current={"version": endpoint.version},
-                )
+                raise Stale.version(seen_version, endpoint.version)
             before, after = asdict(values_of(endpoint)), asdict(values)
             changed = [key for key in after if after[key] != before[key]]
             if changed:
@@ -107,7 +104,7 @@ def check_values(values: EndpointValues) -> None:
     _refuse_secrets(values)
     errors = [FieldError(path, reason) for path, reason in _wrong_fields(values) if reason]
     if errors:
-        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors)
+        raise Invalid.fields(errors)
     check_params(values.params)
     if values.api_base:
         refuse_private(values.api_base)

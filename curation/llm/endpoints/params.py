@@ -91,4 +91,4 @@ def _secrets(value: Json, path: str) -> list[str]:
 
 
 def _refusal(errors: list[FieldError]) -> Invalid:
-    return Invalid("; ".join(f"{e.path}: {e.message}" for e in errors[:5]), errors=errors)
+    return Invalid.fields(errors)

@@ -1,1 +1,1 @@
-"""Instructions to models, and a project's own in their place."""
+"""Instructions to models: the shipped texts and a project's own versions."""

@@ -1,7 +1,7 @@
-"""Instructions to models: versioned text files that ship with the stages, and a project's own text in their place.
+"""Instructions to models: text files that ship with the stages, and a project's own versions of them.
 
-A stage registers its `.txt` file by name when its app starts; `instructions_for` gives the text that is in force in a
-project with its hash, which is stored with every answer.
+A stage registers its `.txt` file by name when its app starts. `instructions_for` returns the text in force in a project
+with its hash, which is stored with every answer.
 """
 
 import difflib
@@ -24,7 +24,7 @@ MAX_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """Instructions as they come with Winnow. An override must keep every one of the `placeholders`."""
+    """Instructions that ship with Winnow. An override must contain every one of the `placeholders`."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class Shipped:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The text in force. `version` is 0 until a project first writes its own; `sha256` is over the UTF-8 text."""
+    """The text in force. `version` is 0 until a project writes its own; `sha256` is of the UTF-8 text."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ _shipped: dict[str, Shipped] = {}
 
 
 def register(name: str, path: Path, title: str, *, placeholders: Sequence[str] = ()) -> None:
-    """Makes a stage's file known; called by the stage's app when it is ready. A name has one file."""
+    """Register a stage's file; called by its app in `ready`. A name has one file."""
     given = Shipped(name, title, path, tuple(placeholders))
     if _shipped.setdefault(name, given) != given:
         raise ValueError(f"instructions {name!r} are registered for two files")
@@ -66,14 +66,14 @@ def shipped(name: str) -> Shipped:
 
 @cache
 def shipped_text(path: Path) -> str:
-    """The file's text, read once a process: a stage never changes its words while it runs."""
+    """The file's text, read once per process."""
     return path.read_text(encoding="utf-8")
 
 
 def instructions_for(project: Project, name: str, *, version: int | None = None) -> Instructions:
-    """What a project tells the model of stage `name`: its newest own text, else the shipped one. One query.
+    """Return the text in force for stage `name`: the project's newest version, else the shipped text. One query.
 
-    `version` asks for an earlier one; 0 is the shipped text.
+    `version` selects an earlier one; 0 is the shipped text.
     """
     known = shipped(name)
     own = InstructionsOverride.objects.filter(project=project, name=name).order_by("-version")
@@ -85,31 +85,28 @@ def instructions_for(project: Project, name: str, *, version: int | None = None)
 
 
 def versions_in_force(project: Project) -> dict[str, int]:
-    """The newest version of each stage's text that the project has ever written; the others are at 0."""
+    """The newest version of each text that the project has written; all others are at 0."""
     newest = InstructionsOverride.objects.filter(project=project).values_list("name").annotate(Max("version"))
     return dict(newest.order_by())
 
 
 def override_instructions(*, access: Access, name: str, text: str | None, seen_version: int) -> Instructions:
-    """Adds a version with a project's own `text`, or with None the way back to the shipped one.
+    """Add a version with the project's own `text`, or return to the shipped text with None.
 
-    `seen_version` is the version that the author looked at. Raises `Stale` where there is a newer one, `Invalid` for a
-    text that is empty, too long or lacks a placeholder, `Conflict` where nothing would change.
+    `seen_version` is the version that the author saw. Raises `Stale` where there is a newer one, `Invalid` for a text
+    that is empty, too long or lacks a placeholder, `Conflict` where nothing would change.
     """
     access.require(Scope.ADMIN)
     known = shipped(name)
-    # Browsers send CR LF; the hash must not depend on how a text came in.
+    # Browsers send CR LF; the hash must not depend on that.
     own = None if text is None else text.replace("\r\n", "\n").strip() + "\n"
     if own is not None:
         _refuse_unusable(known, own)
     now = instructions_for(access.project, name)
     if now.version != seen_version:
-        raise Stale(
-            f"Version {now.version} was written since you read version {seen_version}.",
-            current={"version": now.version},
-        )
+        raise Stale.version(seen_version, now.version)
     if (own is None and not now.overridden) or own == now.text:
-        raise Conflict("This is the text that is in force already.", code="unchanged")
+        raise Conflict("This text is already in force.", code="unchanged")
     value = shipped_text(known.path) if own is None else own
     try:
         with transaction.atomic():
@@ -130,7 +127,7 @@ def override_instructions(*, access: Access, name: str, text: str | None, seen_v
                 data={"version": now.version + 1, "sha256": digest(value)},
             )
     except IntegrityError:
-        raise Stale(f"Version {now.version + 1} was written at the same moment.") from None
+        raise Stale.version(seen_version, now.version + 1) from None
     return instructions_for(access.project, name)
 
 
@@ -141,7 +138,7 @@ def history_of(project: Project, name: str) -> list[InstructionsOverride]:
 
 
 def version_text(project: Project, name: str, version: int) -> str:
-    """The text of an earlier version; version 0 and a way back are the shipped text."""
+    """The text of an earlier version; 0 is the shipped text."""
     known = shipped(name)
     if version == 0:
         return shipped_text(known.path)
@@ -152,7 +149,7 @@ def version_text(project: Project, name: str, version: int) -> str:
 
 
 def diff_lines(before: str, after: str, *, labels: tuple[str, str]) -> list[str]:
-    """A unified diff, line by line without line ends; empty where the texts are equal."""
+    """The lines of a unified diff; none where the texts are equal."""
     return list(difflib.unified_diff(before.splitlines(), after.splitlines(), *labels, lineterm=""))
 
 
@@ -163,12 +160,12 @@ def digest(text: str) -> str:
 def _refuse_unusable(known: Shipped, text: str) -> None:
     reason = ""
     if not text.strip():
-        reason = "The text is empty; to undo an override go back to the shipped text."
+        reason = "The text is empty. To undo an override, go back to the shipped text."
     elif len(text) > MAX_CHARACTERS:
-        reason = f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are kept."
+        reason = f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed."
     elif "\x00" in text:
-        reason = "The text holds a NUL character, which no model can read."
+        reason = "The text contains a NUL character, which no model can read."
     elif lost := [p for p in known.placeholders if p not in text]:
-        reason = f"The text must keep {', '.join(lost)}: the stage puts its data there."
+        reason = f"The text must contain {', '.join(lost)}, which the stage replaces with its data."
     if reason:
         raise Invalid(reason, errors=[FieldError("text", reason)])

@@ -1,4 +1,4 @@
-"""Pages of the texts that are sent to models: what is in force, a project's own, the way back."""
+"""Pages of the instructions to models: the text in force, its versions, a way back."""
 
 from dataclasses import dataclass
 
@@ -20,13 +20,13 @@ from curation.projects.instructions.texts import (
 )
 from curation.projects.models import Scope
 from curation.projects.pages.forms import InstructionsForm
-from curation.projects.pages.tabs import settings_context, whole
+from curation.projects.settings.pages import parse_int, settings_context
 from curation.web.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line of a unified diff without its mark; `kind` is add, del, hunk or nothing."""
+    """A line of a unified diff without its mark; `kind` is add, del, hunk or empty."""
 
     kind: str
     text: str
@@ -43,41 +43,35 @@ def instructions_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.READ)
 def instructions(request: HttpRequest, access: Access, name: str) -> HttpResponse:
-    """One text: what is in force, its hash, its difference from the shipped one; `?version=` shows an earlier one."""
+    """One text: its hash, its diff from the shipped text, its versions; `?version=` shows an earlier version."""
     found = instructions_for(access.project, name)
-    looked_at = whole(request.GET.get("version"))
-    text = found.text if looked_at is None else version_text(access.project, name, looked_at)
+    shown_version = parse_int(request.GET.get("version"))
+    text = found.text if shown_version is None else version_text(access.project, name, shown_version)
     form = InstructionsForm(request.POST or None, initial={"text": text, "version": found.version})
-    status = 200
     if request.method == "POST":
         access.require(Scope.ADMIN)
-        status = 422
         if form.is_valid():
             given = form.cleaned_data
-            try:
+            with form.shows_problem():
                 override_instructions(access=access, name=name, text=given["text"], seen_version=given["version"])
-            except Problem as problem:
-                status = problem.status
-                form.add_error(None, problem.detail)
-            else:
-                messages.success(request, "Saved. Runs that start from now on send this text.")
+                messages.success(request, "Saved. New runs use this text; runs that have started keep theirs.")
                 return redirect("instructions", access.project.slug, name)
         text = form["text"].value() or ""
     context = settings_context(access, "instructions", f"/api/v1/projects/{access.project.slug}/instructions")
     context |= {
         "found": found,
         "form": form,
-        "looked_at": looked_at,
+        "shown_version": shown_version,
         "diff": _diff(shipped_text(shipped(name).path), text),
         "history": history_of(access.project, name),
     }
-    return render(request, "projects/instructions/page.html", context, status=status)
+    return render(request, "projects/instructions/page.html", context, status=form.status)
 
 
 @require_POST
 @project_page(Scope.ADMIN)
 def instructions_diff(request: HttpRequest, access: Access, name: str) -> HttpResponse:
-    """The text in the field against the shipped one; nothing is stored."""
+    """The diff between the shipped text and the text in the field; nothing is stored."""
     text = request.POST.get("text", "").replace("\r\n", "\n")
     return render(request, "projects/settings/_diff.html", {"diff": _diff(shipped_text(shipped(name).path), text)})
 
@@ -85,8 +79,8 @@ def instructions_diff(request: HttpRequest, access: Access, name: str) -> HttpRe
 @require_POST
 @project_page(Scope.ADMIN)
 def instructions_restore(request: HttpRequest, access: Access, name: str) -> HttpResponse:
-    """Back to the shipped text, or with `to` to an earlier version; both are new versions, so nothing is lost."""
-    back_to, seen = whole(request.POST.get("to")), whole(request.POST.get("version"))
+    """Return to the shipped text, or to the version `to`; both write a new version."""
+    back_to, seen = parse_int(request.POST.get("to")), parse_int(request.POST.get("version"))
     text = version_text(access.project, name, back_to) if back_to else None
     if text == shipped_text(shipped(name).path):
         text = None

@@ -1,4 +1,4 @@
-"""Who works on a project: add, change a role, remove. A project always keeps an admin."""
+"""Add and remove a project's members, change their roles. A project always has an admin."""
 
 from collections.abc import Callable
 
@@ -12,19 +12,20 @@ from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 
 
 def add_member(*, access: Access, username: str, role: str) -> Member:
-    """`Invalid` for an unknown user or role, `Conflict` for someone who is a member already."""
+    """Raises `Invalid` for an unknown user or role, `Conflict` for a user who is already a member."""
     access.require(Scope.ADMIN)
     _refuse_unknown_role(role)
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:
-        known = f"There is no active user {username!r}; an administrator of the server makes accounts."
-        raise Invalid(known, errors=[FieldError("username", "no such user")])
+        detail = f"There is no active user {username!r}. A server administrator creates accounts."
+        raise Invalid(detail, errors=[FieldError("username", detail)])
     try:
         with transaction.atomic():
             member = Member.objects.create(project=access.project, user=user, role=role)
             _record(access, "member.add", username, {"role": role})
     except IntegrityError:
-        raise Conflict(f"{username} is a member already; change the role instead.", code="already_member") from None
+        detail = f"{username} is already a member. Change the role in the list instead."
+        raise Conflict(detail, code="already_member", errors=[FieldError("username", detail)]) from None
     return member
 
 
@@ -42,7 +43,7 @@ def change_role(*, access: Access, username: str, role: str) -> Member:
 
 
 def remove_member(*, access: Access, username: str) -> None:
-    """Takes the membership away. What the person decided and launched stays, under their name."""
+    """End a membership. The person's decisions and runs stay, under their name."""
     access.require(Scope.ADMIN)
 
     def remove(member: Member) -> None:
@@ -54,14 +55,14 @@ def remove_member(*, access: Access, username: str) -> None:
 
 def _with_member(access: Access, username: str, *, keeps_admin: bool, change: Callable[[Member], None]) -> Member:
     with transaction.atomic():
-        # The project's row is the lock: two admins who remove each other at once come one after the other.
+        # Lock the project: two admins who remove each other at the same time must not both succeed.
         project = Project.objects.select_for_update().get(pk=access.project.pk)
         member = project.members.select_related("user").filter(user__username=username).first()
         if member is None:
             raise NotFound(f"{username!r} is not a member of {project.slug}.")
         if not keeps_admin and member.role == Role.ADMIN and project.members.filter(role=Role.ADMIN).count() == 1:
             raise Conflict(
-                f"{username} is the last admin of {project.slug}; make someone else admin first.", code="last_admin"
+                f"{username} is the last admin of {project.slug}. Make another member admin first.", code="last_admin"
             )
         change(member)
     return member
@@ -70,7 +71,7 @@ def _with_member(access: Access, username: str, *, keeps_admin: bool, change: Ca
 def _refuse_unknown_role(role: str) -> None:
     if role not in Role.values:
         known = ", ".join(Role.values)
-        raise Invalid(f"Unknown role {role!r}; there are {known}.", errors=[FieldError("role", f"one of {known}")])
+        raise Invalid(f"Unknown role {role!r}; roles are {known}.", errors=[FieldError("role", f"one of {known}")])
 
 
 def _record(access: Access, action: str, username: str, data: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Pages about who works on a project, and what was done to it."""
+"""Pages of a project's members and its audit log."""
 
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.members.change import add_member, change_role, remove_member
 from curation.projects.models import AuditEntry, Member, Role, Scope
 from curation.projects.pages.forms import MemberForm
-from curation.projects.pages.tabs import settings_context
+from curation.projects.settings.pages import settings_context
 from curation.web.lists.keyset import paginate
 from curation.web.problems import Problem
 
@@ -23,22 +23,16 @@ AUDIT_ROWS = 100
 @project_page(Scope.READ)
 def member_list(request: HttpRequest, access: Access) -> HttpResponse:
     form = MemberForm(request.POST or None)
-    status = 200
     if request.method == "POST":
         access.require(Scope.ADMIN)
-        status = 422
         if form.is_valid():
-            try:
+            with form.shows_problem():
                 member = add_member(access=access, **form.cleaned_data)
-            except Problem as problem:
-                status = problem.status
-                form.add_error("username", problem.detail)
-            else:
-                messages.success(request, f"{member.user.get_username()} is a {member.role} now.")
+                messages.success(request, f"{member.user.get_username()} is now {member.get_role_display()}.")
                 return redirect("member-list", access.project.slug)
     context = settings_context(access, "members", f"/api/v1/projects/{access.project.slug}/members")
     context |= {"form": form, "roles": Role.choices, "rows": Member.objects.listed(access.project)}
-    return render(request, "projects/members/list.html", context, status=status)
+    return render(request, "projects/members/list.html", context, status=form.status)
 
 
 @require_POST
@@ -62,7 +56,7 @@ def _change(request: HttpRequest, access: Access, username: str, *, remove: bool
                 return redirect("home")
         else:
             member = change_role(access=access, username=username, role=request.POST.get("role", ""))
-            messages.success(request, f"{username} is a {member.role} now.")
+            messages.success(request, f"{username} is now {member.get_role_display()}.")
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("member-list", access.project.slug)
@@ -71,10 +65,10 @@ def _change(request: HttpRequest, access: Access, username: str, *, remove: bool
 @require_GET
 @project_page(Scope.ADMIN)
 def audit_list(request: HttpRequest, access: Access) -> HttpResponse:
-    """The log, newest first, by keyset; filtered by action and actor."""
+    """The log, newest first; filtered by action and actor."""
     log = AuditEntry.objects.of(access.project)
     action, actor = request.GET.get("action", ""), request.GET.get("actor", "")
-    rows = log.narrowed(actions=[action] if action else [], actors=[actor] if actor else [])
+    rows = log.matching(actions=[action] if action else [], actors=[actor] if actor else [])
     page = paginate(rows, sort="-id", cursor=request.GET.get("cursor") or None, limit=AUDIT_ROWS)
     chosen = {key: value for key, value in (("action", action), ("actor", actor)) if value}
     here = reverse("audit-list", args=[access.project.slug])

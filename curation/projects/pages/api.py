@@ -1,4 +1,4 @@
-"""REST calls of `curation.projects`: projects, members, the audit log, instructions. Tokens are in `tokens/api.py`."""
+"""REST calls about projects, members, the audit log and instructions. Tokens are in `tokens/api.py`."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
@@ -14,8 +14,7 @@ from curation.projects.instructions.texts import (
 from curation.projects.members.change import add_member, change_role, remove_member
 from curation.projects.models import AuditEntry, Member, Project, Scope
 from curation.projects.pages import schemas as s
-from curation.projects.pages.create import create_project
-from curation.projects.settings.change import change_project
+from curation.projects.settings.change import change_project, create_project
 from curation.projects.tokens.api import router as token_router
 from curation.web.http.etag import refuse_stale, set_etag
 from curation.web.lists.keyset import paginate
@@ -39,11 +38,11 @@ def list_projects(request: HttpRequest, params: Query[s.ProjectParams]) -> s.Pro
     return answer
 
 
-@router.post("/projects", response={201: s.ProjectOut}, summary="Make a project; you become its admin")
+@router.post("/projects", response={201: s.ProjectOut}, summary="Create a project; you become its admin")
 def post_project(request: HttpRequest, response: HttpResponse, body: s.ProjectIn) -> Status[s.ProjectOut]:
     principal = principal_of(request)
     if Scope.ADMIN not in principal.scopes:
-        raise NotAllowed("Making a project needs the scope `admin`.")
+        raise NotAllowed("Creating a project needs the scope `admin`.")
     project = create_project(user=principal.user, slug=body.slug, name=body.name)
     set_etag(response, project.version)
     response["Location"] = f"/api/v1/projects/{project.slug}"
@@ -61,14 +60,13 @@ def get_project(request: HttpRequest, response: HttpResponse, slug: str) -> s.Pr
 def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body: s.ProjectPatch) -> s.ProjectOut:
     access = enter(request, slug, Scope.ADMIN)
     refuse_stale(request, access.project.version)
-    given = request.headers.get("If-Match", "*").strip()
     changed = change_project(
         access=access,
         name=body.name,
         guidelines=body.guidelines,
         settings=body.settings,
-        # The version is checked again under the row's lock, so that of two writers with one version one loses.
-        seen_version=None if given == "*" else access.project.version,
+        # Checked again under the row's lock: of two writers with the same version one is refused.
+        seen_version=access.project.version if request.headers.get("If-Match", "*").strip() != "*" else None,
     )
     set_etag(response, changed.project.version)
     return s.ProjectOut.of(changed.project)
@@ -104,9 +102,9 @@ def delete_member(request: HttpRequest, slug: str, username: str) -> Status[None
 
 @router.get("/projects/{slug}/audit", response=s.AuditPage, exclude_unset=True, summary="The audit log, newest first")
 def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditParams]) -> s.AuditPage:
-    # Who decided what would unblind reviewers, so the log is for admins.
+    # Admins only: who decided what must stay hidden from blind reviewers.
     project = enter(request, slug, Scope.ADMIN).project
-    rows = AuditEntry.objects.of(project).narrowed(
+    rows = AuditEntry.objects.of(project).matching(
         actions=_any_of(params.action),
         actors=_any_of(params.actor),
         after=params.created_after,
@@ -119,13 +117,17 @@ def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditParams]) ->
     return answer
 
 
-@router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Texts sent to models")
+@router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Instructions to models")
 def list_instructions(request: HttpRequest, slug: str) -> list[s.InstructionsOut]:
     project = enter(request, slug, Scope.READ).project
     return [_instructions(instructions_for(project, known.name)) for known in registered()]
 
 
-@router.put("/projects/{slug}/instructions/{name}", response=s.InstructionsOut, summary="Override, or go back")
+@router.put(
+    "/projects/{slug}/instructions/{name}",
+    response=s.InstructionsOut,
+    summary="Write a project's own version, or return to the shipped text",
+)
 def put_instructions(request: HttpRequest, slug: str, name: str, body: s.InstructionsIn) -> s.InstructionsOut:
     access = enter(request, slug, Scope.ADMIN)
     return _instructions(override_instructions(access=access, name=name, text=body.text, seen_version=body.version))

@@ -1,5 +1,9 @@
-"""Forms of the projects pages. The settings form is made from `ProjectSettings`: a new setting has its field."""
+"""Forms of the projects pages. What a value must be is checked where it is written, not here.
 
+The settings form is made from `ProjectSettings`: a new setting gets its field from there.
+"""
+
+from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin
 
 from django import forms
@@ -7,49 +11,49 @@ from pydantic.fields import FieldInfo
 
 from curation.projects.models import Role, Scope
 from curation.projects.settings.document import ProjectSettings, Section
-from curation.projects.settings.patch import Json, flat
-from curation.web.problems import Problem
+from curation.projects.settings.patch import Json, flatten
+from curation.web.forms import ProblemForm
 
 SEPARATOR = "__"  # `thresholds.final` is the field `thresholds__final`
 
 
-class ProjectForm(forms.Form):
-    name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"autofocus": True}))
-    slug = forms.RegexField(
-        r"^[a-z0-9][a-z0-9-]*$",
-        max_length=60,
-        help_text="Lower-case letters, digits and hyphens; it stands in every address.",
-        error_messages={"invalid": "Lower-case letters, digits and hyphens, not a hyphen first."},
+class ProjectForm(ProblemForm):
+    name = forms.CharField(widget=forms.TextInput(attrs={"autofocus": True}))
+    slug = forms.CharField(
+        help_text="Lower-case letters, digits and hyphens. It is part of every address and cannot be changed."
     )
 
 
-class GeneralForm(forms.Form):
-    name = forms.CharField(max_length=120)
+class GeneralForm(ProblemForm):
+    name = forms.CharField()
     guidelines = forms.CharField(
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 14, "class": "mono", "spellcheck": "true"}),
-        help_text="What reviewers go by, in Markdown.",
+        help_text="How reviewers should decide, in Markdown. The queue shows it beside each sample.",
     )
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
-class MemberForm(forms.Form):
-    username = forms.CharField(max_length=150, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+class MemberForm(ProblemForm):
+    username = forms.CharField(widget=forms.TextInput(attrs={"autocomplete": "off"}))
     role = forms.ChoiceField(choices=Role.choices, initial=Role.REVIEWER)
 
 
-class TokenForm(forms.Form):
-    name = forms.CharField(max_length=80, required=False, help_text="What it is for.")
+class TokenForm(ProblemForm):
+    name = forms.CharField(required=False, help_text="What you will use the token for.")
     scopes = forms.MultipleChoiceField(
-        choices=Scope.choices, widget=forms.CheckboxSelectMultiple, initial=[Scope.READ], help_text="What it may do."
+        choices=Scope.choices,
+        widget=forms.CheckboxSelectMultiple,
+        initial=[Scope.READ],
+        help_text="What the token may do, as far as your role in a project allows it.",
     )
     expires_in_days = forms.IntegerField(
-        min_value=1, max_value=3650, initial=90, required=False, label="Expires in days"
+        initial=90, required=False, label="Expires in days", help_text="Leave empty for a token that never expires."
     )
 
 
-class TomlForm(forms.Form):
+class TomlForm(ProblemForm):
     toml = forms.CharField(
         required=False,
         strip=False,
@@ -71,26 +75,27 @@ class TomlForm(forms.Form):
         return cleaned
 
 
-class InstructionsForm(forms.Form):
+class InstructionsForm(ProblemForm):
     text = forms.CharField(
         strip=False, widget=forms.Textarea(attrs={"rows": 28, "class": "mono", "spellcheck": "false"})
     )
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
-class SettingsForm(forms.Form):
-    """One field per setting. `patch()` gives what differs from the settings the form was made with."""
+class SettingsForm(ProblemForm):
+    """One field per setting. `patch()` returns what differs from the settings that the form was created with."""
 
+    path_prefix = "settings."
     version = forms.IntegerField(widget=forms.HiddenInput)
 
     def __init__(self, settings: ProjectSettings, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.before = flat(settings)
+        self.before = flatten(settings)
         for path, value in self.before.items():
             self.fields[path.replace(".", SEPARATOR)] = _field(_info(path), value)
 
     def sections(self) -> list[tuple[str, str, list[forms.BoundField]]]:
-        """(title, what it is about, fields) per section, for fieldsets."""
+        """(title, description, fields) of each section."""
         rows = []
         for name, info in ProjectSettings.model_fields.items():
             about = _plain((info.annotation.__doc__ or "").strip()) if info.annotation else ""
@@ -110,17 +115,9 @@ class SettingsForm(forms.Form):
                 inner[key] = after
         return patch
 
-    def refuse(self, problem: Problem) -> None:
-        """Puts each reason under its field, and what belongs to none on top."""
-        for error in problem.errors:
-            field = error.path.removeprefix("settings.").replace(".", SEPARATOR)
-            self.add_error(field if field in self.fields else None, error.message)
-        if not problem.errors:
-            self.add_error(None, problem.detail)
-
 
 class LinesField(forms.CharField):
-    """A list of texts, one in a line."""
+    """A list of texts, one per line."""
 
     widget = forms.Textarea(attrs={"rows": 4})
 
@@ -131,82 +128,54 @@ class LinesField(forms.CharField):
         return [line.strip() for line in str(value or "").splitlines() if line.strip()]
 
 
-class WeightsField(forms.CharField):
-    """`name = number`, one in a line."""
+class MappingField(forms.CharField):
+    """A dictionary, one `name = value` per line. `pattern` shows a line's form in the error message."""
 
     widget = forms.Textarea(attrs={"rows": 3, "class": "mono"})
 
+    def __init__(self, pattern: str, read: Callable[[str], Any], show: Callable[[Any], str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._pattern, self._read, self._show = pattern, read, show
+
     def prepare_value(self, value: Any) -> Any:
-        return "\n".join(f"{name} = {weight:g}" for name, weight in value.items()) if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        return "\n".join(f"{name} = {self._show(inner)}" for name, inner in value.items())
 
     def to_python(self, value: Any) -> Any:
-        weights = {}
+        found: dict[str, Any] = {}
         for line in str(value or "").splitlines():
-            name, _, number = line.partition("=")
             if not line.strip():
                 continue
+            name, _, text = (part.strip() for part in line.partition("="))
             try:
-                weights[name.strip()] = float(number)
+                if not name or not text or name in found:
+                    raise ValueError(line)
+                found[name] = self._read(text)
             except ValueError:
-                raise forms.ValidationError(f"“{line.strip()}” is not of the form dimension = number.") from None
-        return weights
+                noun = self._pattern.split()[0]
+                message = f"“{line.strip()}” must have the form {self._pattern}, each {noun} once."
+                raise forms.ValidationError(message) from None
+        return found
 
 
-class AxesField(forms.CharField):
-    """`axis = value, value`, one in a line."""
-
-    widget = forms.Textarea(attrs={"rows": 3, "class": "mono"})
-
-    def prepare_value(self, value: Any) -> Any:
-        return (
-            "\n".join(f"{axis} = {', '.join(words)}" for axis, words in value.items())
-            if isinstance(value, dict)
-            else value
-        )
-
-    def to_python(self, value: Any) -> Any:
-        axes: dict[str, list[str]] = {}
-        for line in str(value or "").splitlines():
-            axis, _, words = (part.strip() for part in line.partition("="))
-            if not line.strip():
-                continue
-            if not words or axis in axes:
-                raise forms.ValidationError(f"“{line.strip()}” is not of the form axis = value, value; each axis once.")
-            axes[axis] = [word.strip() for word in words.split(",") if word.strip()]
-        return axes
-
-
-class PairsField(forms.CharField):
-    """`name = text`, one in a line."""
-
-    widget = forms.Textarea(attrs={"rows": 3, "class": "mono"})
-
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(f"{name} = {text}" for name, text in value.items()) if isinstance(value, dict) else value
-
-    def to_python(self, value: Any) -> Any:
-        pairs = {}
-        for line in str(value or "").splitlines():
-            name, equals, text = line.partition("=")
-            if not line.strip():
-                continue
-            if not (equals and name.strip() and text.strip()):
-                raise forms.ValidationError(f"“{line.strip()}” is not of the form name = text.")
-            pairs[name.strip()] = text.strip()
-        return pairs
-
-
-def _lines_of_pairs(kind: Any) -> type[forms.CharField]:
-    """The field for a dictionary, by what its values are: lists of words, texts, or numbers."""
+def _mapping_field(kind: Any, **kwargs: Any) -> MappingField:
+    """The field for a dictionary, by the type of its values: lists of words, texts or numbers."""
     values = get_args(kind)[1]
     if get_origin(values) is list:
-        return AxesField
+        return MappingField("axis = value, value", _words, ", ".join, **kwargs)
     plain = get_args(values)[0] if hasattr(values, "__metadata__") else values
-    return PairsField if plain is str else WeightsField
+    if plain is str:
+        return MappingField("name = text", str, str, **kwargs)
+    return MappingField("dimension = number", float, "{:g}".format, **kwargs)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _plain(text: str) -> str:
-    """Text written for the OpenAPI document, which is Markdown, as a page shows it."""
+    """Markdown of the OpenAPI document as plain text."""
     return text.replace("`", "")
 
 
@@ -214,32 +183,28 @@ def _info(path: str) -> FieldInfo:
     section, key = path.split(".")
     kind = ProjectSettings.model_fields[section].annotation
     if not (isinstance(kind, type) and issubclass(kind, Section)):
-        raise TypeError(f"{section} is no section")
+        raise TypeError(f"{section} is not a section")
     return kind.model_fields[key]
 
 
 def _field(info: FieldInfo, value: Json) -> forms.Field:
-    label, text = info.title or "", _plain(info.description or "")
+    shown: dict[str, Any] = {"label": info.title or "", "help_text": _plain(info.description or ""), "initial": value}
     kind = info.annotation
     if get_origin(kind) is Literal:
         words = get_args(kind)
         return forms.TypedChoiceField(
             choices=[(word, str(word)) for word in words],
             coerce=lambda given: next(word for word in words if str(word) == given),
-            label=label,
-            help_text=text,
-            initial=value,
+            **shown,
         )
     if kind is bool:
-        return forms.BooleanField(required=False, label=label, help_text=text, initial=value)
+        return forms.BooleanField(required=False, **shown)
     if kind is str:
-        return forms.CharField(required=False, label=label, help_text=text, initial=value)
+        return forms.CharField(required=False, **shown)
     if isinstance(value, list):
-        return LinesField(required=False, label=label, help_text=text, initial=value)
+        return LinesField(required=False, **shown)
     if isinstance(value, dict):
-        return _lines_of_pairs(kind)(required=False, label=label, help_text=text, initial=value)
+        return _mapping_field(kind, required=False, **shown)
     if kind is float:
-        return forms.FloatField(
-            label=label, help_text=text, initial=value, widget=forms.NumberInput(attrs={"step": "any"})
-        )
-    return forms.IntegerField(required=info.default is not None, label=label, help_text=text, initial=value)
+        return forms.FloatField(widget=forms.NumberInput(attrs={"step": "any"}), **shown)
+    return forms.IntegerField(required=info.default is not None, **shown)

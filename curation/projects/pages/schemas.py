@@ -1,4 +1,4 @@
-"""Bodies and answers of the projects' REST calls."""
+"""Request bodies and responses of the projects' REST calls."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -7,13 +7,14 @@ from ninja import Schema
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
+from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.params import ListParams, holds_nul
 
 STAMP = "2026-01-31T09:30:00Z"
 
 
 class Strict(Schema):
-    """A body that refuses keys it does not know, each with its path, and text that no database stores."""
+    """A request body that refuses unknown keys, and NUL characters, which PostgreSQL cannot store."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
@@ -21,7 +22,7 @@ class Strict(Schema):
     @classmethod
     def refuse_nul(cls, given: object) -> object:
         if holds_nul(given):
-            raise ValueError("holds a NUL character")
+            raise ValueError("contains a NUL character")
         return given
 
 
@@ -35,7 +36,7 @@ class ProjectIn(Strict):
 
 
 class ProjectPatch(Strict):
-    """Only what is given changes; `settings` is merged deeply, null takes a setting back to its default."""
+    """Only given fields change; `settings` is merged deeply, and null resets a setting to its default."""
 
     name: str | None = Field(None, examples=["Shell agents"])
     guidelines: str | None = Field(None, examples=["## Approve\nA step that the history supports."])
@@ -98,7 +99,7 @@ class MemberPage(Schema):
 class TokenIn(Strict):
     name: str = Field("", examples=["nightly export"])
     scopes: list[str] = Field([Scope.READ.value], examples=[["read", "export"]])
-    expires_in_days: int | None = Field(None, examples=[90], description="1 to 3650; null never expires.")
+    expires_in_days: int | None = Field(None, examples=[90], description=f"1 to {MAX_DAYS}; null: it never expires.")
 
 
 class TokenOut(Schema):
@@ -125,7 +126,8 @@ class TokenOut(Schema):
 
 class NewTokenOut(TokenOut):
     token: str | None = Field(
-        examples=["wn_…"], description="The secret, this once; null when an `Idempotency-Key` is used again."
+        examples=["wn_…"],
+        description="The secret, shown once; null in the response to a repeated `Idempotency-Key`.",
     )
 
 
@@ -136,8 +138,8 @@ class TokenPage(Schema):
 
 
 class AuditParams(ListParams):
-    action: str | None = Field(None, description="Such as `model.update`; a comma list means any of them.")
-    actor: str | None = Field(None, description="A user name; a comma list means any of them.")
+    action: str | None = Field(None, description="Such as `model.update`; a comma list matches any of them.")
+    actor: str | None = Field(None, description="A user name; a comma list matches any of them.")
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -146,7 +148,7 @@ class AuditOut(Schema):
     id: str = Field(examples=["42"])
     action: str = Field(examples=["model.update"])
     subject: str = Field(examples=["judge-a"])
-    actor: str | None = Field(examples=["ada"], description="null for what the system did by itself")
+    actor: str | None = Field(examples=["ada"], description="null for changes by the system")
     data: dict[str, JsonValue]
     created_at: datetime = Field(examples=[STAMP])
 
@@ -170,7 +172,7 @@ class AuditPage(Schema):
 
 class InstructionsIn(Strict):
     text: str | None = Field(
-        examples=["You compare two answers …"], description="A project's own text; null goes back to the shipped one."
+        examples=["You compare two answers …"], description="The project's own text; null returns to the shipped text."
     )
     version: int = Field(examples=[0], description="The version that you read.")
 

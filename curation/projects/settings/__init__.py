@@ -1,1 +1,1 @@
-"""The settings of a project: one typed document."""
+"""A project's settings, a typed document, and its name and guidelines."""

@@ -1,26 +1,51 @@
-"""Change a project: its name, its guidelines, its settings, under a version that no two writers share."""
+"""Create a project; change its name, guidelines and settings."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
 from curation.projects.audit import record
-from curation.projects.models import Project, Scope
-from curation.projects.pages.create import MAX_NAME
-from curation.projects.settings.patch import Change, Json, differences, patched
-from curation.web.problems import FieldError, Invalid, Stale
+from curation.projects.models import Member, Project, Role, Scope
+from curation.projects.settings.patch import Change, Json, apply_patch, differences
+from curation.web.problems import Conflict, FieldError, Invalid, Stale
 
+SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+MAX_NAME = 120
 MAX_GUIDELINES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectChange:
-    """The project as it is now, and which settings are different from before."""
+    """The changed project and the settings that differ from before."""
 
     project: Project
     settings: tuple[Change, ...]
+
+
+def create_project(*, user: User, slug: str, name: str) -> Project:
+    """Create a project with default settings and make `user` its admin.
+
+    Raises `Invalid` for a bad slug or name, `Conflict` for a slug that is taken.
+    """
+    name = name.strip()
+    errors = _text_errors(name=name)
+    if not SLUG.fullmatch(slug):
+        errors.append(FieldError("slug", "1 to 60 lower-case letters, digits and hyphens, not starting with a hyphen"))
+    if errors:
+        raise Invalid.fields(errors)
+    try:
+        with transaction.atomic():
+            project = Project.objects.create(slug=slug, name=name)
+            Member.objects.create(project=project, user=user, role=Role.ADMIN)
+            record(actor=user, project=project, action="project.create", subject=slug, data={"name": name})
+    except IntegrityError:
+        taken = f"The slug {slug!r} is taken; choose another."
+        raise Conflict(taken, code="slug_taken", errors=[FieldError("slug", "is taken")]) from None
+    return project
 
 
 def change_project(
@@ -31,20 +56,18 @@ def change_project(
     settings: Mapping[str, Json] | None = None,
     seen_version: int | None = None,
 ) -> ProjectChange:
-    """Writes what is given and leaves the rest; `settings` is merged deeply, null takes a key back to its default.
+    """Change what is given; `settings` is merged deeply, and null resets a setting to its default.
 
-    Raises `Stale` where `seen_version` is not the current one, `Invalid` with the dotted path of what is wrong.
-    A change that changes nothing writes nothing and keeps the version.
+    Raises `Stale` where `seen_version` is not the current version, `Invalid` with the dotted path of each error.
+    A change without effect writes nothing and leaves the version.
     """
     access.require(Scope.ADMIN)
-    _refuse_bad_text(name, guidelines)
+    if errors := _text_errors(name=name, guidelines=guidelines):
+        raise Invalid.fields(errors)
     with transaction.atomic():
         project = Project.objects.select_for_update().get(pk=access.project.pk)
         if seen_version is not None and seen_version != project.version:
-            raise Stale(
-                f'You read version "{seen_version}", the current one is "{project.version}".',
-                current={"version": project.version},
-            )
+            raise Stale.version(seen_version, project.version)
         changed: list[str] = []
         if name is not None and name.strip() != project.name:
             project.name = name.strip()
@@ -54,7 +77,7 @@ def change_project(
             changed.append("guidelines")
         moved: tuple[Change, ...] = ()
         if settings:
-            document = patched(project.settings_json, settings)
+            document = apply_patch(project.settings_json, settings)
             moved = differences(project.settings_json, document)
             project.settings_json = document
         if changed or moved:
@@ -70,13 +93,13 @@ def change_project(
     return ProjectChange(project, moved)
 
 
-def _refuse_bad_text(name: str | None, guidelines: str | None) -> None:
+def _text_errors(*, name: str | None = None, guidelines: str | None = None) -> list[FieldError]:
     errors = []
     if name is not None and not 0 < len(name.strip()) <= MAX_NAME:
         errors.append(FieldError("name", f"1 to {MAX_NAME} characters"))
     if guidelines is not None and len(guidelines) > MAX_GUIDELINES:
         errors.append(FieldError("guidelines", f"at most {MAX_GUIDELINES:,} characters"))
-    if any("\x00" in text for text in (name, guidelines) if text):
-        errors.append(FieldError("guidelines" if "\x00" in (guidelines or "") else "name", "holds a NUL character"))
-    if errors:
-        raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors), errors=errors)
+    for field, text in (("name", name), ("guidelines", guidelines)):
+        if text and "\x00" in text:
+            errors.append(FieldError(field, "contains a NUL character"))
+    return errors

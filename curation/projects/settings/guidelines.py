@@ -1,4 +1,4 @@
-"""Guidelines: Markdown that people wrote, made into HTML that cannot harm."""
+"""Render a project's guidelines: Markdown by its members, as safe HTML."""
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
@@ -6,16 +6,16 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 
 
-def _below_the_page(state: StateCore) -> None:
-    """Headings move one level down: the page itself has the only first-level one."""
+def _lower_headings(state: StateCore) -> None:
+    """Lower each heading by a level: the page itself has the only `h1`."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1:]) + 1)}"
 
 
 _markdown = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
-_markdown.core.ruler.push("below_the_page", _below_the_page)
-# No images: a page must not fetch from other hosts. No ids and classes: text must not take the page's own.
+_markdown.core.ruler.push("lower_headings", _lower_headings)
+# No images: a page must not load from other hosts. No ids and classes: they could clash with the page's own.
 TAGS = {
     *("a", "blockquote", "br", "code", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
     *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
@@ -24,7 +24,7 @@ ATTRIBUTES = {"a": {"href", "title"}}
 
 
 def guidelines_html(text: str) -> SafeString:
-    """CommonMark with tables; raw HTML shows as text, links are http, https or mailto and carry `rel=noopener`."""
+    """CommonMark with tables; raw HTML is shown as text, links are http, https or mailto and get `rel=noopener`."""
     html = nh3.clean(
         _markdown.render(text),
         tags=TAGS,

@@ -1,4 +1,4 @@
-"""A TOML file with `[judge]`, `[duel]` and `[taxonomy]` tables as a partial change of a project's settings."""
+"""Read a TOML file with `[judge]`, `[duel]` and `[taxonomy]` tables as a change of a project's settings."""
 
 from dataclasses import asdict
 
@@ -7,7 +7,7 @@ from curation.web.problems import FieldError, Invalid
 from judging.settings_file import SettingsError, read_duel_tables, read_toml
 
 MAX_BYTES = 256 * 1024
-# Where the file's keys live in the project's settings.
+# The file's keys and the project's settings that they set.
 JUDGE = {
     "models": "panel.judges",
     "max_tokens": "panel.max_tokens",
@@ -31,9 +31,9 @@ DUEL = {
 
 
 def settings_from_toml(text: str) -> dict[str, Json]:
-    """The patch that the file stands for; keys that it does not name stay. Raises `Invalid` saying what is wrong."""
+    """Return the file as a patch of the settings. Raises `Invalid` with the reason."""
     if len(text.encode()) > MAX_BYTES:
-        raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; short tables are expected.")
+        raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; it should have three short tables.")
     try:
         document = read_toml(text)
         axes = document.pop("taxonomy", None)
@@ -41,11 +41,11 @@ def settings_from_toml(text: str) -> dict[str, Json]:
     except SettingsError as error:
         raise _refusal(str(error)) from None
     patch: dict[str, Json] = {}
-    for table, places in ((asdict(file.judge), JUDGE), (asdict(file.duel), DUEL)):
+    for table, settings in ((asdict(file.judge), JUDGE), (asdict(file.duel), DUEL)):
         for key, value in table.items():
             if value is None:
                 continue
-            section, name = places[key].split(".")
+            section, name = settings[key].split(".")
             inner = patch.setdefault(section, {})
             if isinstance(inner, dict):
                 inner[name] = list(value) if isinstance(value, tuple) else value
@@ -57,7 +57,7 @@ def settings_from_toml(text: str) -> dict[str, Json]:
 
 
 def _axes(table: object) -> dict[str, Json]:
-    """`task = ["deploy", "restore"]` in `[taxonomy]`: values that the project adds to an axis, old or new."""
+    """`[taxonomy]`: values that the project adds to an axis, as in `task = ["deploy", "restore"]`."""
     if not isinstance(table, dict):
         raise _refusal("[taxonomy] must be a table")
     axes: dict[str, Json] = {}

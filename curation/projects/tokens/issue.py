@@ -1,108 +1,72 @@
-"""API tokens: made, shown once, checked by their hash."""
+"""Create and revoke API tokens."""
 
-import hashlib
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from curation.projects.access import Principal
 from curation.projects.audit import record
 from curation.projects.models import Scope, Token
+from curation.projects.tokens.auth import hash_of
 from curation.web.ids import find
-from curation.web.prepared import Prepared
 from curation.web.problems import FieldError, Invalid, NotAllowed
 
-USED_EVERY = timedelta(minutes=1)
+MAX_NAME = 80
 MAX_DAYS = 3650
 
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """The row, and the secret that is shown this once."""
+    """A token's row and its secret, which is shown only once."""
 
     row: Token
     secret: str
 
 
 def create_token(
-    *, user: User, scopes: Collection[str], name: str = "", expires_at: datetime | None = None
+    principal: Principal, *, scopes: Collection[str], name: str = "", expires_in_days: int | None = None
 ) -> NewToken:
-    unknown = sorted(set(scopes) - set(Scope.values))
-    if unknown or not scopes:
-        known = ", ".join(Scope.values)
-        raise Invalid(
-            f"Unknown scope {', '.join(unknown) or '(none given)'}; there are {known}.",
-            errors=[FieldError("scopes", f"one or more of {known}")],
-        )
-    if len(name) > 80:
-        raise Invalid("A token's name has at most 80 characters.", errors=[FieldError("name", "too long")])
-    if expires_at is not None and expires_at <= timezone.now():
-        raise Invalid("The token would expire in the past.", errors=[FieldError("expires_at", "lies in the past")])
+    """Create a token of the caller's own; without `expires_in_days` it never expires.
+
+    Raises `Invalid` naming each wrong field, `NotAllowed` for scopes that the caller's own credential lacks.
+    """
+    errors = []
+    if not scopes or not set(scopes) <= set(Scope.values):
+        errors.append(FieldError("scopes", f"one or more of {', '.join(Scope.values)}"))
+    if len(name) > MAX_NAME:
+        errors.append(FieldError("name", f"at most {MAX_NAME} characters"))
+    if expires_in_days is not None and not 1 <= expires_in_days <= MAX_DAYS:
+        errors.append(FieldError("expires_in_days", f"1 to {MAX_DAYS} days, or none for a token that never expires"))
+    if errors:
+        raise Invalid.fields(errors)
+    _refuse_wider(principal, scopes)
     secret = f"wn_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
         row = Token.objects.create(
-            user=user,
+            user=principal.user,
             name=name,
             prefix=secret[:8],
-            digest=_digest(secret),
+            digest=hash_of(secret),
             scopes=sorted(set(scopes)),
-            expires_at=expires_at,
+            expires_at=timezone.now() + timedelta(days=expires_in_days) if expires_in_days else None,
         )
-        record(actor=user, action="token.create", subject=row.prefix, data={"name": name, "scopes": row.scopes})
+        record(actor=row.user, action="token.create", subject=row.prefix, data={"name": name, "scopes": row.scopes})
     return NewToken(row, secret)
 
 
-def create_token_as(
-    principal: Principal, *, scopes: Collection[str], name: str = "", expires_in_days: int | None = None
-) -> NewToken:
-    """A token of the caller's own. `NotAllowed` for scopes that the caller's credential does not have itself."""
-    beyond = sorted(set(scopes) & set(Scope.values) - principal.scopes)
-    if beyond:
-        raise NotAllowed(f"Your credential lacks the scope {', '.join(beyond)}, so it cannot hand it on.")
-    expires_at = None
-    if expires_in_days is not None:
-        if not 1 <= expires_in_days <= MAX_DAYS:
-            reason = f"A token lives 1 to {MAX_DAYS} days, or without end."
-            raise Invalid(reason, errors=[FieldError("expires_in_days", f"1 to {MAX_DAYS}")])
-        expires_at = timezone.now() + timedelta(days=expires_in_days)
-    return create_token(user=principal.user, scopes=scopes, name=name, expires_at=expires_at)
-
-
 def revoke_token(principal: Principal, token_id: str) -> None:
-    """Ends one of the caller's own tokens at once. A credential cannot end a token that may do more than itself."""
+    """Revoke one of the caller's own tokens. `NotAllowed` if it has scopes that the caller's credential lacks."""
     row = find(Token.objects.filter(user=principal.user), token_id, "token")
-    beyond = sorted(set(row.scopes) - principal.scopes)
-    if beyond:
-        raise NotAllowed(f"Your credential lacks the scope {', '.join(beyond)} of this token.")
+    _refuse_wider(principal, row.scopes)
     with transaction.atomic():
         row.delete()
         record(actor=principal.user, action="token.revoke", subject=row.prefix, data={"name": row.name})
 
 
-def check_token(secret: str) -> Token | None:
-    """The live token with this secret; notes its use at most once a minute."""
-    row = _live.first(digest=_digest(secret))
-    now = timezone.now()
-    if row is None or (row.expires_at is not None and row.expires_at <= now):
-        return None
-    if row.last_used_at is None or now - row.last_used_at > USED_EVERY:
-        Token.objects.filter(pk=row.pk).update(last_used_at=now)
-    return row
-
-
-def _by_digest(digest: str) -> QuerySet[Token]:
-    return Token.objects.select_related("user").filter(digest=digest, user__is_active=True)[:1]
-
-
-# Every call of the API begins with it.
-_live = Prepared(_by_digest, digest=str)
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+def _refuse_wider(principal: Principal, scopes: Collection[str]) -> None:
+    if lacking := sorted(set(scopes) - principal.scopes):
+        raise NotAllowed(f"The token you use lacks the scope {', '.join(lacking)}. Use one that has it, or sign in.")

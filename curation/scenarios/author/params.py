@@ -40,5 +40,5 @@ class AuthorParams(BaseModel):
                 errors += taxonomy.errors({axis: value}, path="params.axes")
             pins[axis] = list(dict.fromkeys(str(value) for value in values))
         if errors:
-            raise Invalid("; ".join(f"{e.path}: {e.message}" for e in errors[:5]), errors=errors)
+            raise Invalid.fields(errors)
         return pins

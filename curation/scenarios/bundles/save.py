@@ -43,10 +43,7 @@ def save_scenario(
             return Saved(row, created=True, changed=True)
         row = Scenario.objects.select_for_update().get(pk=scenario.pk, project=project)
         if seen_version is not None and seen_version != row.version:
-            raise Stale(
-                f'You read version "{seen_version}", the current one is "{row.version}".',
-                current={"version": row.version},
-            )
+            raise Stale.version(seen_version, row.version)
         if row.bundle_sha256 == bundle.sha256:
             return Saved(row, created=False, changed=False)
         _named(project, bundle, lambda: _update(row, bundle, run))

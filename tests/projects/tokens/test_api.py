@@ -8,7 +8,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from curation.projects.models import AuditEntry, Token
+from curation.projects.access import Principal
+from curation.projects.models import AuditEntry, Scope, Token
 from curation.projects.tokens.issue import create_token
 from curation.web.models import IdempotentAnswer
 from tests.factories import make_bearer, make_project, make_user
@@ -52,7 +53,7 @@ class TestCreate:
 
 class TestUse:
     def test_an_expired_token_is_refused(self, client: Client) -> None:
-        made = create_token(user=make_user(), scopes=["read"], expires_at=timezone.now() + timedelta(days=1))
+        made = create_token(Principal(make_user(), frozenset(Scope)), scopes=["read"], expires_in_days=1)
         headers = {"Authorization": f"Bearer {made.secret}"}
         assert client.get("/api/v1/projects", headers=headers).status_code == 200
         Token.objects.update(expires_at=timezone.now() - timedelta(seconds=1))

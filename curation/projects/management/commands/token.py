@@ -1,12 +1,10 @@
 """`manage.py token create|list|revoke`: API tokens from the command line of the server."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
-from django.utils import timezone
 
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
@@ -15,21 +13,21 @@ from curation.web.problems import Problem
 
 
 class Command(BaseCommand):
-    help = "Make, list and revoke API tokens. `create` prints the token alone, this once."
-    # The token must be all that is on the standard output, for TOKEN=$(manage.py token create …).
+    help = "Create, list and revoke API tokens. `create` prints nothing but the token, which is shown only once."
+    # Nothing but the token may be printed: scripts use TOKEN=$(manage.py token create …).
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="create|list|revoke")
-        create = actions.add_parser("create", help="print a new token")
-        create.add_argument("--user", required=True, help="name of the user whose token it is")
-        create.add_argument("--scopes", default="read", help=f"comma list of {', '.join(Scope.values)} (default read)")
-        create.add_argument("--name", default="", help="what it is for")
-        create.add_argument("--expires-days", type=int, help=f"1 to {MAX_DAYS}; without it, it never expires")
-        listing = actions.add_parser("list", help="tokens without their secrets")
-        listing.add_argument("--user", help="only this user's")
-        revoke = actions.add_parser("revoke", help="end a token at once")
-        revoke.add_argument("id", help="the id that `list` shows")
+        create = actions.add_parser("create", help="create a token and print it")
+        create.add_argument("--user", required=True, help="the user who gets the token")
+        create.add_argument("--scopes", default="read", help=f"comma list: {', '.join(Scope.values)} (default read)")
+        create.add_argument("--name", default="", help="what the token is for")
+        create.add_argument("--expires-days", type=int, help=f"1 to {MAX_DAYS}; without it the token never expires")
+        listing = actions.add_parser("list", help="list tokens, without their secrets")
+        listing.add_argument("--user", help="only tokens of this user")
+        revoke = actions.add_parser("revoke", help="revoke a token")
+        revoke.add_argument("id", help="its id, as `list` shows it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -45,14 +43,11 @@ class Command(BaseCommand):
             raise CommandError(f"The database cannot be used ({error}). Has `manage.py migrate` been run?") from None
 
     def _create(self, username: str, scopes: str, name: str, days: int | None) -> None:
-        user = _user(username)
-        if days is not None and not 1 <= days <= MAX_DAYS:
-            raise CommandError(f"--expires-days is {days}; it must lie between 1 and {MAX_DAYS}.")
         made = create_token(
-            user=user,
+            Principal(_user(username), frozenset(Scope)),
             scopes=[scope.strip() for scope in scopes.split(",") if scope.strip()],
             name=name,
-            expires_at=timezone.now() + timedelta(days=days) if days else None,
+            expires_in_days=days,
         )
         self.stdout.write(made.secret)
 

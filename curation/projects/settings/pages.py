@@ -1,4 +1,4 @@
-"""What the settings pages share: their tabs, and the numbers that forms and addresses carry."""
+"""What all settings pages share: their tabs, and reading numbers from forms and query strings."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Tab:
     active: bool
 
 
-# (key, label, URL name, scope that shows it)
+# (key, label, URL name, scope that it needs)
 TABS = (
     ("general", "General", "settings", Scope.READ),
     ("rules", "Rules", "settings-rules", Scope.READ),
@@ -28,7 +28,7 @@ TABS = (
 
 
 def settings_context(access: Access, active: str, api_path: str) -> dict[str, object]:
-    """Tabs that the caller may open, whether they may change things, and the page's REST call."""
+    """The tabs that the caller may open, whether they may change settings, and the page's REST call."""
     slug = access.project.slug
     return {
         "tabs": [
@@ -41,6 +41,6 @@ def settings_context(access: Access, active: str, api_path: str) -> dict[str, ob
     }
 
 
-def whole(given: str | None) -> int | None:
-    """A whole number from a form or an address; None for anything else."""
+def parse_int(given: str | None) -> int | None:
+    """A whole number from a form or query string; None for anything else."""
     return int(given) if given and given.isascii() and given.isdigit() and len(given) < 10 else None

@@ -1,0 +1,49 @@
+"""A form that shows the `Problem` which refused what it sent."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from django import forms
+
+from curation.web.problems import Problem
+
+
+class ProblemForm(forms.Form):
+    """In a view: `with form.shows_problem(): …; return redirect(…)`, then render the form with its `status`.
+
+    An error's path, without `path_prefix`, names its field: `panel.judges` is `panel__judges`, `params.stop.0` is
+    `params`. Where an error has no field, the problem's own text is shown on top.
+    """
+
+    path_prefix: ClassVar = ""
+    problem: Problem | None = None
+
+    @contextmanager
+    def shows_problem(self) -> Iterator[None]:
+        try:
+            yield
+        except Problem as problem:
+            self.add_problem(problem)
+
+    def add_problem(self, problem: Problem) -> None:
+        self.problem = problem
+        has_fields = bool(problem.errors)
+        for error in problem.errors:
+            path = error.path.removeprefix(self.path_prefix)
+            first, _, rest = path.partition(".")
+            if (name := path.replace(".", "__")) in self.fields:
+                self.add_error(name, error.message)
+            elif first in self.fields:
+                self.add_error(first, f"{rest}: {error.message}")
+            else:
+                has_fields = False
+        if not has_fields:
+            self.add_error(None, problem.detail)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of the page with this form."""
+        if self.problem is not None:
+            return self.problem.status
+        return 422 if self.errors else 200
