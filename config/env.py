@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -78,3 +79,17 @@ def url(name: str, default: str, *, schemes: Collection[str]) -> str:
     if urlsplit(value).scheme not in schemes:
         raise ImproperlyConfigured(f"{name} must be a URL that starts with one of {', '.join(sorted(schemes))}")
     return value
+
+
+def storage(name: str, value: str) -> tuple[str, dict[str, Any]]:
+    """Return `MEDIA_ROOT` and the default storage for `file:///folder` or `s3://bucket/prefix`."""
+    scheme, _, rest = value.partition("://")
+    if scheme == "file":
+        if not rest.startswith("/"):
+            raise ImproperlyConfigured(f"{name} must name an absolute folder: file:///folder")
+        return rest, {"BACKEND": "django.core.files.storage.FileSystemStorage"}
+    bucket, _, prefix = rest.partition("/")
+    if not bucket:
+        raise ImproperlyConfigured(f"{name} must name a bucket: s3://bucket or s3://bucket/prefix")
+    options = {"bucket_name": bucket, "location": prefix.strip("/"), "default_acl": None}
+    return "", {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}

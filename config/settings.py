@@ -211,17 +211,10 @@ STATIC_ROOT = BASE_DIR / "staticfiles"  # filled when the image is built; a chec
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly.__file__).parent / "package_data")]
 WHITENOISE_USE_FINDERS = True
 warnings.filterwarnings("ignore", message="No directory at", module="django.core.handlers.base")
-MEDIA_ROOT = WINNOW_DATA / "files"
-FILES_URL = env.url("FILES_URL", f"file://{MEDIA_ROOT}", schemes={"file", "s3"})
+FILES_URL = env.url("FILES_URL", f"file://{WINNOW_DATA / 'files'}", schemes={"file", "s3"})
+MEDIA_ROOT, DEFAULT_STORAGE = env.storage("FILES_URL", FILES_URL)
 STORAGES = {
-    "default": (
-        {"BACKEND": "django.core.files.storage.FileSystemStorage"}
-        if FILES_URL.startswith("file")
-        else {
-            "BACKEND": "storages.backends.s3.S3Storage",
-            "OPTIONS": {"bucket_name": FILES_URL.removeprefix("s3://").split("/")[0], "default_acl": None},
-        }
-    ),
+    "default": DEFAULT_STORAGE,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024

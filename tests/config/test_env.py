@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from storages.backends.s3 import S3Storage
 
 from config import env
 
@@ -67,6 +68,29 @@ class TestReaders:
             env.url("X", "sqlite:///x", schemes={"sqlite", "postgres"})
         assert given not in str(refusal.value)
 
+    def test_files_of_a_folder_are_stored_in_that_folder(self) -> None:
+        folder, entry = env.storage("X", "file:///srv/files")
+        assert folder == "/srv/files" and entry["BACKEND"].endswith("FileSystemStorage")
+
+    @pytest.mark.parametrize(
+        ("given", "prefix"),
+        [
+            ("s3://bucket", ""),
+            ("s3://bucket/", ""),
+            ("s3://bucket/team/winnow", "team/winnow"),
+            ("s3://bucket/a/", "a"),
+        ],
+    )
+    def test_files_of_a_bucket_are_stored_below_its_prefix(self, given: str, prefix: str) -> None:
+        _, entry = env.storage("X", given)
+        stored = S3Storage(**entry["OPTIONS"])
+        assert (stored.bucket_name, stored.location) == ("bucket", prefix)
+
+    @pytest.mark.parametrize("given", ["file://srv/files", "s3://", "s3:///prefix"])
+    def test_storage_without_a_folder_or_bucket_is_refused(self, given: str) -> None:
+        with pytest.raises(ImproperlyConfigured, match="X must name"):
+            env.storage("X", given)
+
 
 @pytest.mark.parametrize(
     ("variables", "said"),
@@ -79,6 +103,7 @@ class TestReaders:
         ({"SECRET_KEY": "short"}, "SECRET_KEY"),
         ({"BIND": "192.0.2.1", "SECRET_KEY": ""}, "SECRET_KEY"),
         ({"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
+        ({"FILES_URL": "s3://"}, "FILES_URL"),
         ({"API_REQUESTS_PER_MINUTE": "1"}, "API_REQUESTS_PER_MINUTE"),
     ],
 )
