@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from curation.exports.files.write import Written, write
 from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.recipes.saved import recipe_of
+from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, WorkContext, Write
@@ -56,7 +56,7 @@ class WriteStage:
 
 
 def _publish(export: Export, written: Written) -> Json:
-    """Makes the files downloadable, all at once with the end of the item."""
+    """Publish the files, in the transaction that ends the item."""
     ExportFile.objects.filter(export=export).delete()
     ExportFile.objects.bulk_create(
         ExportFile(
@@ -74,8 +74,8 @@ def _publish(export: Export, written: Written) -> Json:
     Export.objects.filter(pk=export.pk).update(
         ready=True, counts=written.counts, examples=written.examples, manifest_sha256=written.manifest_sha256
     )
-    told = {"export": str(export.pk), "counts": written.counts, "manifest_sha256": written.manifest_sha256}
-    emit(export.project, Event.EXPORT_READY, told)
+    figures = {"export": str(export.pk), "counts": written.counts, "manifest_sha256": written.manifest_sha256}
+    emit(export.project, Event.EXPORT_READY, figures)
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
 
 
@@ -90,13 +90,13 @@ class ExportRun(Kind[ExportParams]):
         return (FreezeStage(), WriteStage())
 
     def check(self, project: Project, params: ExportParams) -> None:
-        recipe_of(project, params.recipe).samples(project)
+        resolve_recipe(project, params.recipe).samples(project)
 
     def estimate(self, project: Project, params: ExportParams) -> Estimate:
         return Estimate(items=2, notes=("An export calls no model.",))
 
     def begin(self, run: Run, params: ExportParams) -> Json:
-        recipe = recipe_of(run.project, params.recipe)
+        recipe = resolve_recipe(run.project, params.recipe)
         export = Export.objects.create(
             project=run.project,
             run=run,

@@ -1,4 +1,4 @@
-"""Recipes by name, and the exports made from them."""
+"""Saved recipes, exports and their files."""
 
 from typing import ClassVar
 
@@ -11,8 +11,8 @@ from curation.runs.models import Run, RunState
 from curation.samples.models import Sample
 
 
-class Recipe(models.Model):
-    """A saved recipe: filter, formats, splits, options (`curation.exports.recipes.recipe`)."""
+class SavedRecipe(models.Model):
+    """A recipe (`curation.exports.recipes.recipe`) under a name."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="recipes")
     name = models.CharField(max_length=80)
@@ -30,19 +30,19 @@ class Recipe(models.Model):
 
 class ExportQuerySet(models.QuerySet["Export"]):
     def of(self, project: Project) -> "ExportQuerySet":
-        """A project's exports with what their list shows, in three queries."""
+        """Return a project's exports with what their list shows, in three queries."""
         return self.filter(project=project).select_related("run__created_by").prefetch_related("files")
 
     def visible_to(self, user: User) -> "ExportQuerySet":
-        """Exports of the projects that this user is a member of."""
+        """Return the exports of the projects that this user is a member of."""
         return self.filter(project__in=Project.objects.visible_to(user)).select_related("project", "run__created_by")
 
 
 class Export(models.Model):
-    """One artefact. Its state is its run's; its files exist only once all of them are written.
+    """An export. Its state is its run's. Its files exist once all of them are written.
 
-    `counts` holds how far the writing has come, and once `ready` the counts of the manifest; `examples` names a few
-    left-out samples per reason for the page.
+    `counts` are the progress of writing, and once `ready` the counts of the manifest. `examples` names a few skipped
+    samples per reason for the page.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="exports")
@@ -69,7 +69,7 @@ class Export(models.Model):
 
 
 class ExportFile(models.Model):
-    """One file of an export in storage; `stored_as` is its key there."""
+    """A file of an export. `stored_as` is its name in storage."""
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="files")
     name = models.CharField(max_length=120)
@@ -89,15 +89,15 @@ class ExportFile(models.Model):
 
 
 class FrozenRow(models.Model):
-    """A sample as it stood when the export began: the same recipe on the same frozen rows gives the same bytes.
+    """A sample as it was when the export began: the same recipe on the same frozen rows gives the same bytes.
 
-    `revision_id` is the revision that was kept. Score, bucket and flags are here because scoring anew changes them
-    without a new version.
+    `revision_id` is the kept revision. Score, bucket and flags are stored because scoring again changes them without a
+    new version.
     """
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="frozen")
     sample_id = models.BigIntegerField()
-    # No column, only a way to the sample as it is now, for as long as there is one.
+    # No column: a join to the sample as it is now, if it still exists.
     sample = models.ForeignObject(
         Sample, models.DO_NOTHING, from_fields=["sample_id"], to_fields=["id"], null=True, related_name="+"
     )
@@ -115,7 +115,7 @@ class FrozenRow(models.Model):
 
 
 class FrozenPair(models.Model):
-    """A pair whose chosen trajectory is a frozen sample's. Later runs may add pairs; this export does not take them."""
+    """A pair whose chosen trajectory is a frozen sample's. Pairs of later runs are not part of the export."""
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="frozen_pairs", db_index=False)
     sample_id = models.BigIntegerField()

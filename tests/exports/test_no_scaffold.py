@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import curation.exports
-from curation.exports.rows.session import messages_of
+from curation.exports.rows.session import session_messages
 from curation.trajectories.models import Outcome, Strategy
 from tests.exports.exporting import content, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory
@@ -73,7 +73,7 @@ def test_messages_hold_the_turns_texts_and_nothing_beside_them(
         turns.append({"kind": "action", "text": f"run {command}", "reply": reply, "thinking": thinking})
         turns.append({"kind": "output", "text": f"{output}$ ", "prompt": "$ ", "exit_code": 0, "cut": cut})
     turns.append({"kind": "action", "text": "exit", "reply": reply})
-    messages = messages_of(turns)
+    messages = session_messages(turns)
     assert [message["content"] for message in messages] == [turn["text"] for turn in turns]
     assert {key for message in messages for key in message} == {"role", "content"}
     written = orjson.dumps(messages).decode()

@@ -1,27 +1,27 @@
-"""The files of one attempt at an export, streamed to storage in a folder that no download can name.
+"""The files of one attempt at an export, streamed to a storage folder that no download can name.
 
-An attempt is published by the database rows that point to its files, in one transaction; until then, and after a
-killed worker for ever, its folder is debris that the next attempt sweeps away.
+An attempt is published by the database rows that point to its files, in one transaction. The next attempt deletes the
+folder of one that was never published, because its worker was killed.
 """
 
-import gzip
 import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from gzip import GzipFile
 from types import TracebackType
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-# What waits is hashed and written while the processor's cache still holds it. From about 128 KiB on the allocator gives
-# freed blocks back to the system and asks for them anew, a page fault a row: that took a fifth of the time of writing.
-_WAITING = 64 * 1024
+# Buffers of this size stay in the processor's cache. From about 128 KiB on, the allocator returns freed blocks to the
+# system and requests them again, a page fault per row: that took a fifth of the writing time.
+_BUFFER = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file; `bytes` and `sha256` are of what is stored and downloaded."""
+    """A finished file. `bytes` and `sha256` are of the file as stored and downloaded."""
 
     name: str
     stored_as: str
@@ -32,11 +32,11 @@ class WrittenFile:
     sha256: str
 
 
-class _Sink:
-    """A file in storage that counts and hashes what it is given."""
+class _StoredFile:
+    """A file in storage that counts and hashes what is written to it."""
 
     def __init__(self, key: str) -> None:
-        # Saving makes the folders where storage has folders; opening for writing then streams.
+        # Saving creates the folders, and opening for writing then streams.
         self.key = default_storage.save(key, ContentFile(b""))
         self._file = default_storage.open(self.key, "wb")
         self._digest = hashlib.sha256()
@@ -49,7 +49,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """`GzipFile` asks for it; storage gets its bytes at the end at the latest."""
+        """Do nothing: `GzipFile` calls this, and closing the file writes everything."""
 
     def close(self) -> str:
         self._file.close()
@@ -57,107 +57,108 @@ class _Sink:
 
 
 @dataclass(slots=True)
-class _Part:
-    """A file being written; rows wait in `waiting` until there is enough to write."""
+class _OpenFile:
+    """A file being written. Rows are buffered."""
 
     name: str
     format: str
     split: str
-    sink: _Sink
-    packed: gzip.GzipFile | None
+    stored: _StoredFile
+    gzip: GzipFile | None
     rows: int = 0
-    waiting: list[bytes] = field(default_factory=list)
-    waiting_bytes: int = 0
+    buffer: list[bytes] = field(default_factory=list)
+    buffered: int = 0
 
     def add(self, line: bytes) -> None:
         self.rows += 1
-        self.waiting.append(line)
-        self.waiting_bytes += len(line)
-        if self.waiting_bytes > _WAITING:
+        self.buffer.append(line)
+        self.buffered += len(line)
+        if self.buffered > _BUFFER:
             self.flush()
 
     def flush(self) -> None:
-        """Storage has been given all lines when it returns."""
-        (self.packed or self.sink).write(b"".join(self.waiting))
-        self.waiting.clear()
-        self.waiting_bytes = 0
+        (self.gzip or self.stored).write(b"".join(self.buffer))
+        self.buffer.clear()
+        self.buffered = 0
 
     def close(self) -> WrittenFile:
         self.flush()
-        if self.packed is not None:
-            self.packed.close()
-        digest = self.sink.close()
-        return WrittenFile(self.name, self.sink.key, self.format, self.split, self.rows, self.sink.bytes, digest)
+        if self.gzip is not None:
+            self.gzip.close()
+        digest, stored = self.stored.close(), self.stored
+        return WrittenFile(self.name, stored.key, self.format, self.split, self.rows, stored.bytes, digest)
 
 
-class Artefact:
-    """A context manager: leaving it by an exception deletes what was written."""
+class AttemptFiles:
+    """A context manager that deletes what was written when an exception leaves it."""
 
     def __init__(self, export_id: int) -> None:
-        self._home = f"exports/{export_id}"
-        self._folder = f"{self._home}/{uuid.uuid4().hex}"
-        self._parts: dict[str, _Part] = {}
+        self._export_folder = f"exports/{export_id}"
+        self._folder = f"{self._export_folder}/{uuid.uuid4().hex}"
+        self._open_files: dict[str, _OpenFile] = {}
         self._finished: list[WrittenFile] = []
 
-    def __enter__(self) -> "Artefact":
-        self._sweep()
+    def __enter__(self) -> "AttemptFiles":
+        self._delete_earlier()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is None:
             return
-        for part in self._parts.values():
-            part.sink.close()
-        for key in [part.sink.key for part in self._parts.values()] + [done.stored_as for done in self._finished]:
+        for file in self._open_files.values():
+            file.stored.close()
+        keys = [file.stored.key for file in self._open_files.values()]
+        for key in keys + [file.stored_as for file in self._finished]:
             default_storage.delete(key)
 
-    def add(self, name: str, line: bytes, *, format: str = "", split: str = "", packed: bool = False) -> None:
-        """Appends one line, its newline included, to the file of that name."""
-        part = self._parts.get(name) or self._open(name, format, split, packed)
-        part.add(line)
+    def add(self, name: str, line: bytes, *, format: str = "", split: str = "", gzip: bool = False) -> None:
+        """Append one line with its newline to the file of that name."""
+        file = self._open_files.get(name) or self._open(name, format, split, gzip)
+        file.add(line)
 
     def touch(self, name: str) -> None:
-        """A file that shall be there even with no line in it."""
-        if name not in self._parts:
-            self._open(name, "", "", False)
+        """Create a file that exists even without lines."""
+        if name not in self._open_files:
+            self._open(name)
 
     def flush(self) -> None:
-        for part in self._parts.values():
-            part.flush()
+        for file in self._open_files.values():
+            file.flush()
 
-    def whole(self, name: str, content: bytes) -> WrittenFile:
-        """A small file at once."""
-        part = self._open(name, "", "", False)
-        part.sink.write(content)
-        return self._close(part)
+    def write(self, name: str, content: bytes) -> WrittenFile:
+        """Write a small file at once."""
+        file = self._open(name)
+        file.stored.write(content)
+        return self._close(file)
 
     def close(self) -> Sequence[WrittenFile]:
-        """Ends the files that are open; all finished ones by name."""
-        for part in list(self._parts.values()):
-            self._close(part)
-        return sorted(self._finished, key=lambda done: done.name)
+        """Close the open files and return all finished ones by name."""
+        for file in list(self._open_files.values()):
+            self._close(file)
+        return sorted(self._finished, key=lambda file: file.name)
 
-    def _open(self, name: str, format: str, split: str, packed: bool) -> _Part:
-        sink = _Sink(f"{self._folder}/{name}")
-        # No name and no time in the header: the same rows must give the same bytes.
-        packing = gzip.GzipFile("", "wb", 6, sink, mtime=0) if packed else None
-        part = self._parts[name] = _Part(name, format, split, sink, packing)
-        return part
+    def _open(self, name: str, format: str = "", split: str = "", gzip: bool = False) -> _OpenFile:
+        stored = _StoredFile(f"{self._folder}/{name}")
+        # Without name and time in the header the same rows give the same bytes.
+        packed = GzipFile("", "wb", 6, stored, mtime=0) if gzip else None
+        file = self._open_files[name] = _OpenFile(name, format, split, stored, packed)
+        return file
 
-    def _close(self, part: _Part) -> WrittenFile:
-        del self._parts[part.name]
-        done = part.close()
-        self._finished.append(done)
-        return done
+    def _close(self, file: _OpenFile) -> WrittenFile:
+        del self._open_files[file.name]
+        written = file.close()
+        self._finished.append(written)
+        return written
 
-    def _sweep(self) -> None:
-        """Deletes what earlier attempts left. Nothing of them was published, or this attempt would not have begun."""
+    def _delete_earlier(self) -> None:
+        """Delete the files of earlier attempts. None was published, or this attempt would not have begun."""
         try:
-            attempts, _ = default_storage.listdir(self._home)
+            attempts, _ = default_storage.listdir(self._export_folder)
         except FileNotFoundError:
             return
         for attempt in attempts:
-            _, files = default_storage.listdir(f"{self._home}/{attempt}")
-            for name in files:
-                default_storage.delete(f"{self._home}/{attempt}/{name}")
-            default_storage.delete(f"{self._home}/{attempt}")
+            folder = f"{self._export_folder}/{attempt}"
+            _, names = default_storage.listdir(folder)
+            for name in names:
+                default_storage.delete(f"{folder}/{name}")
+            default_storage.delete(folder)

@@ -1,22 +1,57 @@
-"""The counts of an export, kept while its samples pass by. Preview, manifest, card and page show the same ones."""
+"""The counts of an export or a preview. Manifest, card and pages show the same ones."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from curation.exports.files.balance import Endings
-from curation.exports.rows.filter import Sifted
-from curation.exports.rows.skip_reasons import Reason
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.filter import FilteredSample
+from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.settings.document import Balance
+from curation.scenarios.models import Terminal
+from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, TerminalBalance
 
 EXAMPLES = 20
 BINS = 10
 
 
 @dataclass(slots=True)
-class Tally:
-    """`excluded` counts samples per reason, in one format or in all; `histogram` has 10 bins of 10 points.
+class Endings:
+    """How the exported trajectories end. Each is counted once, for any number of rows. A model that sees one ending too
+    often learns to end that way without looking."""
 
-    `trajectories` were looked into, `pairs` are rows that come from a stored pair of them.
+    terminals: Counter[str] = field(default_factory=Counter)
+    tasks: Counter[str] = field(default_factory=Counter)
+
+    def add(self, terminal: str, task: str) -> None:
+        self.terminals[terminal] += 1
+        self.tasks[task] += 1
+
+    def balance(self) -> TerminalBalance | None:
+        """Return the shares, or None if no trajectory is exported."""
+        total = self.terminals.total()
+        if not total:
+            return None
+        return TerminalBalance(
+            kept=total,
+            exit=self.terminals[Terminal.EXIT] / total,
+            panic=self.terminals[Terminal.PANIC] / total,
+            empty_queue=self.tasks[EMPTY_QUEUE] / total,
+            blocked=self.tasks[BLOCKED] / total,
+        )
+
+
+def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
+    """Return the shares of a stored balance by name, in display order."""
+    names = {"exit": "exit", "panic": "panic", "empty_queue": EMPTY_QUEUE, "blocked": BLOCKED}
+    return [(name, float(str(balance[key]))) for key, name in names.items()]
+
+
+@dataclass(slots=True)
+class Counts:
+    """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
+    some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
+    from a stored pair of them.
     """
 
     samples: int = 0
@@ -24,7 +59,7 @@ class Tally:
     unscored: int = 0
     bytes: int = 0
     rows: Counter[tuple[str, str]] = field(default_factory=Counter)
-    excluded: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
     histogram: list[int] = field(default_factory=lambda: [0] * BINS)
     revisions: int = 0
@@ -32,52 +67,40 @@ class Tally:
     pairs: int = 0
     endings: Endings = field(default_factory=Endings)
 
-    def add(self, sifted: Sifted) -> None:
+    def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
-        for line in sifted.lines:
+        for line in filtered.lines:
             self.rows[line.format, line.split] += 1
             self.bytes += len(line.data)
             self.pairs += line.pair != ""
-        self.trajectories += sifted.rollout is not None
-        if sifted.lines:
-            self._exported(sifted)
-        for left in sifted.left_out:
-            self.excluded[left.reason.value] += 1
-            named = self.examples.setdefault(left.reason.value, [])
-            if len(named) < EXAMPLES:
-                named.append(str(sifted.sample.sample_id))
+        self.trajectories += filtered.rollout is not None
+        if filtered.lines:
+            self._add_exported(filtered)
+        for reason in filtered.skipped:
+            self.skipped[reason.value] += 1
+            examples = self.examples.setdefault(reason.value, [])
+            if len(examples) < EXAMPLES:
+                examples.append(str(filtered.sample.sample_id))
 
-    def _exported(self, sifted: Sifted) -> None:
-        frozen = sifted.sample
+    def _add_exported(self, filtered: FilteredSample) -> None:
+        sample = filtered.sample
         self.exported += 1
-        if sifted.rollout is not None:
-            self.endings.add(sifted.rollout.terminal, sifted.rollout.task)
-        self.revisions += frozen.revision_id is not None
-        if frozen.score is None:
+        if filtered.rollout is not None:
+            self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
+        self.revisions += sample.revision_id is not None
+        if sample.score is None:
             self.unscored += 1
         else:
-            self.histogram[min(int(frozen.score * BINS / 100), BINS - 1)] += 1
+            self.histogram[min(int(sample.score * BINS / 100), BINS - 1)] += 1
 
-    def of(self, name: str, split: str) -> int:
-        """Rows in a format and split."""
-        return self.rows[name, split]
-
-    def rows_by_split(self, formats: list[str], splits: list[str]) -> dict[str, dict[str, int]]:
-        """Every format and split of a recipe is there, also with 0 rows."""
-        return {name: {split: self.of(name, split) for split in splits} for name in formats}
-
-    def reasons(self) -> dict[str, int]:
-        """Samples by reason, in the order of the checks."""
-        return {reason.value: self.excluded[reason] for reason in Reason if self.excluded[reason]}
-
-    def counts(self, formats: list[str], splits: list[str], band: Balance) -> dict[str, object]:
-        """The counts of a finished export; what lies outside `band` is a warning."""
+    def as_json(self, recipe: Recipe, band: Balance) -> dict[str, object]:
+        """Return the counts as exports store them. `warnings` name shares outside `band`."""
         balance = self.endings.balance()
         return {
             "samples": self.samples,
             "exported": self.exported,
-            "rows": self.rows_by_split(formats, splits),
-            "excluded": self.reasons(),
+            "rows": {name: {split: self.rows[name, split] for split in recipe.splits} for name in recipe.formats},
+            "excluded": {reason.value: self.skipped[reason] for reason in SkipReason if self.skipped[reason]},
             "balance": balance.as_json() if balance else None,
             "warnings": balance.warnings(band) if balance else [],
         }

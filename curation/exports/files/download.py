@@ -1,6 +1,7 @@
-"""Downloads: any byte range of a file, or of the archive of all files, streamed from storage in small pieces."""
+"""Downloads: any byte range of a file, or of the archive of all files, streamed from storage."""
 
 import re
+import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
@@ -10,13 +11,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, Stre
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header, parse_etags
 
+from curation.exports.models import Export
+from curation.web.problems import NotFound, Unavailable
+
+ARCHIVE = "archive.tar"
 PIECE = 256 * 1024
+_BLOCK = 512
 _ONE_RANGE = re.compile(r"(\d*)-(\d*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of a download: bytes at hand (`data`) or a whole file in storage (`stored_as`), and its length."""
+    """Part of a download: some bytes (`data`) or a whole file in storage (`stored_as`), and its length."""
 
     length: int
     data: bytes = b""
@@ -25,7 +31,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Something to send. `etag` is its version; `sha256` in hex where it is known beforehand, else empty."""
+    """A file to send. `etag` is its version; `sha256` is empty if it is not known beforehand."""
 
     name: str
     media_type: str
@@ -38,8 +44,43 @@ class Download:
         return sum(segment.length for segment in self.segments)
 
 
+def download_of(export: Export, name: str) -> Download:
+    """Return one file, or `archive.tar` with all of them. Raises `NotFound`, also while the export is not written."""
+    if not export.ready:
+        raise NotFound(f"Export {export.pk} is not written: its run is {export.run.state}.", code="not_ready")
+    if name == ARCHIVE:
+        return _archive(export)
+    file = export.files.filter(name=name).first()
+    if file is None:
+        raise NotFound(f"Export {export.pk} has no file {name!r}.")
+    if not default_storage.exists(file.stored_as):
+        raise Unavailable(f"{name} is no longer in storage. Make the export again.", code="file_lost")
+    segment = Segment(file.bytes, stored_as=file.stored_as)
+    return Download(file.name, _media_type(file.name), file.sha256, [segment], sha256=file.sha256)
+
+
+def _archive(export: Export) -> Download:
+    """Return all files as one. The archive is never stored: names and sizes determine its layout, so any range of it
+    can be sent."""
+    folder = f"{export.project.slug}-export-{export.pk}"
+    segments: list[Segment] = []
+    for file in export.files.all():
+        entry = tarfile.TarInfo(f"{folder}/{file.name}")
+        entry.size, entry.mode = file.bytes, 0o644
+        header = entry.tobuf(tarfile.GNU_FORMAT)
+        padding = b"\0" * (-file.bytes % _BLOCK)
+        segments += [
+            Segment(len(header), data=header),
+            Segment(file.bytes, stored_as=file.stored_as),
+            Segment(len(padding), data=padding),
+        ]
+    # Two empty blocks end an archive.
+    segments.append(Segment(2 * _BLOCK, data=b"\0" * 2 * _BLOCK))
+    return Download(f"{folder}.tar", _media_type(ARCHIVE), f"tar-{export.pk}-{export.manifest_sha256}", segments)
+
+
 def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
-    """200, 206, 304 or 416 after RFC 9110: one range is answered, several at once are answered with the whole."""
+    """Answer 200, 206, 304 or 416 by RFC 9110. A request for several ranges gets the whole file."""
     etag, total = f'"{download.etag}"', download.length
     if _unchanged(request, etag):
         response: HttpResponseBase = HttpResponseNotModified()
@@ -63,8 +104,7 @@ def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
     return response
 
 
-def media_type(name: str) -> str:
-    """By the ending of the names that exports use."""
+def _media_type(name: str) -> str:
     endings = {".jsonl": "application/x-ndjson", ".json": "application/json", ".gz": "application/gzip"}
     endings |= {".md": "text/markdown; charset=utf-8", ".tar": "application/x-tar"}
     return next((kind for ending, kind in endings.items() if name.endswith(ending)), "application/octet-stream")
@@ -76,10 +116,9 @@ def _unchanged(request: HttpRequest, etag: str) -> bool:
 
 
 def _range(request: HttpRequest, etag: str, total: int) -> range | None:
-    """The bytes asked for; an empty range where none of them exists, None where the whole is to be sent.
+    """Return the requested range, an empty one if it lies outside the file, or None for the whole file.
 
-    A header that is not understood is ignored, as is one whose `If-Range` names another version (or a date: there is
-    no `Last-Modified`).
+    A header that cannot be parsed is ignored, and so is one whose `If-Range` names another version or a date.
     """
     header = request.headers.get("Range", "")
     unit, _, sets = header.partition("=")
@@ -120,11 +159,11 @@ def _stream(request: HttpRequest, download: Download, start: int, stop: int) -> 
 
 
 def _pieces(download: Download, start: int, stop: int) -> Iterator[bytes]:
-    """The bytes from `start` up to `stop`, at most `PIECE` at a time."""
-    place = 0
+    """Yield the bytes from `start` up to `stop`, at most `PIECE` at a time."""
+    position = 0
     for segment in download.segments:
-        low, high = max(start - place, 0), min(stop - place, segment.length)
-        place += segment.length
+        low, high = max(start - position, 0), min(stop - position, segment.length)
+        position += segment.length
         if low >= high:
             continue
         if segment.stored_as:
@@ -140,6 +179,6 @@ def _read(opened: IO[bytes], low: int, high: int) -> Iterator[bytes]:
     while left > 0:
         piece = opened.read(min(PIECE, left))
         if not piece:
-            raise OSError("a file of the export is shorter in storage than it was written")
+            raise OSError("a file of the export is shorter in storage than when it was written")
         left -= len(piece)
         yield piece

@@ -1,5 +1,5 @@
-"""`manifest.json`: what an export was made of, so that it can be checked and made again. It holds no time and no id
-of the export: the same recipe on the same frozen rows gives the same manifest."""
+"""`manifest.json`: what an export was made of, so that it can be checked and made again. It has no time and no id of
+the export, so the same recipe on the same frozen rows gives the same manifest."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from curation import __version__
 from curation.duels.models import Answer, Duel, Verdict
 from curation.exports.files.attempt import WrittenFile
-from curation.exports.files.counts import Tally
+from curation.exports.files.counts import Counts
 from curation.exports.models import Export, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER
@@ -20,18 +20,19 @@ Entries = list[dict[str, object]]
 
 
 def manifest(
-    export: Export, recipe: Recipe, counts: dict[str, object], tally: Tally, files: Sequence[WrittenFile]
+    export: Export, recipe: Recipe, counts: Counts, counts_json: dict[str, object], files: Sequence[WrittenFile]
 ) -> dict[str, object]:
-    """The document; `files` are all files but the manifest itself, whose sha256 the export keeps."""
+    """Return the document. `files` are all files but the manifest itself, whose sha256 the export keeps."""
     project = export.project
+    frozen = {name: getattr(counts, name) for name in ("samples", "revisions", "trajectories", "pairs")}
     return {
         "manifest": 1,
         "software": {"name": "winnow", "version": __version__},
         "project": {"slug": project.slug, "name": project.name, "settings": project.settings.model_dump(mode="json")},
         "recipe": recipe.model_dump(mode="json"),
         "tokenizer": TOKENIZER,
-        "frozen": {"file": "frozen.jsonl", **_frozen(tally)},
-        "counts": counts,
+        "frozen": {"file": "frozen.jsonl", **frozen},
+        "counts": counts_json,
         "models": _models(export),
         "judges": _judges(export),
         "files": [
@@ -41,17 +42,8 @@ def manifest(
     }
 
 
-def _frozen(tally: Tally) -> dict[str, int]:
-    return {
-        "samples": tally.samples,
-        "revisions": tally.revisions,
-        "trajectories": tally.trajectories,
-        "pairs": tally.pairs,
-    }
-
-
 def _models(export: Export) -> Entries:
-    """Who wrote the answers of the frozen samples, with what instructions; king, challenger and operator apart."""
+    """Return the models that wrote the frozen samples and their instructions, by side: king, challenger, operator."""
     endpoints = Endpoint.objects.filter(project=export.project).values_list("name", "model", "family")
     strings = {name: model for name, model, _ in endpoints}
     families = {name: family for name, _, family in endpoints}
@@ -73,7 +65,7 @@ def _models(export: Export) -> Entries:
 
 
 def _judges(export: Export) -> Entries:
-    """The panel that scored the frozen samples."""
+    """Return the judges of the frozen samples and their instructions."""
     strings = dict(Endpoint.objects.filter(project=export.project).values_list("name", "model"))
     verdicts = Verdict.objects.filter(duel__sample_id__in=_sample_ids(export))
     rows = verdicts.order_by("judge", "family", "instructions_hash")

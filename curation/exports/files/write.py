@@ -1,24 +1,24 @@
-"""Write: the frozen rows of an export as files, chunk by chunk; memory does not grow with the export."""
+"""Write the frozen rows of an export to files, chunk by chunk, so that memory does not grow with the export."""
 
 import gc
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
 import orjson
 
-from curation.exports.files.attempt import Artefact, WrittenFile
+from curation.exports.files.attempt import AttemptFiles, WrittenFile
 from curation.exports.files.card import card
-from curation.exports.files.counts import Tally
+from curation.exports.files.counts import Counts
 from curation.exports.files.manifest import manifest
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import CHUNK, LeftOut, Line, Sieve, Sifted
-from curation.exports.rows.freeze import frozen
-from curation.exports.rows.skip_reasons import Candidate
+from curation.exports.rows.filter import CHUNK, ExportFilter, FilteredSample
+from curation.exports.rows.freeze import frozen_samples
+from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 
 EXCLUDED, FROZEN, CARD, MANIFEST = "excluded.jsonl", "frozen.jsonl", "README.md", "manifest.json"
 _LINE = orjson.OPT_APPEND_NEWLINE
@@ -27,7 +27,7 @@ _PROGRESS_EVERY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one attempt wrote; nothing of it can be downloaded before it is published."""
+    """The files of one attempt. They cannot be downloaded before the attempt is published."""
 
     files: tuple[WrittenFile, ...]
     counts: dict[str, object]
@@ -36,35 +36,34 @@ class Written:
 
 
 def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
-    """Writes all files of a frozen export; `checkpoint` raises to stop between chunks, and nothing stays then."""
+    """Write all files of a frozen export. `checkpoint` raises to stop between chunks; no file remains then."""
     recipe = Recipe.model_validate(export.recipe)
-    sieve, tally = Sieve(export.project, recipe, export), Tally()
-    with Artefact(export.pk) as artefact:
-        artefact.touch(EXCLUDED)
-        artefact.touch(FROZEN)
-        told = time.monotonic()
-        with _collector_at_ease():
+    export_filter, counts = ExportFilter(export.project, recipe, export), Counts()
+    with AttemptFiles(export.pk) as files:
+        files.touch(EXCLUDED)
+        files.touch(FROZEN)
+        saved = time.monotonic()
+        with _frozen_garbage():
             for chunk in _chunks(export):
                 checkpoint()
-                for sifted in sieve.sift(chunk):
-                    tally.add(sifted)
-                    _add(artefact, sifted, packed=recipe.gzip)
-                artefact.flush()
-                if time.monotonic() - told > _PROGRESS_EVERY:
-                    told = time.monotonic()
-                    _tell(export, tally.samples)
-        counts = tally.counts(recipe.formats, list(recipe.splits), export.project.settings.balance)
-        data = artefact.close()
-        artefact.whole(CARD, card(export.project, recipe, tally, data).encode())
-        document = manifest(export, recipe, counts, tally, artefact.close())
-        listed = artefact.whole(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
-        return Written(tuple(artefact.close()), counts, tally.examples, listed.sha256)
+                for filtered in export_filter.apply(chunk):
+                    counts.add(filtered)
+                    _add(files, filtered, gzip=recipe.gzip)
+                files.flush()
+                if time.monotonic() - saved > _PROGRESS_EVERY:
+                    saved = time.monotonic()
+                    _save_progress(export, counts.samples)
+        counts_json = counts.as_json(recipe, export.project.settings.balance)
+        files.write(CARD, card(export.project, recipe, counts, files.close()).encode())
+        document = manifest(export, recipe, counts, counts_json, files.close())
+        stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
+        return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256)
 
 
 @contextmanager
-def _collector_at_ease() -> Iterator[None]:
-    """Leaves what the process holds already out of the garbage collector's passes: walking all of Django's objects
-    again and again took an eighth of an export's time. Rows are freed by their reference counts as ever."""
+def _frozen_garbage() -> Iterator[None]:
+    """Exempt existing objects from garbage collection: visiting all of Django's objects took an eighth of an export's
+    time. Rows are freed by their reference counts."""
     gc.freeze()
     try:
         yield
@@ -72,43 +71,39 @@ def _collector_at_ease() -> Iterator[None]:
         gc.unfreeze()
 
 
-def file_name(line: Line, *, packed: bool) -> str:
-    """`<format>.<split>.jsonl`; rows with tool calls have more columns and so a file of their own."""
-    return _file_name(line.format, line.split, line.tools, packed)
-
-
 @cache
-def _file_name(name: str, split: str, tools: bool, packed: bool) -> str:
-    return f"{name}.{split}{'.tools' if tools else ''}.jsonl{'.gz' if packed else ''}"
+def file_name(format: str, split: str, *, tools: bool, gzip: bool) -> str:
+    """Return `<format>.<split>.jsonl`. Rows with tool calls have more columns and so a file of their own."""
+    return f"{format}.{split}{'.tools' if tools else ''}.jsonl{'.gz' if gzip else ''}"
 
 
-def _add(artefact: Artefact, sifted: Sifted, *, packed: bool) -> None:
+def _add(files: AttemptFiles, filtered: FilteredSample, *, gzip: bool) -> None:
     rows = []
-    for line in sifted.lines:
-        name = file_name(line, packed=packed)
-        artefact.add(name, line.data, format=line.format, split=line.split, packed=packed)
+    for line in filtered.lines:
+        name = file_name(line.format, line.split, tools=line.tools, gzip=gzip)
+        files.add(name, line.data, format=line.format, split=line.split, gzip=gzip)
         digest = hashlib.sha256(line.data).hexdigest()
         row = {"format": line.format, "source": line.source, "split": line.split, "sha256": digest}
         if line.pair:
             row["pair"] = line.pair
         rows.append(row)
-    for left in sifted.left_out:
-        artefact.add(EXCLUDED, orjson.dumps(_excluded(sifted.sample, left), option=_LINE))
-    artefact.add(FROZEN, orjson.dumps(_frozen(sifted, rows), option=_LINE))
+    for reason, formats in filtered.skipped.items():
+        files.add(EXCLUDED, orjson.dumps(_excluded(filtered.sample, reason, formats), option=_LINE))
+    files.add(FROZEN, orjson.dumps(_frozen(filtered, rows), option=_LINE))
 
 
-def _excluded(sample: Candidate, left: LeftOut) -> dict[str, object]:
+def _excluded(sample: FrozenSample, reason: SkipReason, formats: list[str]) -> dict[str, object]:
     return {
         "sample": str(sample.sample_id),
         "version": sample.version,
-        "formats": left.formats,
-        "reason": left.reason.value,
-        "detail": left.reason.label,
+        "formats": formats,
+        "reason": reason.value,
+        "detail": reason.label,
     }
 
 
-def _frozen(sifted: Sifted, rows: Sequence[dict[str, str]]) -> dict[str, object]:
-    sample, rollout = sifted.sample, sifted.rollout
+def _frozen(filtered: FilteredSample, rows: list[dict[str, str]]) -> dict[str, object]:
+    sample, rollout = filtered.sample, filtered.rollout
     entry = {
         "sample": str(sample.sample_id),
         "version": sample.version,
@@ -123,13 +118,13 @@ def _frozen(sifted: Sifted, rows: Sequence[dict[str, str]]) -> dict[str, object]
     return entry
 
 
-def _chunks(export: Export) -> Iterator[list[Candidate]]:
+def _chunks(export: Export) -> Iterator[list[FrozenSample]]:
     last = -1
-    while chunk := frozen(export, after=last, limit=CHUNK):
+    while chunk := frozen_samples(export, after=last, limit=CHUNK):
         yield chunk
         last = chunk[-1].sample_id
 
 
-def _tell(export: Export, done: int) -> None:
+def _save_progress(export: Export, written: int) -> None:
     total = export.counts.get("samples", 0)
-    Export.objects.filter(pk=export.pk, ready=False).update(counts={"samples": total, "written": done})
+    Export.objects.filter(pk=export.pk, ready=False).update(counts={"samples": total, "written": written})

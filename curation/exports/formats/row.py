@@ -1,17 +1,29 @@
-"""What a format makes of a turn, and of a trajectory."""
+"""What a format makes of an approved turn or a kept trajectory."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from curation.exports.rows.messages import Conversation
 from curation.exports.rows.session import Session
-from curation.exports.rows.skip_reasons import Reason
-from curation.exports.rows.turns import Source, Turn
+from curation.exports.rows.skip_reasons import SkipReason
+
+Source = Literal["duels", "revisions", "scenarios"]
+
+
+class Turn(NamedTuple):
+    """An approved turn. `rejected` is the other answer, `replaced` the answer that the kept revision replaced."""
+
+    prompt: Conversation
+    chosen: str
+    rejected: str | None
+    replaced: str | None
+    draw: bool
 
 
 class Row(NamedTuple):
-    """One line of a data file before it is written: an object in JSON; `characters` is what a trainer would have to
-    fit; `pair` is the stored pair of trajectories that the row comes from, if any."""
+    """One line of a data file as a JSON object. `characters` is its length for a trainer; `pair` is the stored pair of
+    trajectories that it comes from, or empty."""
 
     source: Source
     json: bytes
@@ -21,11 +33,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A name, a sentence about the rows, whether they are preferences, and how a turn or a trajectory becomes rows (or
-    reasons why not). Both raise `orjson.JSONEncodeError` where a text cannot be written as UTF-8."""
+    """A data file format. `pairs` says whether its rows are preferences. Both functions return rows, or reasons for
+    missing ones, and raise `orjson.JSONEncodeError` for a text that UTF-8 cannot encode."""
 
     name: str
     about: str
     pairs: bool
-    rows: Callable[[Turn, tuple[Source, ...]], Iterable[Row | Reason]]
-    trajectory_rows: Callable[[Session, tuple[Source, ...]], Iterable[Row | Reason]]
+    turn_rows: Callable[[Turn, tuple[Source, ...]], Iterable[Row | SkipReason]]
+    session_rows: Callable[[Session, tuple[Source, ...]], Iterable[Row | SkipReason]]

@@ -1,23 +1,19 @@
-"""`sft-messages`: the conversation with the approved answer as its last message, or a session with its terminal."""
-
-from collections.abc import Iterable
+"""`sft-messages`: a conversation that ends with the approved answer, or a whole session."""
 
 import orjson
 
-from curation.exports.formats.row import Format, Row
+from curation.exports.formats.row import Format, Row, Source, Turn
 from curation.exports.rows.messages import length
 from curation.exports.rows.session import Session
-from curation.exports.rows.skip_reasons import Reason
-from curation.exports.rows.turns import Source, Turn
 
 
-def rows(turn: Turn, sources: tuple[Source, ...]) -> Iterable[Row | Reason]:
+def turn_rows(turn: Turn, sources: tuple[Source, ...]) -> tuple[Row]:
     prompt = turn.prompt
     json = b'{"messages":%b,%b]}' % (prompt.opened, prompt.answer(turn.chosen))
     return (Row("duels", json, prompt.characters + len(turn.chosen)),)
 
 
-def trajectory_rows(session: Session, sources: tuple[Source, ...]) -> Iterable[Row | Reason]:
+def session_rows(session: Session, sources: tuple[Source, ...]) -> tuple[Row]:
     return (Row("scenarios", orjson.dumps({"messages": session.messages}), length(session.messages)),)
 
 
@@ -25,6 +21,6 @@ FORMAT = Format(
     name="sft-messages",
     about='`{"messages": […]}`, the last one is the approved assistant answer, or the terminal of a session',
     pairs=False,
-    rows=rows,
-    trajectory_rows=trajectory_rows,
+    turn_rows=turn_rows,
+    session_rows=session_rows,
 )

@@ -1,4 +1,4 @@
-"""REST calls of `curation.exports`. Whoever reads a project reads its exports; making one needs the scope `export`."""
+"""REST calls of exports. Reading needs the scope `read`, starting an export the scope `export`."""
 
 from typing import ClassVar
 
@@ -6,10 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
-from curation.exports.files.download import respond
-from curation.exports.files.written import download_of
-from curation.exports.models import Export
-from curation.exports.models import Recipe as SavedRecipe
+from curation.exports.files.download import download_of, respond
+from curation.exports.models import Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.preview import preview
 from curation.exports.pages.schemas import (
@@ -26,11 +24,11 @@ from curation.exports.pages.schemas import (
     preview_out,
     recipe_out,
 )
-from curation.exports.pages.start import start_export
-from curation.exports.recipes.recipe import Recipe
-from curation.exports.recipes.saved import delete_recipe, recipe_of, save_recipe
+from curation.exports.recipes.recipe import Recipe, read_recipe
+from curation.exports.recipes.saved import delete_recipe, resolve_recipe, save_recipe
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
+from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
@@ -38,7 +36,7 @@ from curation.web.lists.keyset import paginate
 from curation.web.lists.params import ListParams
 
 router = Router(tags=["exports"])
-Answer = dict[str, object]
+Json = dict[str, object]
 
 
 class ExportListParams(ListParams):
@@ -51,71 +49,75 @@ def _entered(request: HttpRequest, export_id: str, scope: str = Scope.READ) -> t
 
 
 @router.get("/projects/{slug}/exports", response=ExportPage, exclude_unset=True, summary="List exports")
-def list_exports(request: HttpRequest, slug: str, params: Query[ExportListParams]) -> Answer:
+def list_exports(request: HttpRequest, slug: str, params: Query[ExportListParams]) -> Json:
     access = enter(request, slug, Scope.READ)
     rows = Export.objects.of(access.project)
     page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer: Answer = {"data": [export_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    response: Json = {"data": [export_out(row) for row in page.rows], "next_cursor": page.next_cursor}
+    return response | ({"total": page.total} if params.count else {})
 
 
 @router.post("/projects/{slug}/exports", response={202: RunOut}, summary="Start an export")
-def create_export(request: HttpRequest, response: HttpResponse, slug: str, body: ExportIn) -> Status[Answer]:
-    """Launches a run of kind `export`; its `result` names the export from the start."""
+def create_export(request: HttpRequest, response: HttpResponse, slug: str, body: ExportIn) -> Status[Json]:
+    """Launch a run of kind `export`. Its `result` names the export."""
     access = enter(request, slug, Scope.EXPORT)
-    run = start_export(access=access, recipe=body.recipe)
+    run = launch(project=access.project, kind="export", params={"recipe": _recipe(body)}, user=access.user)
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))
 
 
 @router.post("/projects/{slug}/exports/preview", response=PreviewOut, summary="Count what a recipe would give")
-def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Answer:
-    """Writes nothing. A saved recipe may be named instead."""
+def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
+    """Write nothing. `recipe` may be the name of a saved one."""
     access = enter(request, slug, Scope.READ)
-    return preview_out(preview(project=access.project, recipe=recipe_of(access.project, body.recipe)))
+    return preview_out(preview(project=access.project, recipe=resolve_recipe(access.project, _recipe(body))))
+
+
+def _recipe(body: ExportIn) -> Recipe | str:
+    return body.recipe if isinstance(body.recipe, str) else read_recipe(body.recipe)
 
 
 @router.get("/exports/{export_id}", response=ExportOut, summary="One export")
-def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Answer:
+def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Json:
     _, export = _entered(request, export_id)
     set_etag(response, f"{export.pk}-{export.run.state}-{export.manifest_sha256[:16]}")
     return export_out(export)
 
 
 @router.get("/exports/{export_id}/preview", response=PreviewOut, summary="Count what its recipe would give now")
-def preview_export(request: HttpRequest, export_id: str) -> Answer:
+def preview_export(request: HttpRequest, export_id: str) -> Json:
     access, export = _entered(request, export_id)
     return preview_out(preview(project=access.project, recipe=Recipe.model_validate(export.recipe)))
 
 
 @router.api_operation(["GET", "HEAD"], "/exports/{export_id}/files/{name}", url_name="export-file", summary="Download")
 def download_file(request: HttpRequest, export_id: str, name: str) -> HttpResponseBase:
-    """A file, or `archive.tar` with all of them. Knows `Range`, `If-Range` and `If-None-Match`; the `ETag` of a file is
-    its sha256."""
+    """A file, or `archive.tar` with all of them. Supports `Range`, `If-Range` and `If-None-Match`; the `ETag` of a file
+    is its sha256."""
     _, export = _entered(request, export_id)
     return respond(request, download_of(export, name))
 
 
 @router.get("/exports/{before}/diff/{after}", response=ComparisonOut, summary="Compare two exports")
-def diff_exports(request: HttpRequest, before: str, after: str) -> Answer:
-    """What `after` has other than `before`: rows added, removed, changed, or moved to another split."""
+def diff_exports(request: HttpRequest, before: str, after: str) -> Json:
+    """Rows that `after` adds, removes, changes or moves to another split."""
     access, first = _entered(request, before)
     second = find(Export.objects.of(access.project), after, "export")
     return comparison_out(compare(before=first, after=second))
 
 
 @router.get("/projects/{slug}/recipes", response=RecipeList, summary="Saved recipes")
-def list_recipes(request: HttpRequest, slug: str) -> Answer:
+def list_recipes(request: HttpRequest, slug: str) -> Json:
     access = enter(request, slug, Scope.READ)
     saved = SavedRecipe.objects.filter(project=access.project)
     return {"data": [recipe_out(row) for row in saved], "next_cursor": None}
 
 
 @router.post("/projects/{slug}/recipes", response={200: RecipeOut, 201: RecipeOut}, summary="Save a recipe")
-def post_recipe(request: HttpRequest, slug: str, body: RecipeIn) -> Status[Answer]:
-    """Replaces the recipe of the same name (200), or adds one (201)."""
+def post_recipe(request: HttpRequest, slug: str, body: RecipeIn) -> Status[Json]:
+    """Replace the recipe of the same name (200), or add one (201)."""
     access = enter(request, slug, Scope.EXPORT)
-    saved = save_recipe(access=access, name=body.name, document=body.recipe)
+    saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
     return Status(201 if saved.created else 200, recipe_out(saved.row))
 
 

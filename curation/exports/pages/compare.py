@@ -1,4 +1,4 @@
-"""Compare two exports: rows added, removed, changed. Reads both lists of frozen samples side by side, line by line."""
+"""Compare two exports by reading both lists of frozen samples side by side, line by line."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ Change = Literal["added", "removed", "changed", "moved"]
 
 
 class RowKey(NamedTuple):
-    """What makes a row the same row in two exports; `pair` is the stored pair of trajectories, if it is of one."""
+    """The identity of a sample's row in two exports. `pair` is the stored pair of trajectories, or empty."""
 
     format: str
     source: str
@@ -35,7 +35,7 @@ class ChangedRow:
 
 @dataclass(slots=True)
 class Comparison:
-    """Counts of rows, and the first `SHOWN` of those that differ. `moved` rows are the same in another split."""
+    """Counts of rows, and the first `SHOWN` that differ. `moved` rows are the same in another split."""
 
     added: int = 0
     removed: int = 0
@@ -46,21 +46,21 @@ class Comparison:
 
 
 def compare(*, before: Export, after: Export) -> Comparison:
-    """What `after` has other than `before`; raises `Conflict` where one of them is not written yet."""
+    """Return how `after` differs from `before`. Raises `Conflict` if one of them is not written yet."""
     found = Comparison()
     old, new = _samples(before), _samples(after)
     left, right = next(old, _END), next(new, _END)
     while left != _END or right != _END:
         number = min(left.number, right.number)
         here_before, here_after = left.number == number, right.number == number
-        _note(found, int(number), left.rows if here_before else {}, right.rows if here_after else {})
+        _add_changes(found, int(number), left.rows if here_before else {}, right.rows if here_after else {})
         left = next(old, _END) if here_before else left
         right = next(new, _END) if here_after else right
     return found
 
 
 class _Sample(NamedTuple):
-    """A line of `frozen.jsonl`: split and hash by row; lines stand in the order of the samples' numbers."""
+    """A line of `frozen.jsonl`: split and hash by row. Lines are ordered by number, the sample's id."""
 
     number: float
     rows: dict[RowKey, tuple[str, str]]
@@ -87,7 +87,7 @@ def _key(row: dict[str, str]) -> RowKey:
     return RowKey(row["format"], row["source"], row.get("pair", ""))
 
 
-def _note(
+def _add_changes(
     found: Comparison, number: int, old: dict[RowKey, tuple[str, str]], new: dict[RowKey, tuple[str, str]]
 ) -> None:
     for key in sorted(old.keys() | new.keys()):

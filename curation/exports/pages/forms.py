@@ -1,4 +1,4 @@
-"""The form behind a recipe: what a person picks, turned into the same document that a script sends."""
+"""The form of a recipe."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ SOURCES = (
     ("revisions", "Revision over the answer it replaced"),
 )
 GROUPS = (("instance_id", "instance"), ("repo", "repository"))
-# Where a refusal of the recipe belongs on the form.
+# The form field of an error in the recipe.
 FIELD_OF = {"splits": "train", **{name: name for name in ("formats", "seed", "group_by", "sources", "max_tokens")}}
 
 
@@ -26,12 +26,12 @@ class RecipeForm(forms.Form):
     formats = forms.MultipleChoiceField(
         choices=[(name, name) for name in FORMATS], widget=forms.CheckboxSelectMultiple, initial=list(FORMATS)
     )
-    view = forms.ChoiceField(required=False, label="Saved view", help_text="Takes the place of the filter below.")
+    view = forms.ChoiceField(required=False, label="Saved view", help_text="Replaces the filter below.")
     query = forms.CharField(
         required=False,
         label="Filter",
         initial=f"status={Status.APPROVED.value}",
-        help_text="As in the address of the samples list, such as status=approved&bucket=final,refined.",
+        help_text="As in the URL of the samples list, for example status=approved&bucket=final,refined.",
     )
     bucket = forms.MultipleChoiceField(
         required=False, label="Buckets", choices=Bucket.choices, widget=forms.CheckboxSelectMultiple
@@ -57,20 +57,20 @@ class RecipeForm(forms.Form):
         self._views = {str(view.pk): view for view in SavedView.objects.filter(project=project)}
         choices = [("", "none"), *((pk, view.name) for pk, view in self._views.items())]
         self.fields["view"] = forms.ChoiceField(
-            choices=choices, required=False, label="Saved view", help_text="Takes the place of the filter below."
+            choices=choices, required=False, label="Saved view", help_text="Replaces the filter below."
         )
         for name in ("train", "val", "reserve", "score_min", "score_max"):
             self.fields[name].widget.attrs["step"] = "any"
 
     def recipe(self) -> Recipe | None:
-        """The recipe, or None with what is wrong told beside its field."""
+        """Return the recipe, or None with each error at its field."""
         if not self.is_valid():
             return None
         try:
             return read_recipe(self._document())
         except Problem as problem:
             for error in problem.errors:
-                # `recipe.splits` of a recipe, `colour` of a filter: only the first belongs to a field by its name.
+                # An error in the recipe names its field; one in the filter does not.
                 name = FIELD_OF.get(error.path.removeprefix("recipe.").split(".")[0], "")
                 self.add_error(name or "query", error.message if name else f"{error.path}: {error.message}")
             if not problem.errors:
@@ -84,7 +84,7 @@ class RecipeForm(forms.Form):
         limit = {"max_tokens": given["max_tokens"]} if given["max_tokens"] else {}
         return plain | limit | {"splits": splits, "filter": self._filter()}
 
-    def _filter(self) -> dict[str, object]:
+    def _filter(self) -> SampleFilter:
         given = self.cleaned_data
         chosen = self._views.get(given["view"])
         query = QueryDict(chosen.query if chosen else given["query"].lstrip("?"), mutable=True)
@@ -93,14 +93,13 @@ class RecipeForm(forms.Form):
         for name in ("score_min", "score_max"):
             if given[name] is not None:
                 query[name] = str(given[name])
-        for own in ("sort", "limit", "cursor", "count"):
-            query.pop(own, None)
-        wanted = SampleFilter.from_query(query)
-        return wanted.model_dump(mode="json", exclude_defaults=True)
+        for name in ("sort", "limit", "cursor", "count"):
+            query.pop(name, None)
+        return SampleFilter.from_query(query)
 
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
-    """The form's values for a recipe that exists."""
+    """Return the form's values for an existing recipe."""
     values: dict[str, object] = recipe.model_dump(
         include={"formats", "seed", "group_by", "sources", "metadata", "gzip"}
     )

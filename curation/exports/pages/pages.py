@@ -1,24 +1,24 @@
-"""What the pages of exports show, computed here since templates compute nothing."""
+"""The contexts of the exports pages."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.core.files.storage import default_storage
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from curation.exports.files.archive import NAME as ARCHIVE
-from curation.exports.files.balance import ending_shares
+from curation.exports.files.counts import ending_shares
+from curation.exports.files.download import ARCHIVE
 from curation.exports.files.write import CARD, MANIFEST
 from curation.exports.models import Export
 from curation.exports.pages.preview import Preview
-from curation.exports.rows.skip_reasons import Reason
+from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.projects.settings.guidelines import guidelines_html
 from curation.runs.models import LIVE
 
-READ_AT_MOST = 400_000
+MOST_READ = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class FileLine:
 
 @dataclass(frozen=True, slots=True)
 class ReasonLine:
-    """`samples` are the first few left out for it, with their pages."""
+    """`samples` are the first few that were left out for this reason, as (id, URL)."""
 
     code: str
     sentence: str
@@ -48,14 +48,14 @@ class RowsLine:
 
 @dataclass(frozen=True, slots=True)
 class EndingLine:
-    """A terminal, or a task in which there is nothing to do or no way on."""
+    """A terminal, or a task with nothing to do or no way forward."""
 
     name: str
     share: str
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountsView:
     """Counts of a preview or of a finished export, as a table of rows and a table of reasons."""
 
     samples: int
@@ -84,7 +84,7 @@ class ExportPage:
     live: bool
     written: int
     total: int | None
-    counted: Counted | None
+    counts: CountsView | None
     files: list[FileLine] = field(default_factory=list)
     archive_url: str = ""
     card: SafeString | None = None
@@ -98,85 +98,62 @@ def list_line(export: Export) -> ListLine:
 
 
 def export_page(export: Export) -> ExportPage:
-    """Progress while the run is under way; files, counts, card and manifest once they are written."""
+    """Return the progress of a live run, or files, counts, card and manifest once they are written."""
     live = export.run.state in LIVE
     if not export.ready:
         total = export.counts.get("samples")
         return ExportPage(export, live, int(export.counts.get("written", 0)), total, None)
-    counts = export.counts
-    counted = _counted(
-        export.project,
-        counts["samples"],
-        counts["exported"],
-        counts["rows"],
-        counts["excluded"],
-        export.examples,
-        counts.get("balance"),
-        counts.get("warnings", []),
-    )
+    counts = _counts_view(export.project, export.counts, export.examples)
     files = [
         FileLine(
             f.name,
             f.rows if f.name.endswith((".jsonl", ".gz")) else None,
             filesizeformat(f.bytes),
             f.sha256,
-            file_url(export, f.name),
+            _file_url(export, f.name),
         )
         for f in export.files.all()
     ]
     card = guidelines_html(_text(export, CARD).partition("\n---\n")[2])
-    return ExportPage(export, live, 0, None, counted, files, file_url(export, ARCHIVE), card, _text(export, MANIFEST))
+    manifest = _text(export, MANIFEST)
+    return ExportPage(export, live, 0, None, counts, files, _file_url(export, ARCHIVE), card, manifest)
 
 
-def preview_page(project: Project, found: Preview) -> Counted:
+def preview_view(project: Project, found: Preview) -> CountsView:
     note = ""
     if not found.exact:
         note = f"Rows and reasons are of the first {found.checked:,} of {found.approved:,} approved samples."
-    size = filesizeformat(found.bytes)
-    return _counted(
-        project,
-        found.samples,
-        found.exported,
-        found.rows,
-        found.excluded,
-        found.examples,
-        found.balance,
-        found.warnings,
-        size=size,
-        note=note,
-    )
+    return _counts_view(project, found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
 
 
-def file_url(export: Export, name: str) -> str:
+def _file_url(export: Export, name: str) -> str:
     return reverse("api:export-file", args=[export.pk, name])
 
 
-def _counted(
-    project: Project,
-    samples: int,
-    exported: int,
-    rows: Mapping[str, Mapping[str, int]],
-    excluded: Mapping[str, int],
-    examples: Mapping[str, list[str]],
-    balance: Mapping[str, object] | None,
-    warnings: list[str],
-    *,
-    size: str = "",
-    note: str = "",
-) -> Counted:
-    splits = list(next(iter(rows.values()), {}))
-    lines = [RowsLine(name, [cells[split] for split in splits]) for name, cells in rows.items()]
+def _counts_view(
+    project: Project, counts: dict[str, Any], examples: dict[str, list[str]], *, size: str = "", note: str = ""
+) -> CountsView:
+    rows, balance = counts["rows"], counts.get("balance")
     reasons = [
         ReasonLine(
             code,
-            Reason(code).label,
+            SkipReason(code).label,
             count,
             [(pk, reverse("sample-page", args=[project.slug, pk])) for pk in examples.get(code, [])],
         )
-        for code, count in excluded.items()
+        for code, count in counts["excluded"].items()
     ]
-    endings = [EndingLine(name, f"{share:.1%}") for name, share in ending_shares(balance)] if balance else []
-    return Counted(samples, exported, splits, lines, reasons, size, note, endings, warnings)
+    return CountsView(
+        samples=counts["samples"],
+        exported=counts["exported"],
+        splits=list(next(iter(rows.values()), {})),
+        rows=[RowsLine(name, list(cells.values())) for name, cells in rows.items()],
+        reasons=reasons,
+        size=size,
+        note=note,
+        endings=[EndingLine(name, f"{share:.1%}") for name, share in ending_shares(balance)] if balance else [],
+        warnings=counts.get("warnings", []),
+    )
 
 
 def _text(export: Export, name: str) -> str:
@@ -184,4 +161,4 @@ def _text(export: Export, name: str) -> str:
     if file is None or not default_storage.exists(file.stored_as):
         return ""
     with default_storage.open(file.stored_as) as opened:
-        return str(opened.read(READ_AT_MOST).decode("utf-8", "replace"))
+        return str(opened.read(MOST_READ).decode("utf-8", "replace"))

@@ -1,71 +1,62 @@
-"""Preview: what a recipe would give now, counted by the code that writes; nothing is kept."""
+"""Preview: count what a recipe would give now, with the filter that exports use. Nothing is stored."""
 
 from dataclasses import dataclass
 
-from curation.exports.files.counts import Tally
+from curation.exports.files.counts import EXAMPLES, Counts
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import CHUNK, Sieve
-from curation.exports.rows.freeze import standing
-from curation.exports.rows.skip_reasons import Reason
+from curation.exports.rows.filter import CHUNK, ExportFilter
+from curation.exports.rows.freeze import current_samples
+from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.samples.models import Status
 
-LOOKED_AT = 5_000
+MOST_CHECKED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`samples` match the filter. Rows and reasons are exact where `exact`; else they are of the first `checked`
-    approved samples, and `approved` says how many there are. Samples that nobody approved are always counted exactly.
+    """`counts` as an export stores them, where `samples` are all that match the filter.
+
+    If not `exact`, rows and reasons are those of the first `checked` of all `approved` samples. Samples that are not
+    approved are always counted exactly. `bytes` are those of all rows.
     """
 
-    samples: int
+    counts: dict[str, object]
     approved: int
     checked: int
     exact: bool
-    exported: int
     bytes: int
-    rows: dict[str, dict[str, int]]
-    excluded: dict[str, int]
     examples: dict[str, list[str]]
-    balance: dict[str, object] | None
-    warnings: list[str]
 
 
 def preview(*, project: Project, recipe: Recipe) -> Preview:
-    """Counts in a few seconds at most: the approved are looked into up to `LOOKED_AT`, the others only counted."""
+    """Count in a few seconds at most: up to `MOST_CHECKED` approved samples are filtered, the others only counted."""
     matching = recipe.samples(project)
     approved = matching.filter(status=Status.APPROVED)
-    sieve, tally = Sieve(project, recipe), Tally()
+    export_filter, counts = ExportFilter(project, recipe), Counts()
     last = -1
-    while tally.samples < LOOKED_AT:
-        chunk = standing(approved.filter(pk__gt=last).order_by("pk")[:CHUNK])
-        for sifted in sieve.sift(chunk):
-            tally.add(sifted)
+    while counts.samples < MOST_CHECKED:
+        chunk = current_samples(approved.filter(pk__gt=last).order_by("pk")[:CHUNK])
+        for filtered in export_filter.apply(chunk):
+            counts.add(filtered)
         if len(chunk) < CHUNK:
             break
         last = chunk[-1].sample_id
     samples = matching.order_by().count()
-    of_them = tally.samples if tally.samples < LOOKED_AT else approved.order_by().count()
-    rejected = matching.filter(status=Status.REJECTED).order_by()
+    of_them = counts.samples if counts.samples < MOST_CHECKED else approved.order_by().count()
     for reason, rows in (
-        (Reason.REJECTED, rejected),
-        (Reason.NOT_APPROVED, matching.exclude(status__in=[Status.APPROVED, Status.REJECTED]).order_by()),
+        (SkipReason.REJECTED, matching.filter(status=Status.REJECTED)),
+        (SkipReason.NOT_APPROVED, matching.exclude(status__in=[Status.APPROVED, Status.REJECTED])),
     ):
-        if samples > of_them and (count := rows.count()):
-            tally.excluded[reason.value] += count
-            tally.examples[reason.value] = [str(pk) for pk in rows.order_by("pk").values_list("pk", flat=True)[:20]]
-    balance = tally.endings.balance()
+        if samples > of_them and (count := rows.order_by().count()):
+            counts.skipped[reason.value] += count
+            first = rows.order_by("pk").values_list("pk", flat=True)[:EXAMPLES]
+            counts.examples[reason.value] = [str(pk) for pk in first]
     return Preview(
-        samples=samples,
+        counts={**counts.as_json(recipe, project.settings.balance), "samples": samples},
         approved=of_them,
-        checked=tally.samples,
-        exact=tally.samples == of_them,
-        exported=tally.exported,
-        bytes=tally.bytes,
-        rows=tally.rows_by_split(recipe.formats, list(recipe.splits)),
-        excluded=tally.reasons(),
-        examples=tally.examples,
-        balance=balance.as_json() if balance else None,
-        warnings=balance.warnings(project.settings.balance) if balance else [],
+        checked=counts.samples,
+        exact=counts.samples == of_them,
+        bytes=counts.bytes,
+        examples=counts.examples,
     )

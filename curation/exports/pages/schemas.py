@@ -1,4 +1,4 @@
-"""What the REST calls of exports take and give."""
+"""Request and response schemas of the exports REST calls."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.exports.models import Export, ExportFile
-from curation.exports.models import Recipe as SavedRecipe
+from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.exports.pages.compare import Comparison
 from curation.exports.pages.preview import Preview
 
@@ -53,7 +52,7 @@ class RecipeList(Schema):
 
 
 class FileOut(Schema):
-    """`bytes` and `sha256` are of the file as it is downloaded."""
+    """`bytes` and `sha256` are those of the downloaded file."""
 
     name: str = Field(examples=["dpo.train.jsonl"])
     format: str | None = Field(examples=["dpo"])
@@ -64,7 +63,7 @@ class FileOut(Schema):
 
 
 class ExportOut(Schema):
-    """`state` is its run's. There are files, counts of rows and a manifest only once all of them are written."""
+    """`state` is the run's. Files, counts of rows and the manifest appear once all files are written."""
 
     id: str = Field(examples=["12"])
     recipe: RecipeDocument
@@ -80,7 +79,7 @@ class ExportOut(Schema):
 
 
 class BalanceOut(Schema):
-    """How the exported trajectories end: shares of all of them, 0 to 1."""
+    """How the exported trajectories end, as shares from 0 to 1."""
 
     kept: int = Field(examples=[40], description="Trajectories with at least one row.")
     exit: float = Field(examples=[0.975])
@@ -96,18 +95,18 @@ class ExportPage(Schema):
 
 
 class PreviewOut(Schema):
-    """Where `exact` is false, rows and reasons are of the first `checked` approved samples."""
+    """If `exact` is false, rows and reasons are those of the first `checked` approved samples."""
 
-    samples: int = Field(examples=[230], description="Match the filter.")
+    samples: int = Field(examples=[230], description="Samples that match the filter.")
     approved: int = Field(examples=[216])
     checked: int = Field(examples=[216])
     exact: bool = Field(examples=[True])
-    exported: int = Field(examples=[207], description="Give at least one row.")
-    bytes: int = Field(examples=[1_612_345], description="Of all rows, before compression.")
+    exported: int = Field(examples=[207], description="Samples that give at least one row.")
+    bytes: int = Field(examples=[1_612_345], description="Size of all rows before compression.")
     rows: dict[str, dict[str, int]] = Field(examples=[_COUNTS["rows"]])
     excluded: dict[str, int] = Field(examples=[_COUNTS["excluded"]])
     examples: dict[str, list[str]] = Field(examples=[{"leak": ["17", "29", "31"]}], description="Ids of samples.")
-    balance: BalanceOut | None = Field(description="Null where no trajectory leaves.")
+    balance: BalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
         examples=[_COUNTS["warnings"]], description="A share of panic outside the project's `balance`."
     )
@@ -122,7 +121,7 @@ class ChangedRowOut(Schema):
 
 
 class ComparisonOut(Schema):
-    """Counts of rows from the first export to the second, and the first 200 that differ."""
+    """Counts of rows by how they differ from the first export to the second, and the first 200 that do."""
 
     added: int = Field(examples=[12])
     removed: int = Field(examples=[1])
@@ -165,7 +164,14 @@ def recipe_out(saved: SavedRecipe) -> dict[str, object]:
 
 
 def preview_out(found: Preview) -> dict[str, object]:
-    return {name: getattr(found, name) for name in PreviewOut.model_fields}
+    return {
+        **found.counts,
+        "approved": found.approved,
+        "checked": found.checked,
+        "exact": found.exact,
+        "bytes": found.bytes,
+        "examples": found.examples,
+    }
 
 
 def comparison_out(found: Comparison) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Pages of exports: the list, a new one with its preview, one export, two compared, saved recipes."""
+"""Pages of exports: list, form with preview, one export, comparison, saved recipes."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -6,18 +6,17 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from curation.exports.models import Export
-from curation.exports.models import Recipe as SavedRecipe
+from curation.exports.models import Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.forms import RecipeForm, initial_of
 from curation.exports.pages.pages import export_page as page_of
-from curation.exports.pages.pages import list_line, preview_page
+from curation.exports.pages.pages import list_line, preview_view
 from curation.exports.pages.preview import preview
-from curation.exports.pages.start import start_export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import delete_recipe, save_recipe
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.runs.launch import launch
 from curation.web.ids import find
 from curation.web.lists.keyset import paginate
 
@@ -42,7 +41,7 @@ def export_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.EXPORT)
 def export_new(request: HttpRequest, access: Access) -> HttpResponse:
-    """The form; a POST starts the export, or only saves the recipe where the button `save` was pressed."""
+    """The form. A POST starts the export, or with the button `save` only saves the recipe."""
     if request.method == "GET":
         form = RecipeForm(access.project, initial=_initial(request, access))
         return _form_page(request, access, form)
@@ -50,27 +49,26 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
     recipe = form.recipe()
     if recipe is None:
         return _form_page(request, access, form, status=422)
-    document = recipe.model_dump(mode="json")
     name = request.POST.get("name", "").strip()
     if "save" in request.POST:
         if not name or "/" in name or len(name) > 80:
             form.add_error(None, "Give the recipe a name of up to 80 characters, without a slash.")
             return _form_page(request, access, form, status=422)
-        save_recipe(access=access, name=name, document=document)
+        save_recipe(access=access, name=name, recipe=recipe)
         messages.success(request, f"Recipe {name} is saved.")
         return redirect("export-list", access.project.slug)
-    run = start_export(access=access, recipe=document)
+    run = launch(project=access.project, kind="export", params={"recipe": recipe}, user=access.user)
     return redirect("export-page", access.project.slug, run.result["export"])
 
 
 @require_POST
 @project_page(Scope.READ)
 def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
-    """Fragment: the counts of the form as it stands."""
+    """Fragment: the counts for the current values of the form."""
     form = RecipeForm(access.project, request.POST)
     recipe = form.recipe()
-    counted = preview_page(access.project, preview(project=access.project, recipe=recipe)) if recipe else None
-    return render(request, "exports/_preview.html", {"counted": counted, "form": form})
+    counts = preview_view(access.project, preview(project=access.project, recipe=recipe)) if recipe else None
+    return render(request, "exports/_preview.html", {"counts": counts, "form": form})
 
 
 @require_GET
@@ -85,7 +83,7 @@ def export_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def export_progress(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """Fragment, polled while the run is under way; at its end it asks for the whole page."""
+    """Fragment, polled while the run is live. At its end it reloads the page."""
     export = find(Export.objects.of(access.project), pk, "export")
     page = page_of(export)
     response = render(request, "exports/_progress.html", {"page": page})
@@ -118,7 +116,7 @@ def recipe_delete(request: HttpRequest, access: Access, name: str) -> HttpRespon
 
 
 def _initial(request: HttpRequest, access: Access) -> dict[str, object]:
-    """Values to begin with: a saved recipe (`recipe`), an earlier export's (`from`), or a list's filter (`query`)."""
+    """Return initial values from a saved recipe (`recipe`), an earlier export (`from`) or a list's filter (`query`)."""
     if name := request.GET.get("recipe"):
         saved = SavedRecipe.objects.filter(project=access.project, name=name).first()
         return {**initial_of(Recipe.model_validate(saved.document)), "name": name} if saved else {}

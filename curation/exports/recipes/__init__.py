@@ -1,1 +1,1 @@
-"""Recipes: what goes into an export."""
+"""Recipes: the samples, formats and splits of an export."""

@@ -1,5 +1,6 @@
-"""Recipe: what goes into an export, in which formats and splits. Checked once, wherever it comes from."""
+"""Recipe: the samples, formats and splits of an export."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
@@ -7,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
 
 from curation.exports.formats import FORMATS
-from curation.exports.rows.turns import Source
+from curation.exports.formats.row import Source
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet
@@ -18,14 +19,15 @@ SPLITS = ("train", "val", "reserve")
 
 
 class Recipe(BaseModel):
-    """Unknown keys are refused, here and in `filter` (which is a samples filter).
+    """Validated when it comes in, from the form, a REST call or a run's parameters. Unknown keys are refused.
 
     - `formats`: one or more names of `curation.exports.formats`.
-    - `splits`: shares that sum to 1; by default all rows are in `train`. Groups of `group_by` stay together.
+    - `filter`: a samples filter.
+    - `splits`: shares that sum to 1. By default all rows are in `train`. Groups of `group_by` stay together.
     - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
       revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
-    - `max_tokens`: rows above it are left out, by the estimate of 4 characters a token.
-    - `metadata`: rows also carry `id, source, score, bucket, reviewers, run`.
+    - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
+    - `metadata`: rows also have `id, source, score, bucket, reviewers, run`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -56,7 +58,7 @@ class Recipe(BaseModel):
             raise ValueError(f"there is no split {unknown[0]!r}; there are {', '.join(SPLITS)}")
         if splits and not math.isclose(sum(splits.values()), 1.0, abs_tol=1e-6):
             raise ValueError(f"the shares sum to {sum(splits.values()):g}, not to 1")
-        # In one order, so that the same shares are the same recipe however they were written down.
+        # In a fixed order, so that equal shares are stored alike.
         return {name: splits[name] for name in SPLITS if name in splits} or {"train": 1.0}
 
     @field_validator("sources")
@@ -66,43 +68,59 @@ class Recipe(BaseModel):
 
     @field_serializer("filter")
     def shortest_filter(self, wanted: SampleFilter) -> dict[str, object]:
-        """Only what is asked for, each value in its shortest form: equal filters are written alike."""
+        """Store only what is set, each value in its shortest form, so that equal filters are stored alike."""
         given = wanted.model_dump(mode="json", exclude_defaults=True)
         return {name: _short(value) for name, value in given.items()}
 
     def only_split(self) -> str:
-        """The split that takes all rows, or nothing where rows are divided."""
+        """Return the split of all rows, or an empty string if rows are divided."""
         return next((name for name, share in self.splits.items() if share == 1.0), "")
 
     def has_pairs(self) -> bool:
-        """Whether one of the formats is made of preferences."""
+        """Return whether one of the formats is made of preferences."""
         return any(FORMATS[name].pairs for name in self.formats)
 
     def wants_pairs(self) -> bool:
-        """Whether pairs of trajectories are asked for, and in a format that has them."""
+        """Return whether pairs of trajectories are a source, in a format that has them."""
         return "scenarios" in self.sources and self.has_pairs()
 
     def samples(self, project: Project) -> SampleQuerySet:
-        """The project's samples that the filter matches; raises `NotFound` for a run of another project."""
+        """Return the project's samples that match the filter. Raises `NotFound` for a run of another project."""
         return self.filter.apply(Sample.objects.of(project))
 
 
-def read_recipe(document: Mapping[str, object], *, path: str = "recipe") -> Recipe:
-    """The recipe in a document from outside; raises `Invalid` with the place of everything that is wrong."""
+def split_of(group: str, *, seed: int, shares: Mapping[str, float]) -> str:
+    """Return the split of a group. A seeded hash of its name decides, so new rows never move existing ones.
+
+    The hash, as a number in [0, 1), falls into one of the shares laid end to end; these sum to 1. With few or uneven
+    groups the shares are met only roughly.
+    """
+    digest = hashlib.blake2b(f"{seed}\n{group}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    point = int.from_bytes(digest, "big") / 2**64
+    edge = 0.0
+    names = [name for name, share in shares.items() if share > 0]
+    for name in names:
+        edge += shares[name]
+        if point < edge:
+            return name
+    return names[-1]
+
+
+def read_recipe(document: Mapping[str, object]) -> Recipe:
+    """Return the recipe in a document from outside. Raises `Invalid` with the path of each error."""
     try:
         return Recipe.model_validate(document)
     except ValidationError as error:
-        errors = [_field_error(path, e["loc"], e["msg"]) for e in error.errors()]
-        raise Invalid.fields(errors) from None
+        raise Invalid.fields([_field_error(e["loc"], e["msg"]) for e in error.errors()]) from None
 
 
-def _field_error(path: str, place: tuple[int | str, ...], message: str) -> FieldError:
+def _field_error(path: tuple[int | str, ...], message: str) -> FieldError:
     text = "unknown key" if message.startswith("Extra inputs") else message.removeprefix("Value error, ")
-    return FieldError(".".join([path, *map(str, place)]), text)
+    return FieldError(".".join(["recipe", *map(str, path)]), text)
 
 
 def _short(value: object) -> object:
-    """An AND of ORs as a filter may also be written: `"a"`, `["a", "b"]`, else the lists of lists."""
+    """Return an AND of ORs in its shortest form: `"a"`, `["a", "b"]`, or a list of lists."""
     if not isinstance(value, list) or len(value) != 1:
         return value
     group = value[0]

@@ -1,12 +1,11 @@
-"""Saved recipes: kept by name, replaced by the same name, named instead of a recipe, deleted."""
+"""Saved recipes: save, delete, find by name."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
 
-from curation.exports.models import Recipe as SavedRecipe
-from curation.exports.recipes.recipe import Recipe, read_recipe
+from curation.exports.models import SavedRecipe
+from curation.exports.recipes.recipe import Recipe
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Project
@@ -19,25 +18,25 @@ class Saved:
     created: bool
 
 
-def save_recipe(*, access: Access, name: str, document: Mapping[str, object]) -> Saved:
-    """Checks and keeps the recipe under its name, over an earlier one of that name. Raises `Invalid`."""
-    recipe = read_recipe(document).model_dump(mode="json")
+def save_recipe(*, access: Access, name: str, recipe: Recipe) -> Saved:
+    """Save the recipe under its name, replacing an earlier one of that name."""
+    document = recipe.model_dump(mode="json")
     with transaction.atomic():
         row, created = SavedRecipe.objects.update_or_create(
-            project=access.project, name=name, defaults={"document": recipe, "created_by": access.user}
+            project=access.project, name=name, defaults={"document": document, "created_by": access.user}
         )
         record(
             actor=access.user,
             project=access.project,
             action="recipe.create" if created else "recipe.update",
             subject=name,
-            data={"recipe": recipe},
+            data={"recipe": document},
         )
     return Saved(row, created)
 
 
 def delete_recipe(*, access: Access, name: str) -> None:
-    """Exports made from it keep their own copy. Raises `NotFound`."""
+    """Delete a saved recipe. Exports made from it keep their own copy. Raises `NotFound`."""
     with transaction.atomic():
         deleted, _ = SavedRecipe.objects.filter(project=access.project, name=name).delete()
         if not deleted:
@@ -45,12 +44,10 @@ def delete_recipe(*, access: Access, name: str) -> None:
         record(actor=access.user, project=access.project, action="recipe.delete", subject=name)
 
 
-def recipe_of(project: Project, given: Recipe | Mapping[str, object] | str) -> Recipe:
-    """The recipe itself, from a document or a saved one's name; raises `Invalid`."""
+def resolve_recipe(project: Project, given: Recipe | str) -> Recipe:
+    """Return the recipe itself, or the saved one of that name. Raises `Invalid`."""
     if isinstance(given, Recipe):
         return given
-    if not isinstance(given, str):
-        return read_recipe(given)
     saved = SavedRecipe.objects.filter(project=project, name=given).first()
     if saved is None:
         text = f"there is no saved recipe {given!r} in this project"

@@ -1,1 +1,1 @@
-"""From frozen samples to rows, with a reason for each that is skipped."""
+"""From frozen samples to rows, with a reason for each skipped one."""

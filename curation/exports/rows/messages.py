@@ -1,16 +1,18 @@
-"""The history as trainers read it: one shape for every message of a file, whatever the source's was.
+"""The history as trainers read it: all messages of a file have the same keys.
 
-Plain conversations have `role` and `content`. Where tools were called every message has all five keys, empty where
-they do not apply, since a reader that derives its columns from the first rows must find the same ones later.
+Plain conversations have `role` and `content`. With tool calls every message has all five keys, empty where they do not
+apply, because a reader that derives its columns from the first rows must find the same ones later.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 import orjson
 
-from curation.exports.rows.skip_reasons import Reason
+from curation.exports.rows.skip_reasons import SkipReason
+from judging.messages import content_of
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 ROLES["function"] = "tool"
@@ -38,56 +40,56 @@ class Message(TypedDict, total=False):
 
 
 class Conversation(NamedTuple):
-    """Messages of one shape; `tools` says which. `opened` is their list in JSON without the bracket that closes it, as
-    every format writes it again; `characters` is the length of all that a model would read."""
+    """Messages with the same keys; `tools` says which. `opened` is their JSON list without its closing bracket, so that
+    formats can append to it; `characters` is the length of everything that a model would read."""
 
     opened: bytes
     tools: bool
     characters: int
 
     def answer(self, text: str) -> bytes:
-        """An answer in JSON as the assistant message that ends a row; raises `orjson.JSONEncodeError`."""
+        """Return the last assistant message of a row as JSON. Raises `orjson.JSONEncodeError`."""
         message: Message = {"role": "assistant", "content": text}
         return orjson.dumps(_with_all_keys(message) if self.tools else message)
 
 
 class BadHistory(Exception):
-    """A history that cannot be exported, and the reason for it."""
+    """A history that cannot be exported, and why."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: SkipReason) -> None:
         super().__init__(reason.label)
         self.reason = reason
 
 
 def conversation(history: object) -> Conversation:
-    """The history of a prompt in the shape of the files; raises `BadHistory`, or `orjson.JSONEncodeError` where it
-    cannot be written as UTF-8.
+    """Return the history of a prompt as the files have it. Raises `BadHistory`, or `orjson.JSONEncodeError` if UTF-8
+    cannot encode it.
 
-    Thinking text at the start of an assistant turn is left out, keys other than the five are dropped.
+    Thinking text at the start of an assistant turn and keys other than the five are dropped.
     """
     if not isinstance(history, list):
-        raise BadHistory(Reason.BAD_MESSAGE)
+        raise BadHistory(SkipReason.BAD_MESSAGE)
     characters = _plain_length(history)
     if characters is not None:
         return Conversation(orjson.dumps(history)[:-1], False, characters)
-    read = [_read(message) for message in history]
-    if not any(message["content"].strip() for message in read):
-        raise BadHistory(Reason.EMPTY_PROMPT)
-    if max(map(len, read)) == 2:
-        return Conversation(orjson.dumps(read)[:-1], False, length(read))
-    full = [_with_all_keys(message) for message in read]
+    messages = [_read(message) for message in history]
+    if not any(message["content"].strip() for message in messages):
+        raise BadHistory(SkipReason.EMPTY_PROMPT)
+    if max(map(len, messages)) == 2:
+        return Conversation(orjson.dumps(messages)[:-1], False, length(messages))
+    full = [_with_all_keys(message) for message in messages]
     calls = sum(len(call["function"]["arguments"]) for message in full for call in message["tool_calls"])
     return Conversation(orjson.dumps(full)[:-1], True, length(full) + calls)
 
 
 def length(messages: Sequence[Message]) -> int:
-    """Characters of all messages, whose content is all they have."""
+    """Return the characters of messages without tool calls."""
     return sum(len(message["content"]) for message in messages)
 
 
 def _plain_length(history: list[object]) -> int | None:
-    """The characters of messages that have their final form already, as nearly all have; None where a closer look at
-    one of them is due. One loop for all of it: this is done for every row there is."""
+    """Return the characters if all messages have their final form already, as nearly all do, else None. It is one loop
+    because it runs for every row."""
     characters = 0
     for message in history:
         if type(message) is not dict or [*message] != _KEYS:
@@ -103,13 +105,11 @@ def _plain_length(history: list[object]) -> int | None:
 
 def _read(message: object) -> Message:
     if not isinstance(message, dict):
-        raise BadHistory(Reason.BAD_MESSAGE)
+        raise BadHistory(SkipReason.BAD_MESSAGE)
     role = ROLES.get(message.get("role", ""))
     if role is None:
-        raise BadHistory(Reason.BAD_MESSAGE)
-    content = message.get("content")
-    if not isinstance(content, str):
-        content = _joined(content)
+        raise BadHistory(SkipReason.BAD_MESSAGE)
+    content = _content(message)
     kept: Message = {"role": role, "content": content}
     if role == "assistant":
         given = message.get("tool_calls")
@@ -118,31 +118,29 @@ def _read(message: object) -> Message:
         if given:
             kept["tool_calls"] = [_call(call) for call in _sequence(given)]
         elif not content.strip():
-            raise BadHistory(Reason.EMPTY_TURN)
+            raise BadHistory(SkipReason.EMPTY_TURN)
     elif role == "tool":
         kept["tool_call_id"], kept["name"] = _word(message.get("tool_call_id")), _word(message.get("name"))
     return kept
 
 
-def _joined(content: object) -> str:
-    """Text of a content that is null or a list of text parts; pictures and the like cannot be exported."""
-    if content is None:
-        return ""
-    parts = []
-    for part in _sequence(content):
-        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-            raise BadHistory(Reason.BAD_MESSAGE)
-        parts.append(part["text"])
-    return "\n".join(parts)
+def _content(message: dict[str, object]) -> str:
+    """Return the text, the joined text parts, or nothing for null. Other parts, such as images, cannot be exported."""
+    content = message.get("content")
+    if content is not None and not isinstance(content, str):
+        for part in _sequence(content):
+            if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+                raise BadHistory(SkipReason.BAD_MESSAGE)
+    return content_of(message)
 
 
 def _call(call: object) -> ToolCall:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise BadHistory(Reason.BAD_MESSAGE)
+        raise BadHistory(SkipReason.BAD_MESSAGE)
     arguments = function.get("arguments", "")
     if not isinstance(arguments, str):
-        # Objects with other keys in every row are no column; a string of JSON is what the models' own API sends.
+        # Objects whose keys differ from row to row are no column; the models' own API sends a string of JSON.
         arguments = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS).decode()
     return {
         "id": _word(call.get("id")),
@@ -153,7 +151,7 @@ def _call(call: object) -> ToolCall:
 
 def _sequence(value: object) -> Sequence[object]:
     if not isinstance(value, list):
-        raise BadHistory(Reason.BAD_MESSAGE)
+        raise BadHistory(SkipReason.BAD_MESSAGE)
     return value
 
 
@@ -169,3 +167,12 @@ def _with_all_keys(message: Message) -> Message:
         "tool_call_id": message.get("tool_call_id", ""),
         "name": message.get("name", ""),
     }
+
+
+def read_json(text: str) -> object:
+    """Return a JSON column that was read as text, with a faster parser than Django's."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        # JSON can escape half of a surrogate pair. The row is skipped later, because UTF-8 cannot encode it.
+        return json.loads(text)

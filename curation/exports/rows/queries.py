@@ -1,71 +1,149 @@
-"""What sifting reads of prompts and answers: plain columns, since building model rows costs more than all the
-rest; long texts a few at a time, since memory that a thousand of them fill costs as much again."""
+"""The rows that the filter reads, as plain columns: building model instances would cost more than everything else."""
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-import orjson
 from django.db.models import Case, TextField, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
+from curation.exports.rows.messages import read_json
+from curation.trajectories.models import Pair, Trajectory
 from curation.web.lists.id_list import Among
 from judging.messages import content_of
 
+R = TypeVar("R", bound=tuple[object, ...])
+# Texts are long, so only a few are in memory at once.
 _AT_ONCE = 50
 
 
-class Texts(NamedTuple):
-    """A duel's texts: the history as JSON, both answers, and the row of its source, which groups turns that have no
-    instance id."""
+class DuelTexts(NamedTuple):
+    """A duel's history as JSON, its answers and its source row. `opponent` is the king's answer or the reference."""
 
     history: str
-    candidate: str
+    challenger: str
     opponent: str | None
     source: str
     row_offset: int
 
     @property
-    def place(self) -> str:
+    def source_row(self) -> str:
+        """The group of a turn without an instance id."""
         return f"{self.source}#{self.row_offset}"
 
 
-def read_texts(sample_ids: Sequence[int], *, opponents: bool) -> Iterator[Texts | None]:
-    """One for each of the ids, which ascend, in their order; None for a sample that does not come from a duel.
+def read_duel_texts(sample_ids: Sequence[int], *, opponents: bool) -> Iterator[DuelTexts | None]:
+    """Yield the texts of each sample, or None for one without a duel. The ids ascend.
 
-    Where nobody asks for `opponents`, they are not read and None.
+    `opponent` is only read with `opponents`.
     """
     columns: list[str | Combinable] = [
         "sample_id",
         Cast("prompt__text__history", TextField()),
         "challenger__text__text",
+        "prompt__source",
+        "prompt__row_offset",
     ]
-    columns += ["prompt__source", "prompt__row_offset"]
     if opponents:
         reference = Case(When(king=None, then=Cast("prompt__text__reference", TextField())))
         columns += ["king__text__text", reference]
     duels = Duel.objects.filter(sample_id__in=Among(sample_ids), prompt__text__isnull=False).order_by("sample_id")
-    rows = duels.values_list(*columns).iterator(chunk_size=_AT_ONCE)
-    row = next(rows, None)
-    for sample_id in sample_ids:
-        if row is None or row[0] != sample_id:
+    for row in _one_per_id(duels.values_list(*columns).iterator(chunk_size=_AT_ONCE), sample_ids):
+        if row is None:
             yield None
             continue
-        _, history, candidate, source, offset, *sides = row
-        yield Texts(history, candidate, _opponent(*sides) if sides else None, source, offset)
-        row = next(rows, None)
+        _, history, challenger, source, offset, *sides = row
+        yield DuelTexts(history, challenger, _opponent(*sides) if sides else None, source, offset)
 
 
 def _opponent(king: str | None, reference: str | None) -> str | None:
-    return king if reference is None else content_of(parsed(reference))
+    return king if reference is None else content_of(read_json(reference))
 
 
-def parsed(text: str) -> object:
-    """A JSON column that was read as text: orjson is much faster than the parser that Django would use."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        # Half of a surrogate pair, which JSON can escape and UTF-8 cannot write: the row is left out with that reason.
-        return json.loads(text)
+class Rollout(NamedTuple):
+    """A trajectory and the current state of its scenario. `axes` are the scenario's; `turns` are JSON."""
+
+    sample_id: int
+    trajectory_id: int
+    outcome: str
+    keep: bool
+    terminal: str
+    bundle_sha256: str
+    scenario_status: str
+    scenario_sha256: str
+    axes: dict[str, object]
+    turns: str
+
+    @property
+    def task(self) -> str:
+        return str(self.axes.get("task", ""))
+
+
+def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
+    """Yield the trajectory of each sample, or None if it was deleted. The ids ascend."""
+    columns = (
+        "sample_id",
+        "pk",
+        "outcome",
+        "keep",
+        "terminal",
+        "bundle_sha256",
+        "scenario__status",
+        "scenario__bundle_sha256",
+        "scenario__axes",
+        Cast("text__turns", TextField()),
+    )
+    found = Trajectory.objects.filter(sample_id__in=Among(sample_ids), text__isnull=False).order_by("sample_id")
+    rows = found.values_list(*columns).iterator(chunk_size=_AT_ONCE)
+    return _one_per_id(map(Rollout._make, rows), sample_ids)
+
+
+def _one_per_id(rows: Iterator[R], ids: Sequence[int]) -> Iterator[R | None]:
+    """Yield the row of each id, by its first column, or None. Rows and ids ascend."""
+    row = next(rows, None)
+    for pk in ids:
+        if row is None or row[0] != pk:
+            yield None
+        else:
+            yield row
+            row = next(rows, None)
+
+
+class PairKey(NamedTuple):
+    """A pair, by the sample of its chosen trajectory."""
+
+    sample_id: int
+    pair_id: int
+
+
+class RejectedSide(NamedTuple):
+    """The rejected trajectory of a pair, by the sample of the chosen one. `turns` are JSON."""
+
+    sample_id: int
+    pair_id: int
+    strategy: str
+    at: int
+    outcome: str
+    bundle_sha256: str
+    sample_status: str | None
+    turns: str
+
+
+def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
+    """Yield the rejected sides in the order of sample and pair. Deleted pairs are missing."""
+    if not pair_ids:
+        return iter(())
+    columns = (
+        "chosen__sample_id",
+        "pk",
+        "strategy",
+        "at",
+        "rejected__outcome",
+        "rejected__bundle_sha256",
+        "rejected__sample__status",
+        Cast("rejected__text__turns", TextField()),
+    )
+    pairs = Pair.objects.filter(pk__in=Among(pair_ids), rejected__text__isnull=False)
+    rows = pairs.order_by("chosen__sample_id", "pk").values_list(*columns).iterator(chunk_size=_AT_ONCE)
+    return map(RejectedSide._make, rows)

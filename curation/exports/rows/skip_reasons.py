@@ -1,4 +1,4 @@
-"""Rows that may not leave, each with a reason: a code for programs and a sentence for people."""
+"""Why a sample gives no row: a code for programs and a sentence for people."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -11,40 +11,39 @@ CHARACTERS_PER_TOKEN = 4
 TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
 
 
-class Reason(models.TextChoices):
-    """The order is the order of the checks: a row is listed with the first reason that holds."""
+class SkipReason(models.TextChoices):
+    """In the order of the checks: a sample is listed with the first reason that applies."""
 
-    CHANGED = "changed", "The sample changed or was deleted after the export was frozen; export again to take it."
+    CHANGED = "changed", "The sample was changed or deleted after the export was frozen. Export again to include it."
     REJECTED = "rejected", "A person rejected it."
     NOT_APPROVED = "not_approved", "Nobody has approved it yet."
     EXCLUDED_INSTANCE = "excluded_instance", "Its instance is on the project's list of exclusions."
-    UNPARSED = "unparsed", "Too few judges could be read, so it has no score."
+    UNPARSED = "unparsed", "Too few judges' replies could be parsed, so it has no score."
     INFRA_ERROR = "infra_error", "Infrastructure failed while it was made."
     LEAK = "leak", "It is flagged as leaking the hidden record, and no person has cleared the flag."
     NO_ANSWER = "no_answer", "There is no answer to learn from."
-    DRY_RUN = "dry_run", "Its scenario was checked without a sandbox only, so nobody knows whether it can be solved."
-    UNGATED = "ungated", "The gate does not admit its scenario as that stands now."
-    EDITED = "edited", "Its scenario was edited after the rollout; roll it out again."
-    NOT_KEPT = "not_kept", "The episode did not end as its scenario asks, with the checker's consent."
-    THINKING = "thinking", "The answer begins with thinking text that was not kept apart."
-    EMPTY_PROMPT = "empty_prompt", "Nothing stands before the answer."
+    DRY_RUN = "dry_run", "Its scenario was only checked without a sandbox, so nobody knows whether it can be solved."
+    UNGATED = "ungated", "The gate does not admit the current version of its scenario."
+    EDITED = "edited", "Its scenario was edited after the rollout. Run the rollout again."
+    NOT_KEPT = "not_kept", "The episode did not end as its scenario requires, or the checker did not agree."
+    THINKING = "thinking", "The answer begins with thinking text."
+    EMPTY_PROMPT = "empty_prompt", "There is no text before the answer."
     EMPTY_TURN = "empty_turn", "An assistant turn of the history has neither content nor tool calls."
-    BAD_MESSAGE = "bad_message", "The history holds a message that is not text from a known role."
-    BAD_TURNS = "bad_turns", "Its turns are not an orientation, then commands and outputs in turn up to the terminal."
-    DRAW = "draw", "The reviewer saw no difference, so there is no pair to prefer."
+    BAD_MESSAGE = "bad_message", "The history has a message that is not text from a known role."
+    BAD_TURNS = "bad_turns", "Its turns are not an orientation followed by alternating commands and outputs."
+    DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "There is no other answer to prefer it to."
     NO_PAIR = "no_pair", "No pair prefers it to another trajectory of its scenario."
-    NO_NEGATIVE = "no_negative", "The other side of a pair was ended by time or by infrastructure: that is no mistake."
+    NO_NEGATIVE = "no_negative", "A timeout or an infrastructure error ended the other side of a pair, not a mistake."
     BOTH_APPROVED = "both_approved", "A person approved the other side of a pair as well."
     NO_DIVERGENCE = "no_divergence", "The two sides of a pair do not first differ in a command."
     IDENTICAL = "identical", "Chosen and rejected are the same text."
     TOO_LONG = "too_long", "It is longer than the recipe's max_tokens."
-    NOT_UTF8 = "not_utf8", "It holds characters that UTF-8 cannot write (half of a surrogate pair)."
+    NOT_UTF8 = "not_utf8", "It contains characters that UTF-8 cannot encode (half of a surrogate pair)."
 
 
-class Candidate(NamedTuple):
-    """A sample as it was frozen (the fields of `FROZEN`), and beside that what it is now. `version_now` is None for a
-    sample that was deleted; the fields after it are those of a sample that may have changed since."""
+class FrozenSample(NamedTuple):
+    """A sample as it was frozen (`FROZEN_FIELDS`), then as it is now. `version_now` is None if it was deleted."""
 
     sample_id: int
     version: int
@@ -62,50 +61,50 @@ class Candidate(NamedTuple):
     run_id: int | None
 
 
-FROZEN = Candidate._fields[: Candidate._fields.index("version_now")]
-# What is read of the sample as it is now, in the order of the fields.
-NOW = ("version", "status", "kind", "source", "repo", "instance_id", "leak_cleared", "run_id")
+FROZEN_FIELDS = FrozenSample._fields[: FrozenSample._fields.index("version_now")]
+# The columns of the sample that fill the fields from `version_now` on.
+CURRENT_COLUMNS = ("version", "status", "kind", "source", "repo", "instance_id", "leak_cleared", "run_id")
 
 
-# Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
+# Constants, because a lookup on the enumeration costs more than the comparison, for every row.
 _APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
 _UNPARSED = Bucket.UNPARSED.value
 _LEAK, _INFRA = Flag.LEAK.value, Flag.INFRA.value
 
 
-def sample_reason(sample: Candidate, excluded_instances: Collection[str]) -> Reason | None:
-    """Why a sample may not leave in any format; None where nothing speaks against it."""
+def sample_reason(sample: FrozenSample, excluded_instances: Collection[str]) -> SkipReason | None:
+    """Return why a sample is skipped in all formats, or None."""
     if sample.version != sample.version_now:
-        return Reason.CHANGED
+        return SkipReason.CHANGED
     if sample.status != _APPROVED:
-        return Reason.REJECTED if sample.status == _REJECTED else Reason.NOT_APPROVED
+        return SkipReason.REJECTED if sample.status == _REJECTED else SkipReason.NOT_APPROVED
     if sample.instance_id and sample.instance_id in excluded_instances:
-        return Reason.EXCLUDED_INSTANCE
+        return SkipReason.EXCLUDED_INSTANCE
     if sample.bucket == _UNPARSED:
-        return Reason.UNPARSED
+        return SkipReason.UNPARSED
     if sample.flags & _INFRA:
-        return Reason.INFRA_ERROR
+        return SkipReason.INFRA_ERROR
     if sample.flags & _LEAK and not sample.leak_cleared:
-        return Reason.LEAK
+        return SkipReason.LEAK
     return None
 
 
-def answer_reason(text: str) -> Reason | None:
-    """Why an answer cannot stand as an assistant turn, chosen or rejected."""
+def answer_reason(text: str) -> SkipReason | None:
+    """Return why a text cannot be an assistant turn, chosen or rejected, or None."""
     start = text.lstrip()
     if not start:
-        return Reason.NO_ANSWER
-    return Reason.THINKING if start.startswith(("<think>", "<thinking>")) else None
+        return SkipReason.NO_ANSWER
+    return SkipReason.THINKING if start.startswith(("<think>", "<thinking>")) else None
 
 
-def pair_reason(chosen: str, rejected: str) -> Reason | None:
-    """Why two answers make no preference; space at the ends is no difference."""
+def pair_reason(chosen: str, rejected: str) -> SkipReason | None:
+    """Return why two answers make no preference, or None. Space at the ends is no difference."""
     if chosen.strip() == rejected.strip():
-        return Reason.IDENTICAL
-    # A rejected side with thinking text would teach to tell the sides apart by that alone.
+        return SkipReason.IDENTICAL
+    # Thinking text on one side only would teach a model to tell the sides apart by that alone.
     return answer_reason(rejected)
 
 
 def estimated_tokens(characters: int) -> int:
-    """Tokens by the stated estimate; no tokenizer is loaded."""
+    """Return tokens by the stated estimate. No tokenizer is loaded."""
     return -(-characters // CHARACTERS_PER_TOKEN)

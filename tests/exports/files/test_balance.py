@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from curation.exports.files.balance import Endings
+from curation.exports.files.counts import Endings
 from curation.projects.models import Project, Role
 from curation.projects.settings.document import Balance, ProjectSettings
 from curation.trajectories.models import Outcome

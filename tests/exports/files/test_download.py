@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from curation.exports.files import write as write_module
-from curation.exports.files.attempt import Artefact
+from curation.exports.files.attempt import AttemptFiles
 from curation.exports.models import Export
 from curation.projects.models import Role
 from curation.runs.engine.reap import reap_all
@@ -158,7 +158,7 @@ def test_a_worker_killed_half_way_leaves_nothing_to_download(storage: Path, monk
     with monkeypatch.context() as dying:
         dying.setattr(write_module, "CHUNK", 2)
         dying.setattr(ItemContext, "checkpoint", _killed_at(2))
-        dying.setattr(Artefact, "__exit__", lambda *_: None)
+        dying.setattr(AttemptFiles, "__exit__", lambda *_: None)
         with pytest.raises(Killed):
             drive(run.pk)
     debris = files_in(storage)

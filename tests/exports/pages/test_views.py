@@ -4,8 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from curation.exports.models import Export
-from curation.exports.models import Recipe as SavedRecipe
+from curation.exports.models import Export, SavedRecipe
 from curation.projects.models import Project, Role
 from curation.runs.launch import launch
 from curation.samples.models import Flag

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from curation.exports.rows.messages import BadHistory, Conversation, conversation
-from curation.exports.rows.skip_reasons import Reason
+from curation.exports.rows.skip_reasons import SkipReason
 
 contents = st.one_of(
     st.text(), st.sampled_from(["", " ", "\n", "\u00a0", "<think>x</think>ls", "<think>", " ls", "a<think>"])
@@ -14,7 +14,7 @@ roles = st.sampled_from(["system", "user", "assistant", "developer", "function",
 histories = st.lists(st.fixed_dictionaries({"role": roles, "content": contents}))
 
 
-def read(history: list[dict[str, str]]) -> Conversation | Reason:
+def read(history: list[dict[str, str]]) -> Conversation | SkipReason:
     try:
         return conversation(history)
     except BadHistory as bad:

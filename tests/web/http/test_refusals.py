@@ -19,7 +19,7 @@ from django.utils import timezone
 from config.api import api
 from curation.duels.models import Duel, Exclusion, Prompt
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Split
-from curation.exports.models import Export, ExportFile, Recipe
+from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.llm.models import Endpoint
 from curation.projects.models import Project, Role
 from curation.review.models import Lease
@@ -86,7 +86,7 @@ def rows(owner: User) -> Rows:
     by = EvaluatedModel.objects.create(evaluation=evaluation, place=0, name="judge-a")
     episode = Episode.objects.create(evaluation=evaluation, by=by, key="seed 0")
     EpisodeText.objects.create(episode=episode)
-    Recipe.objects.create(project=project, name="weekly", document={"formats": ["dpo"]}, created_by=owner)
+    SavedRecipe.objects.create(project=project, name="weekly", document={"formats": ["dpo"]}, created_by=owner)
     Exclusion.objects.create(project=project, instance_id="acme__billing-17", reason="broken")
     view = SavedView.objects.create(project=project, name="Leaks", query="flags=leak", created_by=owner)
     hook = Webhook.objects.create(project=project, url="https://hooks.example.org/", events=["run.finished"], nonce="n")
