@@ -1,15 +1,18 @@
-"""The run kind `evaluate`: rows of a split to several models, and what their answers come to."""
+"""The run kind `evaluate`: several models on the rows of a split, or in live episodes."""
 
 from collections.abc import Mapping, Sequence
 
-from curation.evaluations.compare.baseline import hold_against_baseline
+from django.urls import reverse
+
+from curation.evaluations.compare.baseline import compare_with_baseline
 from curation.evaluations.families import family_as_json, family_named
-from curation.evaluations.live.launch import check_live, finish_live, live_estimate
+from curation.evaluations.live.figures import live_rows
+from curation.evaluations.live.launch import check_live, live_estimate
 from curation.evaluations.live.stage import EpisodeStage
-from curation.evaluations.models import EvaluatedModel, Evaluation, Split, SplitRowText
+from curation.evaluations.models import EvaluatedModel, Evaluation, EvaluationKind, Split, SplitRowText
 from curation.evaluations.params import EvaluateParams
-from curation.evaluations.screen.figures import keep_figures
-from curation.evaluations.screen.run_section import TEMPLATE, evaluation_section
+from curation.evaluations.screen.figures import overall, save_figures
+from curation.evaluations.screen.pages import overall_table
 from curation.evaluations.screen.stage import ScreenStage, chosen_rows
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.imports.kinds import ImportParams, ImportStage, check_import
@@ -32,7 +35,7 @@ class EvaluateRun(Kind[EvaluateParams]):
     title = "Evaluate: models over a held-out split, or in live episodes"
     params = EvaluateParams
     launch_page = "evaluation-new"
-    section_template = TEMPLATE
+    section_template = "evaluations/screen/_run_section.html"
 
     def stages(self, params: EvaluateParams) -> Sequence[Stage]:
         if params.kind == "live":
@@ -47,7 +50,7 @@ class EvaluateRun(Kind[EvaluateParams]):
             return
         family_named(project, params.family)
         if bool(params.split) == bool(params.file):
-            reason = "Give a `split` or a `file`, one of the two."
+            reason = "Give a `split` or a `file`, not both."
             raise Invalid(reason, errors=[FieldError("params.split", reason)])
         if params.file:
             _check_file(project, params)
@@ -98,18 +101,22 @@ class EvaluateRun(Kind[EvaluateParams]):
         return {"evaluation": str(evaluation.pk), **made}
 
     def finish(self, run: Run, params: EvaluateParams) -> Json:
-        if params.kind == "live":
-            return finish_live(run)
         evaluation = Evaluation.objects.select_related("split").get(run=run)
-        rows = keep_figures(evaluation)
-        hold_against_baseline(evaluation)
-        return {"models": [{name: value for name, value in row.items() if name != "intervals"} for row in rows]}
+        if evaluation.kind == EvaluationKind.LIVE:
+            return save_figures(evaluation, live_rows(evaluation))
+        result = save_figures(evaluation, overall(evaluation))
+        compare_with_baseline(evaluation)
+        return result
 
     def max_in_progress(self, params: EvaluateParams) -> int | None:
         return params.max_concurrency if params.kind == "live" else None
 
     def section(self, run: Run) -> Mapping[str, object]:
-        return evaluation_section(run)
+        evaluation = Evaluation.objects.filter(run=run).first()
+        if evaluation is None:
+            return {}
+        url = reverse("evaluation-page", args=[run.project.slug, evaluation.pk])
+        return {"table": overall_table(evaluation), "evaluation": evaluation, "url": url}
 
 
 def _check_file(project: Project, params: EvaluateParams) -> None:
@@ -127,7 +134,7 @@ def _split(project: Project, params: EvaluateParams) -> Split | None:
 
 
 def _file(params: EvaluateParams) -> ImportParams:
-    """Its rows as an import: the key of an upload, or a source that may be named."""
+    """The import of the file: the key of an upload, or a source."""
     where = {"upload": params.file} if params.file.startswith(UPLOADS) else {"source": params.file}
     return ImportParams(kind=EvalRowKind.name, **where)
 

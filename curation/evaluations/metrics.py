@@ -1,58 +1,56 @@
-"""The metrics that two models are compared by, of each kind of evaluation: their words, units and direction."""
+"""The metrics of each kind of evaluation: label, unit and direction, for its tables and for comparisons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 from curation.evaluations.models import EvaluationKind
 
-Unit = Literal["share", "seconds", "characters", "steps", "points"]
-SHOWN: Mapping[Unit, tuple[str, str, float]] = MappingProxyType(
-    {
-        "share": (".0f", "%", 100.0),
-        "seconds": (".2f", " s", 1.0),
-        "characters": (".0f", "", 1.0),
-        "steps": (".1f", "", 1.0),
-        "points": (".2f", "", 1.0),
-    }
-)
-CHANGED: Mapping[Unit, tuple[str, str, float]] = MappingProxyType(
-    {
-        "share": ("+.1f", " pp", 100.0),
-        "seconds": ("+.2f", " s", 1.0),
-        "characters": ("+.0f", " chars", 1.0),
-        "steps": ("+.1f", " steps", 1.0),
-        "points": ("+.2f", "", 1.0),
-    }
-)
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a value and a change of it are written: `scale` times the value, decimals, suffix."""
+
+    scale: float
+    decimals: int
+    suffix: str
+    change_decimals: int
+    change_suffix: str
+
+    def number(self, value: float) -> str:
+        return f"{value * self.scale:.{self.decimals}f}"
+
+    def amount(self, value: float) -> str:
+        return f"{self.number(value)}{self.suffix}"
+
+    def change(self, value: float) -> str:
+        return f"{value * self.scale:+.{self.change_decimals}f}{self.change_suffix}"
+
+
+SHARE = Unit(100, 0, "%", 1, " pp")
+SECONDS = Unit(1, 2, " s", 2, " s")
+CHARACTERS = Unit(1, 0, "", 0, " chars")
+STEPS = Unit(1, 1, "", 1, " steps")
+POINTS = Unit(1, 2, "", 2, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`rate`: each row has it or has it not, so McNemar's test applies. `better`: 1 more is better, -1 less is, 0
-    neither. `tiers`: also compared tier by tier."""
+    """`rate`: true or false for each row, so McNemar's test applies. `better`: 1 if more is better, -1 if less is, 0
+    if neither. `by_tier`: also compared tier by tier."""
 
     name: str
     label: str
     title: str
-    unit: Unit = "share"
+    unit: Unit = SHARE
     rate: bool = True
     better: int = 1
-    tiers: bool = True
-
-    def amount(self, value: float) -> str:
-        form, unit, scale = SHOWN[self.unit]
-        return f"{value * scale:{form}}{unit}"
-
-    def signed(self, value: float) -> str:
-        form, unit, scale = CHANGED[self.unit]
-        return f"{value * scale:{form}}{unit}"
+    by_tier: bool = True
 
     @property
     def decimals(self) -> int:
-        """Of the figure in files: shares are small."""
-        return 4 if self.unit == "share" else 2
+        """Decimals in files. Shares are small numbers."""
+        return 4 if self.unit is SHARE else 2
 
 
 STATIC = (
@@ -63,25 +61,25 @@ STATIC = (
     Metric("op_token", "op", "The same operation (word 2), as the published figures count it"),
     Metric("service_and_op", "svc+op", "The same service and operation"),
     Metric("exact_shell", "shell", "Equal as a shell reads it, flags in any order"),
-    Metric("lat", "latency", "Mean per answer", "seconds", rate=False, better=-1, tiers=False),
-    Metric("len", "length", "Mean per answer", "characters", rate=False, better=0, tiers=False),
+    Metric("lat", "latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False),
+    Metric("len", "length", "Mean characters of the raw answer", CHARACTERS, rate=False, better=0, by_tier=False),
 )
 LIVE = (
     Metric("completed", "completed", "The task was achieved"),
-    Metric("max_progress", "progress", "The furthest that each episode came", rate=False),
-    Metric("terminal_reward", "last reward", "Reward of the last step", "points", rate=False),
-    Metric("total_reward", "summed reward", "Summed over the episode; it can pay for stalling", "points", rate=False),
-    Metric("steps", "steps", "Steps of each episode, completed or not", "steps", rate=False, better=-1),
-    Metric("hinted", "hints", "A hint was asked for", better=-1, tiers=False),
+    Metric("max_progress", "progress", "The highest progress of each episode", rate=False),
+    Metric("terminal_reward", "last reward", "Reward of the last step", POINTS, rate=False),
+    Metric("total_reward", "summed reward", "Summed over the episode; it can reward stalling", POINTS, rate=False),
+    Metric("steps", "steps", "Steps of each episode, completed or not", STEPS, rate=False, better=-1),
+    Metric("hinted", "hints", "A hint was asked for", better=-1, by_tier=False),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How a kind is compared: `moved` is the metric whose change makes a gain or a loss; `gained` and `lost` say it."""
+    """How two models are compared: `decisive` is the metric whose change is a gain or a loss."""
 
     metrics: tuple[Metric, ...]
-    moved: str
+    decisive: str
     unit: str
     gained: str
     lost: str

@@ -1,4 +1,4 @@
-"""A split's baseline: the model that others are held against, pinned by a person; regressions are flagged."""
+"""The baseline of a split: the pinned model that all others are compared with, to flag regressions."""
 
 from django.db import transaction
 
@@ -13,16 +13,16 @@ from curation.runs.kinds import Json
 from curation.runs.models import RunState
 from curation.web.problems import Invalid
 
-# What may not become worse. Latency and length depend on the server and on taste.
+# A drop in one of these is a regression. Latency depends on the server, length on taste.
 WATCHED = [metric for metric in STATIC if metric.name in {"xtr", "exact", "svc", "op_token", "exact_shell"}]
 
 
 def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
-    """Makes the model its split's baseline and holds every evaluation of the split against it."""
+    """Make the model its split's baseline and compare every evaluation of the split with it."""
     access.require(Scope.RUN)
     split = model.evaluation.split
     if model.evaluation.kind != EvaluationKind.STATIC:
-        raise Invalid("A baseline is a model of a static screen; compare live episodes by their page.", code="live")
+        raise Invalid("Only a model of a static screen can be a baseline.", code="live")
     if split is None or model.evaluation.state != RunState.SUCCEEDED:
         raise Invalid("Only a model of an evaluation that has ended can be a baseline.", code="not_ended")
     with transaction.atomic():
@@ -30,7 +30,9 @@ def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
         split.save(update_fields=["baseline"])
         subject = f"{split.name}: {model.name}"
         record(actor=access.user, project=split.project, action="baseline.pin", subject=subject)
-        _hold_all(split)
+        ended = Evaluation.objects.filter(split=split, run__state=RunState.SUCCEEDED)
+        for evaluation in ended.select_related("split__baseline"):
+            compare_with_baseline(evaluation)
     return split
 
 
@@ -42,8 +44,8 @@ def unpin_baseline(*, access: Access, split: Split) -> None:
         record(actor=access.user, project=split.project, action="baseline.unpin", subject=split.name)
 
 
-def hold_against_baseline(evaluation: Evaluation) -> None:
-    """Compares each model of the evaluation with the baseline of its split, where one is pinned."""
+def compare_with_baseline(evaluation: Evaluation) -> None:
+    """Compare each model of the evaluation with the baseline of its split, if one is pinned."""
     split = evaluation.split
     baseline = split.baseline if split is not None else None
     for model in evaluation.models.select_related("evaluation"):
@@ -52,14 +54,8 @@ def hold_against_baseline(evaluation: Evaluation) -> None:
         EvaluatedModel.objects.filter(pk=model.pk).update(against=against, regressed=worse)
 
 
-def _hold_all(split: Split) -> None:
-    ended = Evaluation.objects.filter(split=split, run__state=RunState.SUCCEEDED).select_related("split__baseline")
-    for evaluation in ended:
-        hold_against_baseline(evaluation)
-
-
 def _against(baseline: EvaluatedModel, model: EvaluatedModel) -> Json:
-    """`worse` names the watched metrics whose interval lies below 0; too few common rows say nothing."""
+    """`worse` names the watched metrics whose interval is below 0. Empty without a common row."""
     try:
         pairs, _ = paired(baseline, model)
     except Invalid:

@@ -1,9 +1,9 @@
-"""Two models over the same rows or tasks: deltas per metric and tier, what is gained and what is lost."""
+"""Compare two models on the same rows or tasks: the change of each metric and tier, gains and losses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from curation.evaluations.compare.pairs import Answer, Pair, Place, paired, tasks_of
+from curation.evaluations.compare.pairs import Pair, paired, tasks_of
 from curation.evaluations.metrics import SCALES, Metric, Scale
 from curation.evaluations.models import EvaluatedModel, Evaluation
 from curation.projects.models import Project
@@ -11,13 +11,13 @@ from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from judging.statistics.paired import RESAMPLES, Difference, McNemar, Said, difference, mcnemar
 
-# Drawing tens of thousands of tasks ten thousand times would keep a page waiting; fewer draws say the same.
+# With many tasks fewer resamples give the same interval, and a page does not have to wait.
 MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """`before` and `after` are means in the metric's unit. `test` is None for what is no rate."""
+    """`before` and `after` are means in the metric's unit. `test` is None unless the metric is a rate."""
 
     metric: Metric
     before: float
@@ -34,8 +34,14 @@ class MetricChange:
         return self.change.said
 
     @property
+    def interval(self) -> str:
+        """The 95 % interval of the change in words."""
+        unit, found = self.metric.unit, self.change.interval
+        return f"{unit.change(found.low)} … {unit.change(found.high)}"
+
+    @property
     def better(self) -> bool | None:
-        """Whether the change is for the better; None where there is none, or where no direction is."""
+        """None without a change, or if the metric has no better direction."""
         if self.metric.better == 0 or self.change.delta == 0:
             return None
         return self.change.delta * self.metric.better > 0
@@ -49,17 +55,8 @@ class TierChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A row or task at which the two did differently well."""
-
-    place: Place
-    before: Answer
-    after: Answer
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
-    """`rows` pairs in `tasks` tasks; `gains` and `losses` are those whose `scale.moved` changed."""
+    """`rows` pairs in `tasks` tasks; `gains` and `losses` are the pairs whose `scale.decisive` changed."""
 
     before: EvaluatedModel
     after: EvaluatedModel
@@ -69,16 +66,16 @@ class Comparison:
     unpaired: int
     metrics: tuple[MetricChange, ...]
     tiers: tuple[TierChange, ...]
-    gains: tuple[Moved, ...]
-    losses: tuple[Moved, ...]
+    gains: tuple[Pair, ...]
+    losses: tuple[Pair, ...]
 
 
 def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
-    """Raises `Invalid` where the two have no row or task in common."""
+    """Raises `Invalid` if the two have no row or task in common."""
     pairs, unpaired = paired(before, after)
     scale = SCALES[before.evaluation.kind]
-    tiers = sorted({pair.place.tier for pair in pairs})
-    moved = [(pair, pair.after.values[scale.moved] - pair.before.values[scale.moved]) for pair in pairs]
+    tiers = sorted({pair.example.tier for pair in pairs})
+    gains = [(pair, pair.after.values[scale.decisive] - pair.before.values[scale.decisive]) for pair in pairs]
     return Comparison(
         before=before,
         after=after,
@@ -87,9 +84,9 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
         tasks=len(set(tasks_of(pairs))),
         unpaired=unpaired,
         metrics=changes(pairs, scale.metrics),
-        tiers=tuple(_tier(tier, [pair for pair in pairs if pair.place.tier == tier], scale) for tier in tiers),
-        gains=tuple(Moved(pair.place, pair.before, pair.after) for pair, by in moved if by > 0),
-        losses=tuple(Moved(pair.place, pair.before, pair.after) for pair, by in moved if by < 0),
+        tiers=tuple(_tier(tier, [pair for pair in pairs if pair.example.tier == tier], scale) for tier in tiers),
+        gains=tuple(pair for pair, gain in gains if gain > 0),
+        losses=tuple(pair for pair, gain in gains if gain < 0),
     )
 
 
@@ -107,15 +104,15 @@ def changes(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> tuple[MetricCha
     return tuple(found)
 
 
-def model_of(evaluation: Evaluation, name: str | None, *, like: str = "", place: str = "model") -> EvaluatedModel:
-    """The named model, else the only one, else the one of the other side's name. `Invalid` lists what there is."""
+def model_of(evaluation: Evaluation, name: str | None, *, fallback: str = "", path: str = "model") -> EvaluatedModel:
+    """The named model, else the only one, else `fallback`. `Invalid` lists the models that exist."""
     models = {model.name: model for model in evaluation.models.select_related("evaluation").all()}
-    wanted = name or (next(iter(models)) if len(models) == 1 else like)
+    wanted = name or (next(iter(models)) if len(models) == 1 else fallback)
     if wanted not in models:
-        said = f"has no model {wanted!r}" if wanted else f"has {len(models)} models, so name one in `{place}`"
+        reason = f"has no model {wanted!r}" if wanted else f"has {len(models)} models, so name one in `{path}`"
         raise Invalid(
-            f"Evaluation {evaluation.pk} {said}; there are {', '.join(models)}.",
-            errors=[FieldError(place, f"one of {', '.join(models)}")],
+            f"Evaluation {evaluation.pk} {reason}; there are {', '.join(models)}.",
+            errors=[FieldError(path, f"one of {', '.join(models)}")],
         )
     return models[wanted]
 
@@ -126,10 +123,10 @@ def models_to_compare(
     """The two models by the ids of their evaluations, which can be the same evaluation."""
     rows = Evaluation.objects.of(project)
     one, other = find(rows, before, "evaluation"), find(rows, after, "evaluation")
-    first = model_of(one, model_before, like=model_after or _shared(one, other), place="model_before")
-    second = model_of(other, model_after, like=first.name if one.pk != other.pk else "", place="model_after")
+    first = model_of(one, model_before, fallback=model_after or _shared(one, other), path="model_before")
+    second = model_of(other, model_after, fallback=first.name if one.pk != other.pk else "", path="model_after")
     if first.pk == second.pk:
-        reason = "This would compare a model with itself; name another one in `model_after`."
+        reason = "A model cannot be compared with itself; name another one in `model_after`."
         raise Invalid(reason, errors=[FieldError("model_after", reason)])
     return first, second
 
@@ -143,4 +140,4 @@ def _shared(one: Evaluation, other: Evaluation) -> str:
 
 
 def _tier(tier: str, pairs: Sequence[Pair], scale: Scale) -> TierChange:
-    return TierChange(tier, len(pairs), changes(pairs, [metric for metric in scale.metrics if metric.tiers]))
+    return TierChange(tier, len(pairs), changes(pairs, [metric for metric in scale.metrics if metric.by_tier]))

@@ -1,4 +1,4 @@
-"""All models that were ever evaluated on a split, the best first."""
+"""All models that were evaluated on a split, the best first."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """`entries` are ranked; `rows` differ where evaluations sent different rows of the split, which the page says."""
+    """`entries` are ranked; `mixed` if their evaluations sent different numbers of rows."""
 
     split: Split | None
     entries: list[EvaluatedModel]
@@ -22,7 +22,7 @@ class Leaderboard:
 
 
 def leaderboard(project: Project, split_id: str | None = None, *, limit: int = MOST) -> Leaderboard:
-    """Of the named split, else of the one that was evaluated last; raises `NotFound` for an unknown one."""
+    """The models of this split, or of the one evaluated last. Raises `NotFound` for an unknown split."""
     splits = Split.objects.of(project).select_related("baseline")
     if split_id:
         split: Split | None = find(splits, split_id, "split")

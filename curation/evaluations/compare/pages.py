@@ -1,21 +1,23 @@
-"""What the comparison and the leaderboard show."""
+"""What the pages of a comparison and of the leaderboard show."""
 
 from dataclasses import dataclass
 
 from django.urls import reverse
 
-from curation.evaluations.compare.compare import Comparison, MetricChange, Moved
+from curation.evaluations.compare.compare import Comparison, MetricChange
 from curation.evaluations.compare.leaderboard import Leaderboard
+from curation.evaluations.compare.pairs import Pair
 from curation.evaluations.metrics import STATIC
 from curation.evaluations.models import EvaluatedModel, EvaluationKind
-from curation.evaluations.screen.tables import ScoreTable, score_table
+from curation.evaluations.screen.figures import with_ranks
+from curation.evaluations.screen.tables import Line, figure_table
 
 LABELS = {metric.name: metric.label for metric in STATIC}
 
 
 @dataclass(frozen=True, slots=True)
 class MetricLine:
-    """One metric in words; `tone` is good or bad only where the change is more than noise."""
+    """One metric as text; `tone` is good or bad only if the change is more than noise."""
 
     label: str
     title: str
@@ -46,13 +48,13 @@ class RowLine:
 class TierLines:
     tier: str
     rows: int
-    lines: tuple[MetricLine, ...]
+    metrics: tuple[MetricLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparePage:
-    found: Comparison
-    lines: tuple[MetricLine, ...]
+    comparison: Comparison
+    metrics: tuple[MetricLine, ...]
     tiers: tuple[TierLines, ...]
     gains: tuple[RowLine, ...]
     losses: tuple[RowLine, ...]
@@ -61,7 +63,7 @@ class ComparePage:
 @dataclass(frozen=True, slots=True)
 class LeaderLine:
     entry: EvaluatedModel
-    table: ScoreTable
+    score: Line
     baseline: bool
     compare_url: str
     worse: str
@@ -72,8 +74,8 @@ def compare_page(slug: str, found: Comparison) -> ComparePage:
         found,
         tuple(map(_line, found.metrics)),
         tuple(TierLines(tier.tier or "no tier", tier.rows, tuple(map(_line, tier.metrics))) for tier in found.tiers),
-        tuple(_row(slug, found, change) for change in found.gains),
-        tuple(_row(slug, found, change) for change in found.losses),
+        tuple(_row(slug, found, pair) for pair in found.gains),
+        tuple(_row(slug, found, pair) for pair in found.losses),
     )
 
 
@@ -82,33 +84,35 @@ def leader_lines(board: Leaderboard) -> list[LeaderLine]:
         return []
     baseline = board.split.baseline
     url = reverse("evaluation-compare", args=[board.split.project.slug])
+    rows = with_ranks(entry.figures for entry in board.entries)
+    scores = figure_table(EvaluationKind.STATIC, rows).lines
     return [
         LeaderLine(
             entry,
-            score_table([{**entry.figures, "rank": place}]),
+            score,
             board.split.baseline_id == entry.pk,
             f"{url}?before={baseline.pk}&after={entry.pk}" if baseline and baseline.pk != entry.pk else "",
             ", ".join(LABELS.get(name, name) for name in entry.against.get("worse", [])),
         )
-        for place, entry in enumerate(board.entries, 1)
+        for entry, score in zip(board.entries, scores, strict=True)
     ]
 
 
 def _line(change: MetricChange) -> MetricLine:
-    metric, ends = change.metric, change.change.interval
+    unit, test = change.metric.unit, change.test
     tone = "" if change.said.value == "within noise" or change.better is None else "good" if change.better else "bad"
     return MetricLine(
-        label=metric.label,
-        title=metric.title,
-        before=metric.amount(change.before),
-        after=metric.amount(change.after),
-        delta=metric.signed(change.change.delta),
-        interval=f"{metric.signed(ends.low)} … {metric.signed(ends.high)}",
+        label=change.metric.label,
+        title=change.metric.title,
+        before=unit.amount(change.before),
+        after=unit.amount(change.after),
+        delta=unit.change(change.change.delta),
+        interval=change.interval,
         said=change.said.value,
         tone=tone,
-        gained=change.test.gained if change.test else None,
-        lost=change.test.lost if change.test else None,
-        p=_p(change.test.p) if change.test else "",
+        gained=test.gained if test else None,
+        lost=test.lost if test else None,
+        p=_p(test.p) if test else "",
     )
 
 
@@ -116,17 +120,17 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _row(slug: str, found: Comparison, change: Moved) -> RowLine:
-    place = change.place
+def _row(slug: str, found: Comparison, pair: Pair) -> RowLine:
+    example = pair.example
     live = found.before.evaluation.kind == EvaluationKind.LIVE
     view = "evaluation-episode" if live else "evaluation-call"
     return RowLine(
-        place.number,
-        place.tier,
-        place.source,
-        place.preview,
-        change.before.label,
-        change.after.label,
-        reverse(view, args=[slug, found.before.evaluation_id, change.before.pk]),
-        reverse(view, args=[slug, found.after.evaluation_id, change.after.pk]),
+        example.number,
+        example.tier,
+        example.source,
+        example.preview,
+        pair.before.label,
+        pair.after.label,
+        reverse(view, args=[slug, found.before.evaluation_id, pair.before.pk]),
+        reverse(view, args=[slug, found.after.evaluation_id, pair.after.pk]),
     )

@@ -1,4 +1,4 @@
-"""A comparison for people and programs: Markdown, CSV and JSON; and the table of an evaluation as text."""
+"""A comparison as Markdown, CSV and JSON."""
 
 import csv
 import io
@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
-from curation.evaluations.compare.compare import Comparison, MetricChange, Moved
+from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.compare.pairs import Pair
+from curation.evaluations.models import EvaluatedModel
 from curation.web.problems import NotFound
 
 Json = dict[str, object]
@@ -14,10 +16,10 @@ CSV_HEAD = ("part", "metric", "rows", "before", "after", "delta", "low", "high",
 
 
 def comparison_json(found: Comparison) -> Json:
-    """The API's answer."""
+    """The response of the API."""
     return {
-        "before": _side(found.before.evaluation_id, found.before.name),
-        "after": _side(found.after.evaluation_id, found.after.name),
+        "before": _model(found.before),
+        "after": _model(found.after),
         "rows": found.rows,
         "tasks": found.tasks,
         "unpaired": found.unpaired,
@@ -32,7 +34,7 @@ def comparison_json(found: Comparison) -> Json:
 
 
 def report(found: Comparison, name: str) -> tuple[str, str]:
-    """The file called `name` and its media type; raises `NotFound` for a name that there is none of."""
+    """The file called `name` and its media type; raises `NotFound` for an unknown name."""
     if name not in FILES:
         raise NotFound(f"A comparison has no file {name!r}; there are {', '.join(FILES)}.")
     write, media = FILES[name]
@@ -40,9 +42,9 @@ def report(found: Comparison, name: str) -> tuple[str, str]:
 
 
 def markdown(found: Comparison) -> str:
-    before, after = (f"{side.name} (evaluation {side.evaluation_id})" for side in (found.before, found.after))
+    before, after = (f"{model.name} (evaluation {model.evaluation_id})" for model in (found.before, found.after))
     lines = [
-        f"# {_plain(before)} → {_plain(after)}",
+        f"# {_escaped(before)} → {_escaped(after)}",
         "",
         f"{found.rows} {found.scale.unit} of {found.tasks} tasks, paired; "
         "95 % intervals by a bootstrap over tasks; p by McNemar.",
@@ -50,10 +52,15 @@ def markdown(found: Comparison) -> str:
         *_table(found.metrics),
     ]
     for tier in found.tiers:
-        lines += ["", f"## {_plain(tier.tier or 'no tier')}: {tier.rows} {found.scale.unit}", "", *_table(tier.metrics)]
+        lines += [
+            "",
+            f"## {_escaped(tier.tier or 'no tier')}: {tier.rows} {found.scale.unit}",
+            "",
+            *_table(tier.metrics),
+        ]
     for title, rows in (("Gains", found.gains), ("Losses", found.losses)):
         lines += ["", f"## {title}: {len(rows)}", ""]
-        lines += [f"- {row.place.number}: {_plain(row.place.preview)}" for row in rows]
+        lines += [f"- {row.example.number}: {_escaped(row.example.preview)}" for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -73,12 +80,11 @@ def comparison_csv(found: Comparison) -> str:
 def _table(metrics: Sequence[MetricChange]) -> list[str]:
     lines = ["| metric | before | after | Δ | 95 % | | gained | lost | p |", "|---|--:|--:|--:|--:|---|--:|--:|--:|"]
     for change in metrics:
-        metric, ends, test = change.metric, change.change.interval, change.test
+        unit, test = change.metric.unit, change.test
         tested = f"{test.gained} | {test.lost} | {test.p:.3g}" if test else "| |"
-        between = f"{metric.signed(ends.low)} … {metric.signed(ends.high)}"
         lines.append(
-            f"| {metric.name} | {metric.amount(change.before)} | {metric.amount(change.after)} | "
-            f"{metric.signed(change.change.delta)} | {between} | {change.said} | {tested} |"
+            f"| {change.name} | {unit.amount(change.before)} | {unit.amount(change.after)} | "
+            f"{unit.change(change.change.delta)} | {change.interval} | {change.said} | {tested} |"
         )
     return lines
 
@@ -99,26 +105,33 @@ def _metric(change: MetricChange) -> Json:
     return found
 
 
-def _side(evaluation_id: int, model: str) -> Json:
-    return {"evaluation": str(evaluation_id), "model": model}
+def _model(model: EvaluatedModel) -> Json:
+    return {"evaluation": str(model.evaluation_id), "model": model.name}
 
 
-def _row(change: Moved) -> Json:
-    place = change.place
-    labels: Mapping[str, object] = {"task": place.task, "tier": place.tier or None, "source": place.source}
-    marks = {"before": change.before.mark, "after": change.after.mark}
-    calls = {"call_before": str(change.before.pk), "call_after": str(change.after.pk)}
-    row = None if place.row is None else str(place.row)
-    return {"row": row, "number": place.number, **labels, "preview": place.preview, **marks, **calls}
+def _row(pair: Pair) -> Json:
+    example = pair.example
+    return {
+        "row": None if example.row is None else str(example.row),
+        "number": example.number,
+        "task": example.task,
+        "tier": example.tier or None,
+        "source": example.source,
+        "preview": example.preview,
+        "before": pair.before.mark,
+        "after": pair.after.mark,
+        "call_before": str(pair.before.pk),
+        "call_after": str(pair.after.pk),
+    }
 
 
-def _plain(text: str) -> str:
-    """Text from a file in a Markdown line: it must not become markup."""
+def _escaped(text: str) -> str:
+    """Text from a file for a Markdown line, so that it is not read as markup."""
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>|#!" else sign for sign in " ".join(text.split()))
 
 
 def _cell(text: str) -> str:
-    """A spreadsheet runs what begins like a formula."""
+    """Text for a CSV cell, so that a spreadsheet does not run it as a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
 
 

@@ -1,4 +1,4 @@
-"""Pages that hold models against each other: the comparison of two, the leaderboard, the pinned baseline."""
+"""Pages that compare models: two of them, the leaderboard, the pinned baseline."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -7,11 +7,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
+from curation.evaluations.compare.charts import change_chart
 from curation.evaluations.compare.compare import Comparison, compare
 from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.pages import compare_page, leader_lines
 from curation.evaluations.models import EvaluatedModel, EvaluatedModelQuerySet, Split
-from curation.evaluations.screen.charts import delta_chart
+from curation.evaluations.screen.tables import SCREEN_COLUMNS
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.ids import find
@@ -25,6 +26,7 @@ def leaderboard_page(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "board": board,
         "lines": leader_lines(board),
+        "columns": SCREEN_COLUMNS,
         "splits": Split.objects.of(access.project).filter(evaluations__isnull=False).distinct().order_by("-id"),
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/projects/{access.project.slug}/leaderboard",
@@ -53,7 +55,7 @@ def evaluation_compare(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def compare_chart(request: HttpRequest, access: Access) -> HttpResponse:
-    return JsonResponse(delta_chart(_compared(request, access)))
+    return JsonResponse(change_chart(_compared(request, access)))
 
 
 @require_POST
@@ -70,14 +72,14 @@ def baseline_pin(request: HttpRequest, access: Access) -> HttpResponse:
 def baseline_unpin(request: HttpRequest, access: Access) -> HttpResponse:
     split = find(Split.objects.of(access.project), request.POST.get("split", ""), "split")
     unpin_baseline(access=access, split=split)
-    messages.success(request, f"{split.name} has no baseline now.")
+    messages.success(request, f"{split.name} has no baseline any more.")
     return redirect(f"{reverse('leaderboard', args=[access.project.slug])}?split={split.pk}")
 
 
 def _compared(request: HttpRequest, access: Access) -> Comparison:
     before, after = (find(_models(access), request.GET.get(name, ""), "model") for name in ("before", "after"))
     if before.pk == after.pk:
-        raise Invalid("This would compare a model with itself; choose two.")
+        raise Invalid("A model cannot be compared with itself; choose two.")
     return compare(before=before, after=after)
 
 

@@ -1,17 +1,15 @@
-"""What is checked before live episodes start, what they may cost, and what their run says at the end."""
+"""What is checked before live episodes start, and what they may cost."""
 
 from collections.abc import Sequence
 
 from curation.evaluations.families import family_named
-from curation.evaluations.live.figures import keep_live_figures
 from curation.evaluations.live.stage import SANDBOX, check_address
 from curation.evaluations.live.task_set import tasks_of
-from curation.evaluations.models import Evaluation, Split
+from curation.evaluations.models import Split
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Target
 from curation.projects.models import Project
-from curation.runs.kinds import Estimate, Json
-from curation.runs.models import Run
+from curation.runs.kinds import Estimate
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.web.problems import FieldError, Invalid
 
@@ -55,14 +53,5 @@ def live_estimate(targets: Sequence[Target], project: Project, params: EvaluateP
     )
 
 
-def finish_live(run: Run) -> Json:
-    return {
-        "models": [
-            {name: value for name, value in row.items() if name != "intervals"}
-            for row in keep_live_figures(Evaluation.objects.get(run=run))
-        ]
-    }
-
-
-def _wrong(place: str, reason: str) -> Invalid:
-    return Invalid(reason, errors=[FieldError(f"params.{place}", reason)])
+def _wrong(param: str, reason: str) -> Invalid:
+    return Invalid(reason, errors=[FieldError(f"params.{param}", reason)])

@@ -1,6 +1,6 @@
-"""What an evaluation comes to: a row per model, also by tier, by source, and for clean and contaminated rows apart."""
+"""The figures of a static screen: a row per model, overall, by tier, by source, and for clean and contaminated rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from judging.commands.screen import FLAGS
 from judging.statistics.rates import wilson
 
 Row = dict[str, object]
-Part = Combinable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +27,21 @@ class Tally:
 
     def row(self, model: str) -> Row:
         """The API's row: ratios, seconds and characters with two decimals, each rate with its Wilson interval."""
-        rates = {name: round(self.hits[name] / self.n, 2) for name in FLAGS}
-        intervals = {}
-        for name in FLAGS:
-            found = wilson(self.hits[name], self.n)
-            intervals[name] = [round(found.low, 3), round(found.high, 3)]
         return {
             "model": model,
             "n": self.n,
             "errors": self.errors,
-            **rates,
+            **{name: round(self.hits[name] / self.n, 2) for name in FLAGS},
             "lat": round(self.latency, 2),
             "len": round(self.length, 2),
             "cut": self.cut,
-            "intervals": intervals,
+            "intervals": wilson_intervals({name: self.hits[name] for name in FLAGS}, self.n),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of all models over a part of the answers, the best model first."""
+    """The rows of all models for one group of answers, the best model first."""
 
     name: str
     rows: list[Row]
@@ -55,7 +49,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`clean` and `contaminated` are None where the split was never checked."""
+    """`clean` and `contaminated` are None if the split was never checked."""
 
     rows: list[Row]
     tiers: list[Group]
@@ -71,7 +65,7 @@ def overall(evaluation: Evaluation) -> list[Row]:
 
 
 def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> Figures:
-    """Everything that the evaluation's page and its call say. A query for each part."""
+    """All figures of the evaluation. One query for each grouping."""
     names = dict(evaluation.models.values_list("pk", "name"))
     screened = Screened.objects.filter(evaluation=evaluation)
     rows = _table(screened, names)
@@ -80,24 +74,40 @@ def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) 
     if check is None:
         return Figures(rows, tiers, sources)
     stained = ContaminatedRow.objects.filter(check_of=check, row=OuterRef("row"))
-    sides = {group.name: group.rows for group in _groups(screened, Exists(stained), names)}
-    return Figures(rows, tiers, sources, sides.get("False", []), sides.get("True", []))
+    by_check = {group.name: group.rows for group in _groups(screened, Exists(stained), names)}
+    return Figures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
 
 
 def ranked(rows: Iterable[Row]) -> list[Row]:
     """By `xtr`, then `exact`, then the lower latency, as they are rounded; equal rows keep their order."""
-    ordered = sorted(rows, key=lambda row: (-_number(row, "xtr"), -_number(row, "exact"), _number(row, "lat")))
-    return [{"rank": place, **row} for place, row in enumerate(ordered, 1)]
+    ordered = sorted(rows, key=lambda row: (-number(row, "xtr"), -number(row, "exact"), number(row, "lat")))
+    return with_ranks(ordered)
 
 
-def keep_figures(evaluation: Evaluation) -> list[Row]:
-    """Writes each model's row beside it, for lists and the leaderboard; needs a transaction."""
-    rows = overall(evaluation)
+def save_figures(evaluation: Evaluation, rows: Sequence[Row]) -> Row:
+    """Save each model's row for lists and the leaderboard, in a transaction; return the run's result.
+
+    The leaderboard ranks by `xtr`, `exact` and `lat`, which live episodes don't have.
+    """
     for row in rows:
-        EvaluatedModel.objects.filter(evaluation=evaluation, name=row["model"]).update(
-            figures=row, xtr=row["xtr"], exact=row["exact"], lat=row["lat"]
-        )
-    return rows
+        ranks = {name: row[name] for name in ("xtr", "exact", "lat") if name in row}
+        EvaluatedModel.objects.filter(evaluation=evaluation, name=row["model"]).update(figures=row, **ranks)
+    return {"models": [{name: value for name, value in row.items() if name != "intervals"} for row in rows]}
+
+
+def with_ranks(rows: Iterable[Row]) -> list[Row]:
+    return [{**row, "rank": rank} for rank, row in enumerate(rows, 1)]
+
+
+def wilson_intervals(hits: Mapping[str, int], n: int) -> dict[str, list[float]]:
+    """The Wilson 95 % interval of each rate, with three decimals."""
+    found = {name: wilson(count, n) for name, count in hits.items()}
+    return {name: [round(interval.low, 3), round(interval.high, 3)] for name, interval in found.items()}
+
+
+def number(row: Row, name: str) -> float:
+    value = row.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _table(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Row]:
@@ -105,14 +115,14 @@ def _table(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Row]:
     return ranked(tally.row(names[by]) for (by, _), tally in tallies.items())
 
 
-def _groups(screened: QuerySet[Screened], part: Part, names: Mapping[int, str]) -> list[Group]:
+def _groups(screened: QuerySet[Screened], part: Combinable, names: Mapping[int, str]) -> list[Group]:
     by_part: dict[str, list[Row]] = {}
     for (by, name), tally in _tallies(screened, part).items():
         by_part.setdefault(name, []).append(tally.row(names[by]))
     return [Group(part, ranked(rows)) for part, rows in sorted(by_part.items())]
 
 
-def _tallies(screened: QuerySet[Screened], part: Part) -> dict[tuple[int, str], Tally]:
+def _tallies(screened: QuerySet[Screened], part: Combinable) -> dict[tuple[int, str], Tally]:
     """By model and by `part` of the rows, in that order."""
     counted = {name: Count("pk", filter=Q(**{name: True})) for name in FLAGS}
     rows = (
@@ -141,8 +151,3 @@ def _tallies(screened: QuerySet[Screened], part: Part) -> dict[tuple[int, str], 
             length=float(found["mean_length"] or 0),
         )
     return tallies
-
-
-def _number(row: Row, name: str) -> float:
-    value = row[name]
-    return float(value) if isinstance(value, int | float) else 0.0

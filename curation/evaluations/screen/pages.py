@@ -1,4 +1,4 @@
-"""What the pages of evaluations show, computed here since templates compute nothing."""
+"""What the pages of evaluations and of single answers show."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.evaluations.contamination.pages import Contamination, contamination_of
-from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, Screened
+from curation.evaluations.live.figures import live_figures, live_rows
+from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, Screened
 from curation.evaluations.params import DEFAULTS
-from curation.evaluations.screen.figures import Figures, figures_of
-from curation.evaluations.screen.tables import ScoreTable, score_table
+from curation.evaluations.screen.figures import figures_of, overall
+from curation.evaluations.screen.tables import Table, figure_table
 from curation.runs.models import LIVE
 from curation.web.text.markup import code_html, visible
 from curation.web.text.transcript import Turn, render_text, turns_of
@@ -20,33 +21,29 @@ SHOWN_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One group's table: a tier, a source, clean or contaminated rows."""
-
-    title: str
-    table: ScoreTable
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A model and what it was asked with; `apart` where that is not what the others were asked with."""
+class ModelCall:
+    """A model and the parameters of its calls; `differs` if most of the other models were called with others."""
 
     model: EvaluatedModel
-    words: str
-    apart: bool
+    params: str
+    differs: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPage:
+    """`sections` are headings with their tables, only after the run has ended. `log_url` lists calls or episodes."""
+
     evaluation: Evaluation
-    live: bool
+    running: bool
     done: int
     total: int
-    table: ScoreTable
+    table: Table
     contamination: Contamination | None
-    parts: tuple[tuple[str, tuple[Part, ...]], ...]
-    asked: tuple[Asked, ...]
+    sections: tuple[tuple[str, tuple[Table, ...]], ...]
+    calls: tuple[ModelCall, ...]
+    settings: tuple[tuple[str, object], ...]
     baseline_pk: int | None
+    log_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +81,30 @@ class CallPage:
 
 
 def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
-    run = evaluation.run
-    check = ContaminationCheck.objects.newest(evaluation.split)
-    figures = figures_of(evaluation, check)
-    models = list(evaluation.models.order_by("place"))
-    total = run.items_total if run.stage in ("", "screen") else 0
+    run, live = evaluation.run, evaluation.kind == EvaluationKind.LIVE
+    running = run.state in LIVE
+    check = None if live else ContaminationCheck.objects.newest(evaluation.split)
+    log = "evaluation-episodes" if live else "evaluation-calls"
+    settings = (("Environment", "environment"), ("Steps at most", "max_steps")) if live else ()
     return EvaluationPage(
         evaluation=evaluation,
-        live=run.state in LIVE,
+        running=running,
         done=run.items_done + run.items_failed + run.items_skipped,
-        total=total,
-        table=score_table(figures.rows),
+        # The items of an import that comes first are not answers.
+        total=run.items_total if live or run.stage in ("", "screen") else 0,
+        table=overall_table(evaluation),
         contamination=contamination_of(evaluation.project.slug, check),
-        parts=_parts(figures),
-        asked=_asked(models),
+        sections=() if running else _sections(evaluation, check),
+        calls=_calls(list(evaluation.models.order_by("place"))),
+        settings=tuple((label, evaluation.params.get(name, "")) for label, name in settings),
         baseline_pk=evaluation.split.baseline_id if evaluation.split else None,
+        log_url=reverse(log, args=[evaluation.project.slug, evaluation.pk]),
     )
+
+
+def overall_table(evaluation: Evaluation) -> Table:
+    rows = live_rows(evaluation) if evaluation.kind == EvaluationKind.LIVE else overall(evaluation)
+    return figure_table(evaluation.kind, rows)
 
 
 def call_lines(slug: str, calls: Iterable[Screened]) -> list[CallLine]:
@@ -154,30 +159,31 @@ COLUMN_WORDS = (
 )
 
 
-def _parts(figures: Figures) -> tuple[tuple[str, tuple[Part, ...]], ...]:
-    """Headings with their tables; a heading with one nameless group says nothing and is left out."""
-    sections = [("By tier", figures.tiers), ("By source", figures.sources)]
-    found: list[tuple[str, tuple[Part, ...]]] = []
+def _sections(evaluation: Evaluation, check: ContaminationCheck | None) -> tuple[tuple[str, tuple[Table, ...]], ...]:
+    """Headings with their tables, without a heading whose only group has no name."""
+    live = evaluation.kind == EvaluationKind.LIVE
+    figures = live_figures(evaluation) if live else figures_of(evaluation, check)
+    found: list[tuple[str, tuple[Table, ...]]] = []
     if figures.clean is not None and figures.contaminated is not None:
-        apart = (
-            Part("Clean rows", score_table(figures.clean)),
-            Part("Rows that stand in the training data", score_table(figures.contaminated)),
+        tables = (("Clean rows", figures.clean), ("Rows found in the training data", figures.contaminated))
+        found.append(
+            ("Clean and contaminated rows", tuple(figure_table(evaluation.kind, rows, title) for title, rows in tables))
         )
-        found.append(("Clean and contaminated rows apart", apart))
-    for title, groups in sections:
+    for title, groups in (("By tier", figures.tiers), ("By source", figures.sources)):
         if len(groups) > 1 or (groups and groups[0].name):
-            found.append((title, tuple(Part(group.name or "none", score_table(group.rows)) for group in groups)))
+            by_group = (figure_table(evaluation.kind, group.rows, group.name or "none") for group in groups)
+            found.append((title, tuple(by_group)))
     return tuple(found)
 
 
-def _asked(models: list[EvaluatedModel]) -> tuple[Asked, ...]:
-    """Models of one evaluation should be asked alike; where an endpoint's own parameters differ, that is said."""
-    words = [_words(model) for model in models]
-    usual = max(set(words), key=words.count, default="")
-    return tuple(Asked(model, said, said != usual) for model, said in zip(models, words, strict=True))
+def _calls(models: list[EvaluatedModel]) -> tuple[ModelCall, ...]:
+    """Models of one evaluation should be called alike; the page points out those whose endpoint differs."""
+    params = [_params(model) for model in models]
+    usual = max(set(params), key=params.count, default="")
+    return tuple(ModelCall(model, text, text != usual) for model, text in zip(models, params, strict=True))
 
 
-def _words(model: EvaluatedModel) -> str:
+def _params(model: EvaluatedModel) -> str:
     params = {**DEFAULTS, **model.call_params}
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in sorted(params.items())

@@ -1,103 +1,96 @@
-"""Rows of figures as people read them: cells with words and intervals for pages, and a plain text table."""
+"""Figures as tables for pages: one line per model, one cell per figure, rates with their intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from curation.evaluations.metrics import STATIC
-from curation.evaluations.screen.figures import Row
-from judging.commands.screen import FLAGS
+from curation.evaluations.metrics import POINTS, SHARE, STATIC, Unit
+from curation.evaluations.models import EvaluationKind
+from curation.evaluations.screen.figures import Row, number
 
-# The rates of the table, in the order of its columns.
-RATES = {metric.name: metric for metric in STATIC if metric.rate}
-# What a narrow list drops, the highest first.
-DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4"}
+TITLE = "Figures by model"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`name` is the figure's name in the API; `drop` the CSS class that hides the column in a narrow table."""
+
+    name: str
+    label: str
+    title: str
+    unit: Unit = SHARE
+    drop: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A share with its 95 % interval, in percent."""
+    """`interval` is the 95 % interval of a rate, in percent."""
 
-    name: str
-    percent: int
+    column: Column
+    value: str
+    unit: str
     interval: str
-    title: str
-    drop: str
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreLine:
+class Line:
+    """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended."""
+
     rank: int
     model: str
     n: int
     errors: int
-    cells: tuple[Cell, ...]
-    lat: float
-    length: float
     cut: int
+    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    label: str
+class Table:
+    """`counted` is the heading of `n`; `empty` stands in a table without lines."""
+
     title: str
-    drop: str
+    columns: tuple[Column, ...]
+    counted: str
+    empty: str
+    lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreTable:
-    heads: tuple[Head, ...]
-    lines: tuple[ScoreLine, ...]
+# What a narrow page drops: the highest class first.
+DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4", "lat": "col-2", "len": "col-2"}
+SCREEN_COLUMNS = tuple(Column(m.name, m.label, m.title, m.unit, DROPPED.get(m.name, "")) for m in STATIC)
+LIVE_COLUMNS = (
+    Column("completion_rate", "completed", "Share of episodes whose task was achieved"),
+    Column("avg_steps_to_complete", "steps", "Mean steps of the completed episodes", POINTS),
+    Column("avg_max_progress", "progress", "Mean of the highest progress of each episode", drop="col-2"),
+    Column("terminal_reward", "last reward", "Mean reward of the last step", POINTS),
+    Column("avg_reward_per_step", "per step", "Summed reward over steps", POINTS, "col-3"),
+    Column("avg_episode_reward", "summed", "Mean summed reward: it can reward stalling", POINTS, "col-2"),
+    Column("reward_std", "± sum", "Standard deviation of the summed rewards", POINTS, "col-4"),
+    Column("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
+    Column("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-2"),
+)
+LAYOUTS: Mapping[str, tuple[tuple[Column, ...], str, str]] = MappingProxyType(
+    {
+        EvaluationKind.STATIC.value: (SCREEN_COLUMNS, "Rows", "No answer yet."),
+        EvaluationKind.LIVE.value: (LIVE_COLUMNS, "Episodes", "No episode yet."),
+    }
+)
 
 
-def score_table(rows: Sequence[Row]) -> ScoreTable:
-    heads = tuple(Head(rate.label, rate.title, DROPPED.get(name, "")) for name, rate in RATES.items())
-    return ScoreTable(heads, tuple(_line(row) for row in rows))
+def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> Table:
+    columns, counted, empty = LAYOUTS[kind]
+    return Table(title, columns, counted, empty, tuple(_line(row, columns) for row in rows))
 
 
-def plain_table(rows: Sequence[Row]) -> str:
-    """The table as the terminal prints it: shares as whole percent, seconds with one decimal, characters cut."""
-    head = (
-        f"{'Model':<36}{'n':>4}{'errs':>5}{'fmt%':>6}{'+xtr%':>7}{'exact%':>8}{'svc%':>6}{'op%':>6}{'lat':>6}{'len':>6}"
-    )
-    return "\n".join([head, "-" * len(head), *map(plain_line, rows)])
+def _line(row: Row, columns: Sequence[Column]) -> Line:
+    rank, n, errors, cut = (int(number(row, name)) for name in ("rank", "n", "errors", "cut"))
+    return Line(rank, str(row["model"]), n, errors, cut, tuple(_cell(row, column) for column in columns))
 
 
-def plain_line(row: Row) -> str:
-    """One model's row."""
-    shares = zip(("fmt", "xtr", "exact", "svc", "op_token"), (6, 7, 8, 6, 6), strict=True)
-    cells = "".join(f"{_whole_percent(row, name)}%".rjust(width) for name, width in shares)
-    lat = f"{_float(row, 'lat'):.1f}s"
-    return f"{row['model']!s:<36}{row['n']!s:>4}{row['errors']!s:>5}{cells}{lat:>6}{int(_float(row, 'len')):>5}"
-
-
-def _line(row: Row) -> ScoreLine:
-    intervals = row["intervals"] if isinstance(row["intervals"], dict) else {}
-    cells = tuple(
-        Cell(name, _whole_percent(row, name), _interval(intervals.get(name)), RATES[name].title, DROPPED.get(name, ""))
-        for name in FLAGS
-    )
-    return ScoreLine(
-        rank=int(_float(row, "rank")),
-        model=str(row["model"]),
-        n=int(_float(row, "n")),
-        errors=int(_float(row, "errors")),
-        cells=cells,
-        lat=_float(row, "lat"),
-        length=_float(row, "len"),
-        cut=int(_float(row, "cut")),
-    )
-
-
-def _interval(ends: object) -> str:
-    if not isinstance(ends, list | tuple) or len(ends) != 2:
-        return ""
-    return f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}"
-
-
-def _whole_percent(row: Row, name: str) -> int:
-    return round(100 * _float(row, name))
-
-
-def _float(row: Row, name: str) -> float:
-    value = row.get(name, 0)
-    return float(value) if isinstance(value, int | float) else 0.0
+def _cell(row: Row, column: Column) -> Cell:
+    value, intervals = row.get(column.name), row["intervals"]
+    if not isinstance(value, int | float):
+        return Cell(column, "–", "", "")
+    ends = intervals.get(column.name) if isinstance(intervals, dict) else None
+    interval = f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}" if ends else ""
+    return Cell(column, column.unit.number(value), column.unit.suffix, interval)

@@ -1,18 +1,20 @@
-"""Pages of evaluations: the list, a launch, one evaluation that is live until it ends, the log, one answer."""
+"""Pages of evaluations: the list, a launch, one evaluation, the log of its answers, one answer."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from curation.evaluations.live.views import show_live
 from curation.evaluations.models import Evaluation, EvaluationKind, Mark, Screened
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
 from curation.evaluations.screen.figures import overall
 from curation.evaluations.screen.filters import CallListParams
-from curation.evaluations.screen.forms import EvaluationForm
-from curation.evaluations.screen.pages import EvaluationPage, call_lines, call_page
+from curation.evaluations.screen.forms import EvaluationForm, LaunchForm
+from curation.evaluations.screen.pages import call_lines, call_page
 from curation.evaluations.screen.pages import evaluation_page as page_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
@@ -42,33 +44,35 @@ def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def evaluation_new(request: HttpRequest, access: Access) -> HttpResponse:
-    form = EvaluationForm(access.project, request.POST or None, request.FILES or None, initial=_initial(request))
+    initial = {"family": "aws", "max_per_combo": 3, "split": request.GET.get("split", "")}
+    form = EvaluationForm(access.project, request.POST or None, request.FILES or None, initial=initial)
+    context = {
+        "servers": Endpoint.objects.of(access.project).exclude(api_base="") if access.may(Scope.ADMIN) else [],
+        "api_body": '{"kind": "static", "models": ["base", "tuned"], "split": "1", "max_per_combo": 3}',
+    }
+    return launch_page(request, access, form, "evaluations/screen/new.html", context)
+
+
+def launch_page(
+    request: HttpRequest, access: Access, form: LaunchForm, template: str, context: Mapping[str, object]
+) -> HttpResponse:
+    """The form; once it is valid, the page of the evaluation that it started."""
     if request.method == "POST" and form.is_valid():
         try:
-            run = launch(
-                project=access.project,
-                kind="evaluate",
-                params=form.params(),
-                user=access.user,
-                budget=form.cleaned_data["budget"],
-            )
+            budget = form.cleaned_data["budget"]
+            run = launch(project=access.project, kind="evaluate", params=form.params(), user=access.user, budget=budget)
             return redirect("evaluation-page", access.project.slug, run.result["evaluation"])
         except Problem as problem:
             explain(form, problem)
-    context = {
-        "form": form,
-        "servers": Endpoint.objects.of(access.project).exclude(api_base="") if access.may(Scope.ADMIN) else [],
-        "api_path": f"/api/v1/projects/{access.project.slug}/evaluations",
-        "api_method": "POST",
-        "api_body": '{"kind": "static", "models": ["base", "tuned"], "split": "1", "max_per_combo": 3}',
-    }
-    return render(request, "evaluations/screen/new.html", context, status=422 if form.errors else 200)
+    path = f"/api/v1/projects/{access.project.slug}/evaluations"
+    context = {**context, "form": form, "api_path": path, "api_method": "POST"}
+    return render(request, template, context, status=422 if form.errors else 200)
 
 
 @require_POST
 @project_page(Scope.RUN)
 def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
-    """Fragment: what the form as it stands would cost. A file is not sent for it, so its rows are not known yet."""
+    """Fragment: the estimated cost of the form's launch. The rows of an unsent file are not known."""
     form = EvaluationForm(access.project, request.POST)
     found, problem = None, ""
     if form.is_valid() and form.cleaned_data["split"]:
@@ -91,22 +95,16 @@ def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def evaluation_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
-    if evaluation.kind == EvaluationKind.LIVE:
-        return show_live(request, access, evaluation, fragment=False)
-    return render(request, "evaluations/screen/page.html", _page_context(access, evaluation, page_of(evaluation)))
+    return render(request, "evaluations/screen/page.html", _page_context(access, pk))
 
 
 @require_GET
 @project_page(Scope.READ)
 def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """The table while the run is under way; at its end it asks for the whole page."""
-    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
-    if evaluation.kind == EvaluationKind.LIVE:
-        return show_live(request, access, evaluation, fragment=True)
-    page = page_of(evaluation)
-    response = render(request, "evaluations/screen/_live.html", _page_context(access, evaluation, page))
-    if not page.live:
+    """The table while the run works; after its end it reloads the whole page."""
+    context = _page_context(access, pk)
+    response = render(request, "evaluations/screen/_live.html", context)
+    if not context["page"].running:
         response["HX-Refresh"] = "true"
     return response
 
@@ -142,7 +140,7 @@ def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpRespo
 @require_GET
 @project_page(Scope.READ)
 def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) -> HttpResponse:
-    """One answer; asked for by htmx it is the fragment that opens beside a list."""
+    """One answer: for htmx the fragment that opens beside a list, else a page."""
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     rows = Screened.objects.filter(evaluation=evaluation).select_related("row__text", "text", "by")
     found = find(rows, call, "answer")
@@ -155,15 +153,14 @@ def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) ->
     return render(request, template, context)
 
 
-def _page_context(access: Access, evaluation: Evaluation, page: EvaluationPage) -> dict[str, object]:
-    others = Evaluation.objects.of(access.project).filter(split=evaluation.split).order_by("-id")[:LIMIT]
+def _page_context(access: Access, pk: str) -> dict[str, Any]:
+    evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    comparable = Evaluation.objects.of(access.project).filter(kind=evaluation.kind)
+    if evaluation.kind == EvaluationKind.STATIC:
+        comparable = comparable.filter(split=evaluation.split)
     return {
-        "page": page,
-        "others": others,
+        "page": page_of(evaluation),
+        "comparable": comparable.order_by("-id")[:LIMIT],
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/evaluations/{evaluation.pk}",
     }
-
-
-def _initial(request: HttpRequest) -> dict[str, object]:
-    return {"family": "aws", "max_per_combo": 3, "split": request.GET.get("split", "")}

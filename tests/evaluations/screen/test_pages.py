@@ -90,7 +90,7 @@ def test_an_evaluation_shows_its_table_with_intervals_tiers_and_no_check(client:
     project = signed_in(client)
     evaluation = screened(project, server)
     shown = page(client, project, "evaluation-page", evaluation.pk)
-    assert "Nobody has checked this split" in shown
+    assert "This split was never checked" in shown
     assert shown.index(">good<") < shown.index(">bad<")
     assert "By tier" in shown and "57–100" in shown  # Wilson, 5 of 5
     figure = client.get(reverse("evaluation-chart", args=[project.slug, evaluation.pk])).json()
@@ -183,11 +183,11 @@ def test_a_check_stands_above_the_scores_and_sets_the_rows_apart(client: Client,
         reverse("split-check", args=[project.slug, split.pk]), {"file": SimpleUploadedFile("train.jsonl", text)}
     )
     assert answer.status_code == 302
-    assert "A check is under way" in page(client, project, "split-page", split.pk)
+    assert "A check is running" in page(client, project, "split-page", split.pk)
     end(Run.objects.get(kind="contamination"))
     shown = page(client, project, "evaluation-page", evaluation.pk)
-    assert "2 of 5 rows of this split stand in the training data" in shown
-    assert shown.index("stand in the training data") < shown.index("Figures by model")
+    assert "2 of 5 rows of this split are in the training data" in shown
+    assert shown.index("are in the training data") < shown.index("Figures by model")
     assert "Clean rows" in shown
     found = page(client, project, "split-page", split.pk, query="?level=task_answer")
     assert "Training row 2" in found and "Now." in found and found.count('id="row-') == 2

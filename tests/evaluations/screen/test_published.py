@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from curation.evaluations.screen.figures import overall
-from curation.evaluations.screen.tables import plain_line
+from curation.evaluations.screen.figures import Row, number, overall
 from tests.evaluations.evaluating import at_server, evaluate, make_split, published, says
 from tests.factories import make_project
 from tests.model_server import ModelServer
@@ -55,7 +54,15 @@ def test_recorded_answers_give_their_recorded_figures(server: ModelServer) -> No
         # Recorded with one decimal.
         assert float(str(row["len"])) == pytest.approx(aggregate["avg_len_chars"], abs=0.051)
         # Only the seconds differ from the printed row: they are the recording's.
-        assert plain_line({**row, "lat": aggregate["avg_latency_s"]}) == line
+        assert printed({**row, "lat": aggregate["avg_latency_s"]}) == line
+
+
+def printed(row: Row) -> str:
+    """The row as the published report prints it: shares as whole percent, seconds with one decimal, characters cut."""
+    shares = zip(("fmt", "xtr", "exact", "svc", "op_token"), (6, 7, 8, 6, 6), strict=True)
+    cells = "".join(f"{round(100 * number(row, name))}%".rjust(width) for name, width in shares)
+    lat = f"{number(row, 'lat'):.1f}s"
+    return f"{row['model']!s:<36}{row['n']!s:>4}{row['errors']!s:>5}{cells}{lat:>6}{int(number(row, 'len')):>5}"
 
 
 def recordings() -> dict[str, Any]:
@@ -66,6 +73,6 @@ def recordings() -> dict[str, Any]:
 def first_of_each(rows: list[dict[str, Any]], most: int = 3) -> list[int]:
     """Places of the first rows of each difficulty and source, counted here by other means than the product's."""
     seen: dict[tuple[str, str], list[int]] = {}
-    for number, row in enumerate(rows):
-        seen.setdefault((row["difficulty"], row["source"]), []).append(number)
-    return sorted(number for numbers in seen.values() for number in numbers[:most])
+    for place, row in enumerate(rows):
+        seen.setdefault((row["difficulty"], row["source"]), []).append(place)
+    return sorted(place for places in seen.values() for place in places[:most])

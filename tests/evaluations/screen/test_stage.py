@@ -144,7 +144,7 @@ def test_a_projects_own_family_scores_its_commands(server: ModelServer) -> None:
         ({"models": ["m", "m"]}, "named twice"),
         ({"family": "klingon"}, "no command family"),
         ({"split": "99"}, "no split"),
-        ({"file": "uploads/0/x"}, "one of the two"),
+        ({"file": "uploads/0/x"}, "not both"),
         ({"max_per_combo": 0}, "max_per_combo"),
     ],
 )

@@ -1,0 +1,38 @@
+"""The chart of a comparison."""
+
+from collections.abc import Sequence
+
+from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.metrics import SHARE
+from curation.web.charts import Figure, axis, color, error_bars, figure, vertical_line
+
+
+def change_chart(found: Comparison) -> Figure:
+    """The change of each rate in percentage points with its 95 % interval, for all rows and for each tier."""
+    groups = [(f"all {found.scale.unit}", found.metrics)]
+    groups += [(tier.tier or "no tier", tier.metrics) for tier in found.tiers]
+    return figure(
+        [_points(position, name, metrics) for position, (name, metrics) in enumerate(groups)],
+        xaxis=axis("percentage points, after − before", zeroline=True),
+        yaxis={"type": "category", "autorange": "reversed"},
+        shapes=[vertical_line(0)],
+    )
+
+
+def _points(position: int, name: str, metrics: Sequence[MetricChange]) -> Figure:
+    rates = [change for change in metrics if change.metric.unit is SHARE]
+    changes = [100 * rate.change.delta for rate in rates]
+    intervals = [(100 * rate.change.interval.low, 100 * rate.change.interval.high) for rate in rates]
+    token = f"chart-{position % 5 + 1}"
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": changes,
+        "y": [rate.metric.label for rate in rates],
+        "marker": {"size": 6 if position else 9, "color": color(token)},
+        "error_x": error_bars(changes, intervals, token=token),
+        # The points of two groups would cover each other; a click on the legend shows a tier.
+        "visible": "legendonly" if position else True,
+        "hovertemplate": "%{x:+.1f} pp<extra>" + name + "</extra>",
+    }
