@@ -113,6 +113,10 @@ class Session(Protocol):
     ) -> None: ...
 
 
+# The finding that a session was opened and used.
+SESSION = "session"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a backend needs: whether it is there, and if not, how to get it."""

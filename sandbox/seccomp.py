@@ -1,8 +1,9 @@
-"""The seccomp filter that the supervisor puts itself and all that it starts behind, on every backend.
+"""The seccomp filter of the supervisor and every process it starts, on every backend.
 
-Namespaces already bound what these calls could reach; without them there is far less of the kernel to try, and with
-one user id for all in a sandbox it is what keeps an agent from starving the supervisor. It is a list of refusals,
-written out as BPF here because no binding of libseccomp can be had from a package index.
+Namespaces already limit what these calls can reach; without them the agent can attack much less of the kernel. All
+processes of a sandbox have one user id, so the filter also keeps the agent from starving the supervisor. It is a list
+of refused calls, written as BPF: the supervisor needs the program as bytes for each architecture, and the bindings on
+PyPI (pyseccomp) need the machine's libseccomp.
 """
 
 import functools
@@ -16,16 +17,15 @@ _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _CLONE_NEWUSER = 0x10000000
 _X32 = 0x40000000
-# What the network namespace holds, and UNIX sockets. AF_VSOCK reaches a virtual machine's host from any namespace.
+# Families that the network namespace bounds, and UNIX sockets. AF_VSOCK would reach a virtual machine's host.
 _FAMILIES = (1, 2, 10, 16)
 _SUPERVISOR = 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The numbers of one architecture. `elf`: what programs for it have in their header. `never`: refused.
-
-    `not_at_pid_1`: refused where the first argument is 1.
+    """The numbers of one architecture. `elf` is its number in ELF headers. Calls in `never` are always refused, those
+    in `not_at_pid_1` if their first argument is 1.
     """
 
     elf: int
@@ -39,7 +39,7 @@ class _Machine:
     prlimit: int
 
 
-# Since 5.0 new calls have one number everywhere: io_uring, the new mount calls, clone3.
+# Since Linux 5.0 new calls have one number on every architecture: io_uring, the new mount calls, clone3.
 _NEW = (425, 426, 427, 428, 429, 430, 431, 432, 433, 442)
 _MACHINES = (
     _Machine(  # x86_64
@@ -79,7 +79,7 @@ _MACHINES = (
 
 @functools.cache
 def filters() -> Mapping[int, bytes]:
-    """For each machine, by its number in ELF, the filter as an array of `struct sock_filter`."""
+    """Return the filter of each machine, by its ELF number, as an array of `struct sock_filter`."""
     return {machine.elf: b"".join(_filter(machine)) for machine in _MACHINES}
 
 
@@ -90,13 +90,13 @@ def _filter(machine: _Machine) -> list[bytes]:
     ]
     for number in machine.never:
         program += [_op(_EQUAL, number, 0, 1), _refuse(_EPERM)]
-    # Its flags lie in memory, where no filter can read them; libraries fall back to clone.
+    # Its flags are in memory, which a filter cannot read; libraries fall back to clone.
     program += [_op(_EQUAL, machine.clone3, 0, 1), _refuse(_ENOSYS)]
     for number in (machine.unshare, machine.clone):
         program += _where(number, [_op(_ANY_BIT, _CLONE_NEWUSER, 0, 1), _refuse(_EPERM)])
     for number in machine.not_at_pid_1:
         program += _where(number, [_op(_EQUAL, _SUPERVISOR, 0, 1), _refuse(_EPERM)])
-    # One user id for all in the sandbox would let the agent bound the supervisor: only one's own limits can be set.
+    # With one user id the agent could limit the supervisor: a process may only set its own limits.
     program += _where(machine.prlimit, [_op(_EQUAL, 0, 1, 0), _refuse(_EPERM)])
     families = [_op(_EQUAL, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]
     program += _where(machine.socket, [*families, _refuse(_EAFNOSUPPORT)])
@@ -104,7 +104,7 @@ def _filter(machine: _Machine) -> list[bytes]:
 
 
 def _where(number: int, then: list[bytes]) -> list[bytes]:
-    """`then` for one call, with its first argument loaded; falls through to an allowance for that call."""
+    """Run `then` for one call, with its first argument loaded; the call is allowed unless `then` refuses it."""
     body = [_op(_LOAD, _FIRST_ARGUMENT), *then, _op(_RETURN, _ALLOW)]
     return [_op(_EQUAL, number, 0, len(body)), *body]
 

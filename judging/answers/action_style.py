@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from judging.leaks.vocabulary import word_set
 from judging.shell.script import Command, split_commands
+from judging.shell.words import word_set
 
 ACTION_STYLES = ("explore", "search", "read", "edit", "test", "submit", "other")
 

@@ -26,8 +26,8 @@ from judging.leaks.vocabulary import (
     GENERIC_FILES,
     is_library_root,
     is_ordinary,
-    word_set,
 )
+from judging.shell.words import word_set
 
 __all__ = ["LeakReport", "LeakedToken", "PullRequestRecord", "lint_leaks"]
 

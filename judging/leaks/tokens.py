@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from judging.answers.blocks import bash_blocks
-from judging.leaks.vocabulary import GENERIC_FILES, word_set
+from judging.leaks.vocabulary import GENERIC_FILES
 from judging.shell.script import split_commands
+from judging.shell.words import word_set
 
 PATH, IDENTIFIER, LITERAL, TEXT = "path", "identifier", "literal", "text"
 

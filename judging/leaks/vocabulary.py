@@ -6,11 +6,7 @@ import re
 import sys
 from functools import cache
 
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the blank-separated words of `text`."""
-    return frozenset(text.split())
-
+from judging.shell.words import word_set
 
 # Lower case. Programs and what they are called with.
 _TOOLS = word_set(

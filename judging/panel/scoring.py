@@ -1,10 +1,10 @@
-"""Score of one duel, from the challenger's side, and the bucket it falls in.
+"""The score of one duel, from the challenger's side.
 
 All sums run over exact fractions and become floats once, at the end. So a score that is 80 on paper is 80.0 here,
 and no duel changes its bucket by a rounding error.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,9 +13,6 @@ from judging.panel.rubric import DIMENSIONS
 KING_FIRST = "king_first"
 CHALLENGER_FIRST = "challenger_first"
 ORDERS: tuple[str, ...] = (KING_FIRST, CHALLENGER_FIRST)
-
-# Flags that keep a duel away from `final`: a person has to look first.
-HOLDING_FLAGS = frozenset({"leak", "infra"})
 
 _DRAW = Fraction(1, 2)
 
@@ -59,18 +56,6 @@ class DuelScore:
     parsed: bool
     flipped: bool
     spread: float
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Lower edges of the buckets `final` and `refined`, in points from 0 to 100."""
-
-    final: float = 80.0
-    refined: float = 66.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.refined <= self.final <= 100:
-            raise ValueError(f"thresholds need 0 <= refined <= final <= 100, not {self.refined} and {self.final}")
 
 
 def score_duel(
@@ -122,15 +107,6 @@ def score_duel(
     )
     spread = float(100 * (max(exact.values()) - min(exact.values()))) if exact else 0.0
     return DuelScore(score, metrics, judges, enough, any(judge.flips for judge in judges), spread)
-
-
-def bucket_for(score: float | None, *, flags: Collection[str], thresholds: Thresholds) -> str:
-    """Name the bucket: `final`, `refined`, `defeat` or `unparsed`. A leak or infra flag turns final into refined."""
-    if score is None:
-        return "unparsed"
-    if score >= thresholds.final:
-        return "refined" if HOLDING_FLAGS.intersection(flags) else "final"
-    return "refined" if score >= thresholds.refined else "defeat"
 
 
 def _check_question(panel: Sequence[str], orders: Sequence[str], min_judges: int | None) -> None:

@@ -25,6 +25,11 @@ class Token:
     quoted: bool = False
 
 
+def word_set(text: str) -> frozenset[str]:
+    """Return the blank-separated words of `text`."""
+    return frozenset(text.split())
+
+
 def tokens(script: str) -> Iterator[Token]:
     """Yield the tokens of a script in order. An unclosed quote runs to the end of the script."""
     return _Reader(script).read()

@@ -9,7 +9,7 @@ from pathlib import Path
 from sandbox.bubblewrap.cgroups import remove
 from sandbox.bubblewrap.command import as_agent, joining, sandboxing
 from sandbox.bubblewrap.findings import findings_of
-from sandbox.bubblewrap.host import Ground, find_ground
+from sandbox.bubblewrap.host import Host, find_host
 from sandbox.bubblewrap.process import BubblewrapProcess
 from sandbox.bubblewrap.records import Records, maker_of, new_name
 from sandbox.errors import SandboxFailed, SandboxUnavailable
@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 class BubblewrapBackend:
     name = "bubblewrap"
 
-    def __init__(self, folder: Path, ground: Ground) -> None:
+    def __init__(self, folder: Path, host: Host) -> None:
         self._folder = folder
-        self._ground = ground
+        self._host = host
         sessions = folder / "bubblewrap"
         sessions.mkdir(parents=True, exist_ok=True)
         self._records = Records(sessions)
@@ -34,12 +34,12 @@ class BubblewrapBackend:
         """A fresh session. It lives no longer than the thread that calls this."""
         check_setup(setup)
         name, limits = new_name(), setup.limits
-        bounded = set(self._ground.cgroups.parents) if self._ground.cgroups else set()
+        bounded = set(self._host.cgroups.parents) if self._host.cgroups else set()
         process = self._start(name, limits)
         session = open_session(
             process,
             setup,
-            nproc=0 if "pids" in bounded or not self._ground.counts else limits.pids,
+            nproc=0 if "pids" in bounded or not self._host.counts else limits.pids,
             address_space=0 if "memory" in bounded else limits.memory,
             inodes=tmpfs_inodes(limits),
         )
@@ -52,7 +52,7 @@ class BubblewrapBackend:
         return session
 
     def findings(self) -> Sequence[Finding]:
-        return findings_of(self, self._ground)
+        return findings_of(self, self._host)
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
         """What does not end at once is left to the next call; its record stays till then."""
@@ -64,7 +64,7 @@ class BubblewrapBackend:
                     self._remove(record.name)
                     count += 1
         # A worker that was killed between the group and its record left a group without one.
-        for name in self._ground.cgroups.names() if self._ground.cgroups else ():
+        for name in self._host.cgroups.names() if self._host.cgroups else ():
             maker = maker_of(name)
             if maker is not None and not maker.is_alive():
                 with suppress(SandboxFailed):
@@ -72,15 +72,15 @@ class BubblewrapBackend:
         return count
 
     def _start(self, name: str, limits: Limits) -> BubblewrapProcess:
-        ground = self._ground
-        groups = ground.cgroups.make(name, limits) if ground.cgroups else ()
-        entrances = ground.cgroups.entrances(groups) if ground.cgroups else []
-        opened = {number: os.open(f"/proc/self/fd/{number}", os.O_RDONLY) for number in ground.files.values()}
-        files = {path: opened[number] for path, number in ground.files.items()}
+        host = self._host
+        groups = host.cgroups.make(name, limits) if host.cgroups else ()
+        entrances = host.cgroups.entrances(groups) if host.cgroups else []
+        opened = {number: os.open(f"/proc/self/fd/{number}", os.O_RDONLY) for number in host.files.values()}
+        files = {path: opened[number] for path, number in host.files.items()}
         command = [
-            *joining(ground.programs, entrances),
-            *as_agent(ground.programs, drop=ground.drop),
-            *sandboxing(ground.programs, root=ground.root, limits=limits, files=files),
+            *joining(host.programs, entrances),
+            *as_agent(host.programs, drop=host.drop),
+            *sandboxing(host.programs, root=host.root, limits=limits, files=files),
             *supervisor_command(),
         ]
         try:
@@ -101,12 +101,12 @@ class BubblewrapBackend:
         self._records.forget(name)
 
     def _folders(self, name: str) -> Sequence[Path]:
-        return self._ground.cgroups.folders(name) if self._ground.cgroups else ()
+        return self._host.cgroups.folders(name) if self._host.cgroups else ()
 
 
 def bubblewrap_backend(folder: Path) -> BubblewrapBackend:
     """The backend without a trial: whether it works, its findings say. Raises `SandboxUnavailable` without bwrap."""
-    return BubblewrapBackend(folder, find_ground(folder))
+    return BubblewrapBackend(folder, find_host(folder))
 
 
 def find(folder: Path) -> BubblewrapBackend:

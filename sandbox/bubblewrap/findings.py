@@ -7,9 +7,9 @@ from typing import Protocol
 
 from sandbox.bubblewrap.cgroups import CONTROLLERS
 from sandbox.bubblewrap.command import HOST_UID
-from sandbox.bubblewrap.host import Ground
+from sandbox.bubblewrap.host import Host
 from sandbox.errors import SandboxError
-from sandbox.protocol import Finding, Session, Setup
+from sandbox.protocol import SESSION, Finding, Session, Setup
 
 NAMESPACES = (
     "Allow unprivileged user namespaces: `sysctl kernel.unprivileged_userns_clone=1`, and where AppArmor restricts "
@@ -22,12 +22,12 @@ class Opens(Protocol):
     def session(self, setup: Setup) -> Session: ...
 
 
-def findings_of(backend: Opens, ground: Ground) -> list[Finding]:
-    return [_program(ground), _session(backend), _user(ground), *_bounds(ground), _root(ground)]
+def findings_of(backend: Opens, host: Host) -> list[Finding]:
+    return [_program(host), _session(backend), _user(host), *_bounds(host), _root(host)]
 
 
-def _program(ground: Ground) -> Finding:
-    said = subprocess.run([ground.programs.bwrap, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+def _program(host: Host) -> Finding:
+    said = subprocess.run([host.programs.bwrap, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
     return Finding("bubblewrap", said.returncode == 0, said.stdout.strip(), "Install bubblewrap 0.8 or later.")
 
 
@@ -37,13 +37,13 @@ def _session(backend: Opens) -> Finding:
         with backend.session(Setup()) as session:
             passed = session.check('test "$(id -un)" = agent', terminal="exit").passed
     except SandboxError as failure:
-        return Finding("session", False, str(failure), NAMESPACES)
+        return Finding(SESSION, False, str(failure), NAMESPACES)
     took = (time.monotonic() - began) * 1000
-    return Finding("session", passed, f"opened, checked and removed in {took:.0f} ms", NAMESPACES)
+    return Finding(SESSION, passed, f"opened, checked and removed in {took:.0f} ms", NAMESPACES)
 
 
-def _user(ground: Ground) -> Finding:
-    if ground.drop:
+def _user(host: Host) -> Finding:
+    if host.drop:
         return Finding("user", True, f"agents are user {HOST_UID} of this machine")
     if Path("/proc/self").stat().st_uid:
         return Finding("user", True, "agents are the user that the worker is, without any capability")
@@ -51,25 +51,25 @@ def _user(ground: Ground) -> Finding:
     return Finding("user", False, detail, f"Install setpriv (util-linux). {NAMESPACES}")
 
 
-def _bounds(ground: Ground) -> list[Finding]:
-    bounded = set(ground.cgroups.parents) if ground.cgroups else set()
+def _bounds(host: Host) -> list[Finding]:
+    bounded = set(host.cgroups.parents) if host.cgroups else set()
     weaker = {
         "memory": "by rlimit only: each process is bound, not the session as a whole",
-        "pids": "by rlimit" if ground.counts else "not bound: this kernel counts a user's processes over all sandboxes",
+        "pids": "by rlimit" if host.counts else "not bound: this kernel counts a user's processes over all sandboxes",
         "cpu": "not bound: a session may take as many processors as there are",
     }
-    version = ground.cgroups.version if ground.cgroups else 0
+    version = host.cgroups.version if host.cgroups else 0
     return [
         Finding(f"limit of {name}", name in bounded, f"control group, version {version}")
         if name in bounded
-        else Finding(f"limit of {name}", name == "pids" and ground.counts, weaker[name], DELEGATE)
+        else Finding(f"limit of {name}", name == "pids" and host.counts, weaker[name], DELEGATE)
         for name in CONTROLLERS
     ]
 
 
-def _root(ground: Ground) -> Finding:
-    if ground.root is not None:
-        return Finding("root", True, f"the root built at {ground.root}")
+def _root(host: Host) -> Finding:
+    if host.root is not None:
+        return Finding("root", True, f"the root built at {host.root}")
     shell = Path("/bin/sh").resolve().name
     detail = f"this machine's own /usr, read-only, with {shell} as /bin/sh"
     return Finding("root", shell == "dash", detail, "`manage.py sandbox build --rootfs FILE` makes a root of its own.")

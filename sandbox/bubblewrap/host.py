@@ -13,7 +13,7 @@ from sandbox.errors import SandboxUnavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Host:
     """What this machine lets a session stand on, found out once per process.
 
     `root`: the root folder that was built, None for the host's /usr. `drop`: the server is root and agents get a user
@@ -29,14 +29,14 @@ class Ground:
     files: dict[str, int]
 
 
-def find_ground(folder: Path) -> Ground:
+def find_host(folder: Path) -> Host:
     """Raises `SandboxUnavailable` without bubblewrap, and where agents could not reach the root that was built."""
     programs = find_programs()
     root = (folder / "rootfs").resolve() if (folder / "rootfs").is_dir() else None
     drop = os.geteuid() == 0 and _may_drop(programs)
     if root is not None and drop:
         _must_be_reachable(root)
-    return Ground(
+    return Host(
         programs=programs,
         cgroups=find_cgroups(),
         root=root,

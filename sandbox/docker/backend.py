@@ -13,8 +13,7 @@ from sandbox.docker.engine import DockerSettings, Engine, docker_host, told_as
 from sandbox.docker.findings import needs
 from sandbox.docker.image import BASE, Say, build_image
 from sandbox.errors import SandboxError, SandboxFailed, SandboxUnavailable
-from sandbox.findings import SESSION
-from sandbox.protocol import Finding, Labels, Session, Setup
+from sandbox.protocol import SESSION, Finding, Labels, Session, Setup
 from sandbox.session import open_session, supervisor_command
 from sandbox.setup import check_setup
 

@@ -15,7 +15,7 @@ import pytest
 from sandbox.bubblewrap.backend import BubblewrapBackend, bubblewrap_backend, find
 from sandbox.bubblewrap.cgroups import find_cgroups
 from sandbox.bubblewrap.command import HOST_UID
-from sandbox.bubblewrap.host import find_ground
+from sandbox.bubblewrap.host import find_host
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import Limits, Setup
 
@@ -77,14 +77,12 @@ class TestLeavingNothingBehind:
         assert list((folder / "bubblewrap").iterdir()) == []
 
     def test_an_opening_that_fails_leaves_nothing(self, folder: Path) -> None:
-        ground = find_ground(folder)
-        broken = dataclasses.replace(ground, programs=dataclasses.replace(ground.programs, bwrap="/usr/bin/false"))
+        host = find_host(folder)
+        broken = dataclasses.replace(host, programs=dataclasses.replace(host.programs, bwrap="/usr/bin/false"))
         before = groups()
         with pytest.raises(SandboxFailed, match="ended by itself|went away|does not listen"):
             BubblewrapBackend(folder, broken).session(Setup())
-        absent = dataclasses.replace(
-            ground, programs=dataclasses.replace(ground.programs, bwrap="/nowhere", sh="/nowhere")
-        )
+        absent = dataclasses.replace(host, programs=dataclasses.replace(host.programs, bwrap="/nowhere", sh="/nowhere"))
         with pytest.raises(SandboxFailed):
             BubblewrapBackend(folder, absent).session(Setup())
         assert groups() == before and list((folder / "bubblewrap").iterdir()) == []
@@ -204,7 +202,7 @@ class TestWhoAndWhat:
 class TestWithoutControlGroups:
     @pytest.fixture
     def poor(self, folder: Path) -> BubblewrapBackend:
-        return BubblewrapBackend(folder, dataclasses.replace(find_ground(folder), cgroups=None))
+        return BubblewrapBackend(folder, dataclasses.replace(find_host(folder), cgroups=None))
 
     def test_rlimits_bound_what_they_can(self, poor: BubblewrapBackend) -> None:
         with poor.session(Setup(limits=Limits(pids=40))) as session:

@@ -1,4 +1,4 @@
-"""`SANDBOX` and what becomes of it."""
+"""Which backend `SANDBOX` chooses."""
 
 from pathlib import Path
 
@@ -13,33 +13,35 @@ from tests.sandbox.fake import FakeBackend
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeBackend]:
-    """The backends that this machine shall have; each asked for is noted in its `opened`."""
+    """The backends of this machine; `opened` counts how often each was looked for."""
     backends: dict[str, FakeBackend] = {}
 
-    def named(name: str, folder: Path) -> Backend:
+    def working(name: str, folder: Path) -> Backend:
         if name not in backends:
             raise SandboxUnavailable(f"no {name} here")
         backends[name].opened += 1
         return backends[name]
 
-    monkeypatch.setattr(choose, "_named", named)
+    monkeypatch.setattr(choose, "_working", working)
     return backends
 
 
-def test_auto_takes_docker_then_bubblewrap(there: dict[str, FakeBackend], tmp_path: Path) -> None:
+def test_auto_prefers_docker_to_bubblewrap(there: dict[str, FakeBackend], tmp_path: Path) -> None:
     there["bubblewrap"] = FakeBackend(name="bubblewrap")
     assert choose_backend("auto", folder=tmp_path / "a").name == "bubblewrap"
     there["docker"] = FakeBackend(name="docker")
     assert choose_backend("auto", folder=tmp_path / "b").name == "docker"
 
 
-def test_one_that_was_named_is_not_replaced(there: dict[str, FakeBackend], tmp_path: Path) -> None:
+def test_a_chosen_backend_is_never_replaced(there: dict[str, FakeBackend], tmp_path: Path) -> None:
     there["bubblewrap"] = FakeBackend(name="bubblewrap")
     with pytest.raises(SandboxUnavailable, match="no docker here"):
         choose_backend("docker", folder=tmp_path)
 
 
-def test_what_works_is_looked_for_once_and_what_is_missing_again(there: dict[str, FakeBackend], tmp_path: Path) -> None:
+def test_a_working_backend_is_kept_and_a_missing_one_looked_for_again(
+    there: dict[str, FakeBackend], tmp_path: Path
+) -> None:
     with pytest.raises(SandboxUnavailable) as missing:
         choose_backend("auto", folder=tmp_path)
     assert "no docker here" in str(missing.value) and "no bubblewrap here" in str(missing.value)

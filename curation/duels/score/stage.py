@@ -16,8 +16,9 @@ from curation.samples.models import Flag, Kind, flag_bits, flag_names
 from curation.samples.scores.priority import priority_of
 from curation.samples.scores.save import SampleRow, upsert_samples
 from judging.answers.blocks import bash_blocks
+from judging.panel.buckets import Thresholds, bucket_for
 from judging.panel.rubric import DIMENSIONS
-from judging.panel.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
+from judging.panel.scoring import DuelScore, OrderedVerdict, score_duel
 
 CHUNK = 200
 Reading = tuple[str, str]

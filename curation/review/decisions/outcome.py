@@ -1,4 +1,4 @@
-"""What review made of samples: the answer that is kept, the one it beat, and who said so. Exports read nothing else."""
+"""The result of review: the answer that is kept, the one it beat, and who decided. For exports and the review pages."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

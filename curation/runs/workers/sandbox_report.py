@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from curation.runs.models import WorkerSeen
 from curation.runs.workers.presence import workers_alive
 from curation.runs.workers.sandbox import NoSandbox, backend, sandbox_folder
-from sandbox.findings import BACKENDS, findings_of, works
+from sandbox.choose import BACKENDS, findings_of, works
 from sandbox.protocol import Finding
 
 QUEUE = "sandbox"

@@ -1,4 +1,4 @@
-"""Stage `gate`: each scenario is proven in fresh sandboxes, or refused with its reason (`sandbox.gate`).
+"""Stage `gate`: each scenario is proven in fresh sandboxes, or refused with its reason (`sandbox.agent.gate`).
 
 A dry run looks at the bundle's structure alone: nothing is executed, and its scenarios are marked for what they are.
 """
@@ -17,9 +17,9 @@ from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Invalid
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import Ending
+from sandbox.agent.gate import Check, GateVerdict, Reference, run_gate
 from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed
-from sandbox.gate import Check, GateVerdict, Reference, run_gate
 from sandbox.protocol import Labels
 
 CHUNK = 2000

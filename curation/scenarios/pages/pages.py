@@ -11,7 +11,7 @@ from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFil
 from curation.scenarios.models import GateReport, Scenario, Status
 from curation.web.text.markup import code_html, visible, with_signs, without_colours
 from curation.web.text.transcript import render_output
-from sandbox.gate import CHECKER
+from sandbox.agent.gate import CHECKER
 
 FOLDED_OVER = 2000
 ANNOUNCED = {

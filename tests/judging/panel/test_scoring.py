@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judging.panel.buckets import Thresholds, bucket_for
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import (
     CHALLENGER_FIRST,
@@ -14,8 +15,6 @@ from judging.panel.scoring import (
     ORDERS,
     DuelScore,
     OrderedVerdict,
-    Thresholds,
-    bucket_for,
     score_duel,
 )
 
@@ -162,32 +161,6 @@ def test_questions_that_make_no_sense_are_refused() -> None:
         score_duel([OrderedVerdict("a", KING_FIRST, {"correctness": 3})], panel=["a"])
 
 
-@pytest.mark.parametrize(
-    ("score", "flags", "bucket"),
-    [
-        (100.0, (), "final"),
-        (80.0, (), "final"),
-        (79.999, (), "refined"),
-        (66.0, (), "refined"),
-        (65.999, (), "defeat"),
-        (0.0, (), "defeat"),
-        (None, (), "unparsed"),
-        (None, ("leak",), "unparsed"),
-        (95.0, ("leak",), "refined"),
-        (95.0, ("infra", "flip"), "refined"),
-        (95.0, ("flip", "truncated"), "final"),
-        (50.0, ("leak",), "defeat"),
-    ],
-)
-def test_bucket_edges_and_flags(score: float | None, flags: tuple[str, ...], bucket: str) -> None:
-    assert bucket_for(score, flags=flags, thresholds=Thresholds()) == bucket
-
-
-def test_thresholds_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(ValueError, match="refined <= final"):
-        Thresholds(final=50, refined=60)
-
-
 readings = st.lists(st.sampled_from([WIN, DRAW, LOSS]), min_size=5, max_size=5)
 panels = st.lists(st.tuples(readings, readings), min_size=1, max_size=4)
 
@@ -222,13 +195,6 @@ def test_a_better_reading_never_lowers_the_score(panel: list[tuple[list[str], li
     assert after.score is not None
     # Two draws may become a draw and a win: a flip, still a draw. It never goes down.
     assert after.score >= before.score
-
-
-@given(st.floats(0, 100), st.floats(0, 100), st.sets(st.sampled_from(["leak", "infra", "flip"])))
-def test_a_higher_score_never_falls_into_a_lower_bucket(one: float, two: float, flags: set[str]) -> None:
-    rank = {"defeat": 0, "refined": 1, "final": 2}
-    low, high = (bucket_for(s, flags=flags, thresholds=Thresholds()) for s in sorted((one, two)))
-    assert rank[low] <= rank[high]
 
 
 def test_every_pair_of_readings_of_one_dimension() -> None:

@@ -19,9 +19,9 @@ from curation.scenarios.gate.stage import task_of
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
 from sandbox.agent.action import Ending
 from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, run_episode
+from sandbox.agent.gate import GateVerdict, Reference, run_gate
 from sandbox.agent.shell_environment import ShellEnvironment
 from sandbox.choose import choose_backend
-from sandbox.gate import GateVerdict, Reference, run_gate
 from sandbox.protocol import Backend
 
 FOLDER = Path(scenarios.__file__).parent / "shipped"

@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from curation.runs.workers.sandbox import sandbox_folder
 from curation.runs.workers.sandbox_report import try_sandbox
+from sandbox.choose import BACKENDS, findings_of
 from sandbox.errors import BuildFailed, SandboxUnavailable
-from sandbox.findings import BACKENDS, findings_of
 from sandbox.rootfs import MIRROR, make_archive, unpack
 
 

@@ -3,9 +3,9 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.agent.action import Ending
+from sandbox.agent.gate import CHECKER, GateVerdict, Line, Reference, run_gate
 from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.gate import CHECKER, GateVerdict, Line, Reference, run_gate
 from sandbox.protocol import Setup
 from tests.sandbox.fake import Answer, FakeBackend, FakeSession, ran
 
