@@ -18,5 +18,6 @@ urlpatterns: list[URLPattern] = [
     path(f"{ONE}compare/", fragments.trajectory_compare, name="trajectory-compare"),
     path(f"{ONE}raw/", fragments.trajectory_raw, name="trajectory-raw"),
     path(f"{ONE}exchange/", fragments.trajectory_exchange, name="trajectory-exchange"),
+    path(f"{ONE}exchange/<int:turn>/", fragments.trajectory_exchange_turn, name="trajectory-exchange-turn"),
     path(f"{ONE}exchange/raw/", fragments.trajectory_exchange_raw, name="trajectory-exchange-raw"),
 ]

@@ -1,7 +1,7 @@
-// A recorded session, step by step. rows.js walks its steps by j and k; here are the first and the last step, and the gaps:
+// Transcripts: rows.js moves through their entries by j and k; this adds the first and the last step, and gaps:
 //   <button data-step="first" data-goto="g">First <kbd>g g</kbd></button>, <button data-step="last" data-key="shift+g">
-//   <div class="gap"><div data-row><button hx-get="…" hx-target="closest .gap" hx-swap="outerHTML">   steps not loaded yet
-// Walking into a gap opens it and goes on with the step beyond.
+//   <div class="gap"><div data-row><button hx-get="…" hx-target="closest .gap" hx-swap="outerHTML">   entries not loaded yet
+// j or k at a gap loads it and moves on to the next entry.
 
 const rows = () => [...(document.querySelector('[data-rows="step"]')?.querySelectorAll("[data-row]") ?? [])];
 
@@ -17,7 +17,7 @@ document.addEventListener("click", (event) => {
   if (step) goTo(rows().at(step === "first" ? 0 : -1));
 });
 
-// Registered after rows.js, so the focus is already on the gap's button.
+// Runs after rows.js, so the focus is already on the gap's button.
 document.addEventListener("key:free", (event) => {
   const { key } = event.detail;
   if (key !== "j" && key !== "k") return;
@@ -30,7 +30,7 @@ document.addEventListener("key:free", (event) => {
   button.click();
 });
 
-// A link to one step (#step-12) opens with it in hand; the browser takes the focus away when it scrolls there itself.
+// A link to one step (#step-12) focuses it. Deferred, because the browser moves the focus when it scrolls there itself.
 function openLinked() {
   if (location.hash.startsWith("#step-")) goTo(document.getElementById(location.hash.slice(1)));
 }

@@ -1,4 +1,4 @@
-"""A duel as pages show it: rendered answers with leak spans, verdicts by judge, the history as turns."""
+"""The context of a duel's page: rendered answers with leak spans, verdicts by judge, the history."""
 
 from dataclasses import dataclass
 from itertools import groupby
@@ -6,8 +6,9 @@ from itertools import groupby
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Answer, Duel, Order, Verdict
-from curation.web.text.markup import Span
-from curation.web.text.transcript import Turn, render_text, turns_of
+from curation.web.text.chat import Chat
+from curation.web.text.markup import Span, render_text
+from curation.web.text.transcript import Turn
 from judging.panel.rubric import DIMENSIONS
 
 
@@ -76,7 +77,7 @@ def duel_view(duel: Duel) -> DuelView:
         metrics=tuple(Metric(name, duel.metrics[name]) for name in DIMENSIONS if name in duel.metrics),
         dimensions=DIMENSIONS,
         leaks=tuple(dict.fromkeys(f"{span['token']} (in the {span['place']})" for span in challenger.leak_spans)),
-        turns=turns_of(duel.prompt.text.history),
+        turns=Chat(duel.prompt.text.history).complete(),
     )
 
 

@@ -17,7 +17,7 @@ from curation.web.ids import find
 from curation.web.lists.keyset import Page, paginate
 from curation.web.lists.pages import read_params
 from curation.web.problems import Problem
-from curation.web.text.transcript import turns_of
+from curation.web.text.chat import Chat
 
 Context = dict[str, object]
 
@@ -44,11 +44,11 @@ def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
 def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     prompt = find(Prompt.objects.of(access.project).for_list().select_related("text", "run"), pk, "prompt")
     record = PullRequest.objects.of(access.project).filter(instance_id=prompt.instance_id).select_related("text")
-    history = prompt.text.history
+    *turns, reference = Chat([*prompt.text.history, prompt.text.reference]).complete()
     context = {
         "prompt": prompt,
-        "turns": turns_of(history),
-        "reference": turns_of([prompt.text.reference], start=len(history)),
+        "turns": turns,
+        "reference": reference,
         "record": record.first(),
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/prompts/{prompt.pk}",

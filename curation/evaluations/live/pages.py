@@ -1,59 +1,50 @@
 """The steps of a live episode as its page shows them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 import orjson
-from django.utils.safestring import SafeString
 
 from curation.evaluations.models import Episode
-from curation.web.text.markup import code_html, visible
-from curation.web.text.transcript import render_output
+from curation.web.text.markup import code_html, visible, without_colours
+from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import ERROR, OUTPUT, PROGRESS
 
 
-@dataclass(frozen=True, slots=True)
-class StepLine:
-    """One step of a trace, every text in it made harmless."""
-
-    number: int
-    action: SafeString
-    output: SafeString
-    error: SafeString
-    reward: str
-    progress: str
-    format_failure: bool
-    hint: bool
-    outcome: str
-    prompt: SafeString
-    reply: SafeString
-    thinking: SafeString
-    fields: SafeString
-
-
-def steps_of(episode: Episode) -> list[StepLine]:
-    """The trace, ready to be shown. Needs the text."""
+def steps_of(episode: Episode) -> list[Step]:
+    """The trace as steps. Needs `text`."""
     return [_step(number, step) for number, step in enumerate(episode.text.trace, 1) if isinstance(step, dict)]
 
 
-def _step(number: int, step: Mapping[str, object]) -> StepLine:
+def _step(number: int, step: Mapping[str, object]) -> Step:
     given = step.get("observation")
     seen = Observation("", given if isinstance(given, dict) else {})
-    output = seen.observed(OUTPUT)
-    progress = step.get("progress") if step.get("progress") is not None else seen.observed(PROGRESS)
-    return StepLine(
+    action, output = str(step.get("action") or ""), seen.observed(OUTPUT)
+    details = {
+        "Prompt": str(step.get("prompt", "")),
+        "Reply": str(step.get("reply", "")),
+        "Thinking": str(step.get("thinking") or ""),
+        "Observation": orjson.dumps(seen.fields, option=orjson.OPT_INDENT_2, default=str).decode(),
+    }
+    return Step(
         number=number,
-        action=code_html(str(step.get("action", ""))),
-        output=render_output(output) if isinstance(output, str) and output else SafeString(),
+        command=Piece(number, code_html(action)) if action else None,
+        output=Piece(number, visible(without_colours(output))) if isinstance(output, str) and output else None,
+        note="no command",
+        facts=tuple(_facts(step, seen)),
         error=visible(str(seen.observed(ERROR) or "")),
-        reward="–" if step.get("reward") is None else f"{step['reward']:.2f}",
-        progress=f"{100 * progress:.0f}%" if isinstance(progress, int | float) else "–",
-        format_failure=bool(step.get("format_failure")),
-        hint=bool(step.get("hint")),
-        outcome=str(seen.fields.get("outcome", "")).replace("_", " "),
-        prompt=visible(str(step.get("prompt", ""))),
-        reply=visible(str(step.get("reply", ""))),
-        thinking=visible(str(step.get("thinking") or "")),
-        fields=visible(orjson.dumps(seen.fields, option=orjson.OPT_INDENT_2, default=str).decode()),
+        details=tuple((title, visible(text)) for title, text in details.items() if text or title != "Thinking"),
     )
+
+
+def _facts(step: Mapping[str, object], seen: Observation) -> Iterator[Fact]:
+    reward = step.get("reward")
+    progress = step.get("progress") if step.get("progress") is not None else seen.observed(PROGRESS)
+    if step.get("format_failure"):
+        yield Fact("no command in the reply", "bad")
+    if step.get("hint"):
+        yield Fact("hint", "attention")
+    if outcome := seen.fields.get("outcome"):
+        yield Fact(str(outcome).replace("_", " "))
+    yield Fact("reward –" if reward is None else f"reward {reward:.2f}")
+    yield Fact(f"progress {100 * progress:.0f}%" if isinstance(progress, int | float) else "progress –")

@@ -13,8 +13,9 @@ from curation.evaluations.params import DEFAULTS
 from curation.evaluations.screen.figures import figures_of, overall
 from curation.evaluations.screen.tables import Table, figure_table
 from curation.runs.models import LIVE
+from curation.web.text.chat import Chat
 from curation.web.text.markup import code_html, visible
-from curation.web.text.transcript import Turn, render_text, turns_of
+from curation.web.text.transcript import Turn
 from judging.commands.words import difference
 
 SHOWN_CHARACTERS = 160
@@ -70,7 +71,6 @@ class CallPage:
 
     call: Screened
     turns: list[Turn]
-    answer: SafeString
     raw: SafeString
     extracted: SafeString
     expected: SafeString
@@ -137,8 +137,7 @@ def call_page(slug: str, call: Screened) -> CallPage:
     others = Screened.objects.filter(evaluation=call.evaluation_id, row=call.row_id).exclude(pk=call.pk)
     return CallPage(
         call=call,
-        turns=turns_of(call.row.text.messages),
-        answer=render_text(text.completion),
+        turns=Chat(call.row.text.messages, agent=False).complete(),
         raw=visible(text.completion),
         extracted=code_html(text.extracted),
         expected=code_html(expected),

@@ -12,70 +12,35 @@ from curation.review.pages.views import sample_of
 from curation.review.queue.picks import pick_of_page
 from curation.review.workspace.detail import detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
-from curation.review.workspace.history import (
-    chunk_start_of,
-    find_turns,
-    full_text,
-    messages_of,
-    raw_text,
-    turn_of,
-    window_before,
-)
+from curation.review.workspace.history import history_of
 from curation.review.workspace.rollout import sibling_of
 from curation.review.workspace.workspace import blind_for, swapped_for
 from curation.web.problems import NotFound
+from curation.web.text.responses import find_response, piece_response, raw_response, window_response
 
 
 @require_GET
 @project_page(Scope.READ)
 def history_window(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """The turns that end before `before`, folded, and what is still folded above them."""
-    sample = sample_of(access, pk)
-    window = window_before(messages_of(sample), _number(request, "before"))
-    return render(
-        request, "review/workspace/_window.html", {"window": window, "sample": sample, "project": access.project}
-    )
+    return window_response(request, history_of(sample_of(access, pk)))
 
 
 @require_GET
 @project_page(Scope.READ)
 def history_turn(request: HttpRequest, access: Access, pk: int, index: int) -> HttpResponse:
-    """The body of one turn, from the character `start` on; with `q` around its first find."""
-    sample = sample_of(access, pk)
-    messages = messages_of(sample)
-    if index >= len(messages):
-        raise NotFound(f"The history of sample {pk} has no turn {index}.")
-    wanted = request.GET.get("q", "")[:200]
-    start = _number(request, "start") or (chunk_start_of(full_text(messages[index]), wanted) if wanted else 0)
-    turn = turn_of(messages, index, opened=True, start=start, wanted=wanted)
-    context = {"turn": turn, "sample": sample, "project": access.project, "wanted": wanted}
-    return render(request, "review/workspace/_turn_body.html", context)
+    return piece_response(request, history_of(sample_of(access, pk)), index)
 
 
 @require_GET
 @project_page(Scope.READ)
 def history_find(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Find-in-page on the server: the turns that hold the text."""
-    sample = sample_of(access, pk)
-    wanted = request.GET.get("q", "").strip()[:200]
-    turns, total = find_turns(messages_of(sample), wanted) if wanted else ([], 0)
-    context = {"turns": turns, "total": total, "wanted": wanted, "sample": sample, "project": access.project}
-    return render(request, "review/workspace/_found.html", context)
+    return find_response(request, history_of(sample_of(access, pk)))
 
 
 @require_GET
 @project_page(Scope.READ)
 def history_raw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """The whole history, or one turn of it, as a plain text file."""
-    messages = messages_of(sample_of(access, pk))
-    index = request.GET.get("turn", "")
-    if index.isascii() and index.isdigit() and int(index) < len(messages):
-        text, name = full_text(messages[int(index)]), f"sample-{pk}-turn-{index}.txt"
-    else:
-        text, name = raw_text(messages), f"sample-{pk}.txt"
-    response = HttpResponse(text, content_type="text/plain; charset=utf-8")
-    response["Content-Disposition"] = f'inline; filename="{name}"'
-    return response
+    return raw_response(request, history_of(sample_of(access, pk)), f"sample-{pk}")
 
 
 @require_GET
@@ -130,8 +95,3 @@ def answer_editor(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         "facts": facts_of(text),
     }
     return render(request, "review/decisions/_editor.html", context)
-
-
-def _number(request: HttpRequest, name: str) -> int:
-    given = request.GET.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 12 else 0

@@ -1,22 +1,23 @@
-"""A sample's trajectory as review shows it. While blind nothing of it tells how the machine judged it."""
+"""A sample's trajectory as review shows it. While the review is blind it reveals nothing of the machine's verdict."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
-from curation.trajectories.session.siblings import Beside, beside
-from curation.trajectories.session.steps import Part, opening, places_of
+from curation.trajectories.session.siblings import Siblings, compare_siblings
+from curation.trajectories.session.steps import Session
 from curation.web.problems import NotFound
 from curation.web.text.markup import visible, with_signs, without_colours
+from curation.web.text.transcript import Excerpt, Recorded, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The machine's judgement, hidden until the decision. `model` tells who acted."""
+    """The machine's verdict, hidden until the decision. `model` is the endpoint that acted."""
 
     model: str
     outcome: Outcome
@@ -28,9 +29,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What was shown and typed, the facts computed of it, a sibling beside it. `pk` is the trajectory's.
+    """The session with computed facts and its siblings. `pk` is the trajectory's.
 
-    `parts` end where the sibling goes another way; from there on the comparison has both.
+    `session` ends where the compared sibling diverges; the comparison has the rest of both.
     """
 
     pk: int
@@ -43,25 +44,23 @@ class Rollout:
     commands: int
     repeated: int
     longest_repeat: int
-    steps: int
-    size: int
-    parts: list[Part]
-    beside: Beside
+    session: Excerpt[Step]
+    siblings: Siblings
     checked: Checked | None
 
     @property
     def filter(self) -> str:
-        """The scenario as a filter of a new rollout."""
+        """The filter with which a new rollout takes this scenario."""
         return json.dumps({"id": str(self.scenario_id)})
 
 
 def rollout_of(sample: Sample, *, blind: bool, other_id: str = "") -> Rollout | None:
-    """Three queries; None where the sample has no trajectory. `other_id` names the sibling to stand beside it."""
+    """Three queries; None if the sample has no trajectory. `other_id` is the sibling to compare with."""
     row = Trajectory.objects.with_text().filter(sample=sample).first()
     if row is None:
         return None
-    turns = row.text.turns
-    found = beside(row, other_id=other_id, blind=blind)
+    siblings = compare_siblings(row, other_id=other_id, blind=blind)
+    until = siblings.comparison.shared if siblings.comparison else None
     return Rollout(
         pk=row.pk,
         scenario_id=row.scenario_id,
@@ -73,16 +72,14 @@ def rollout_of(sample: Sample, *, blind: bool, other_id: str = "") -> Rollout | 
         commands=row.commands,
         repeated=round(row.repeated_share * 100),
         longest_repeat=row.longest_repeat,
-        steps=len(places_of(turns)),
-        size=sum(len(str(turn.get("text") or "")) for turn in turns),
-        parts=opening(turns, until=found.comparison.shared if found.comparison else None),
-        beside=found,
+        session=Session(row.text.turns, row.pk).opening(until=until),
+        siblings=siblings,
         checked=None if blind else _checked(row),
     )
 
 
-def turns_of(sample: Sample) -> list[Mapping[str, object]]:
-    """The transcript of a sample's trajectory; none where it has no trajectory."""
+def turns_of(sample: Sample) -> Sequence[Recorded]:
+    """The turns of a sample's trajectory; none if it has no trajectory."""
     row = Trajectory.objects.select_related("text").only("text__turns").filter(sample=sample).first()
     return row.text.turns if row else []
 

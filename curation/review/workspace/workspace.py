@@ -17,13 +17,14 @@ from curation.review.queue.pace import Progress, progress_of
 from curation.review.queue.seats import onlooker_swapped
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
 from curation.review.workspace.diff import diff_html, word_diff
-from curation.review.workspace.history import History, messages_of, opening
+from curation.review.workspace.history import history_of
 from curation.review.workspace.navigation import Trail, list_trail, queue_trail
 from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.verdicts import Judge, judges_of
 from curation.samples.list.queries import source_url
 from curation.samples.models import Flag, Kind, Sample, Status, flag_names
-from curation.web.text.markup import Segment, Span, answer_segments
+from curation.web.text.markup import Span, render_text
+from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
 # What the panel of judges brought to light; naming it while blind would tell the sides apart.
@@ -40,7 +41,7 @@ class Seat:
     key: str
     name: str
     model: str
-    segments: list[Segment]
+    html: SafeString
     facts: Facts
     revision: int | None
     leaks: int
@@ -91,7 +92,7 @@ class Workspace:
     may_decide: bool
     duel_id: int | None
     seats: list[Seat]
-    history: History
+    history: Excerpt[Turn] | None
     rollout: Rollout | None
     revealed: Revealed | None
     flags: list[str]
@@ -127,6 +128,7 @@ def workspace_of(
     rolled_out = sample.kind == Kind.TRAJECTORY
     found = None if rolled_out else detail_of(sample)
     blind = blind_for(access, sample)
+    rollout = rollout_of(sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
     decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer").order_by("-id")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None
@@ -141,8 +143,8 @@ def workspace_of(
         may_decide=may_decide,
         duel_id=found.duel.pk if found else None,
         seats=_seats(found, swapped_for(access, sample, held), blind, outcome) if found else [],
-        history=opening([] if rolled_out else messages_of(sample)),
-        rollout=rollout_of(sample, blind=blind) if rolled_out else None,
+        history=None if rollout else history_of(sample).opening(),
+        rollout=rollout,
         revealed=_revealed(found, outcome) if found and not blind else None,
         flags=flag_names(
             sample.flags & ~(TELLING_OF_ROLLOUT if rolled_out else TELLING_FLAGS) if blind else sample.flags
@@ -198,7 +200,7 @@ def _seat(word: str, key: str, side: AnswerDetail, blind: bool, *, picked: bool)
         key=key,
         name="" if blind else side.label,
         model="" if blind else side.model,
-        segments=answer_segments(side.kept_text, spans),
+        html=render_text(side.kept_text, spans),
         facts=side.facts,
         revision=side.revision.number if side.revision else None,
         leaks=0 if blind else len(side.leak_spans),

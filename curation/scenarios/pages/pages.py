@@ -1,4 +1,4 @@
-"""One scenario as its page shows it: everything from the bundle made harmless, long things folded."""
+"""The contexts of the pages of a scenario and its gate reports: everything from the bundle is made harmless."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 
 from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Provider, announced_env
 from curation.scenarios.models import GateReport, Scenario, Status
-from curation.web.text.markup import code_html, visible, with_signs, without_colours
-from curation.web.text.transcript import render_output
+from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
+from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.agent.gate import CHECKER
 
 FOLDED_OVER = 2000
@@ -23,7 +23,7 @@ ANNOUNCED = {
 
 @dataclass(frozen=True, slots=True)
 class FixtureView:
-    """A file of the bundle. What is no text is told by its size alone."""
+    """A file of the bundle. `html` is None if it is not text."""
 
     path: SafeString
     mode: str
@@ -34,7 +34,7 @@ class FixtureView:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioView:
-    """`plain_name` is for places that take no markup."""
+    """`plain_name` is for titles and attributes, which take no markup."""
 
     plain_name: str
     name: SafeString
@@ -54,28 +54,16 @@ class ScenarioView:
 
 
 @dataclass(frozen=True, slots=True)
-class StepView:
-    """A command and what it printed; the checker is no command of anybody. `seconds`, `exit_code` may be unknown."""
-
-    command: SafeString
-    is_checker: bool
-    output: SafeString | None
-    exit_code: int | None
-    failed: bool
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class CheckView:
     name: str
     passed: bool
     reason: SafeString
-    steps: tuple[StepView, ...]
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """`current` is False where the bundle was edited since."""
+    """`current` is False if the bundle was edited since."""
 
     plain_name: str
     report: GateReport
@@ -86,7 +74,7 @@ class ReportView:
 
 
 def scenario_view(row: Scenario) -> ScenarioView:
-    """Needs `with_bundle()`. Nothing is checked: what was taken in by older rules must be seen to be mended."""
+    """Needs `with_bundle()`. The bundle is not validated, so that one from before a rule can be seen and repaired."""
     bundle = _unchecked(row.text.bundle)
     return ScenarioView(
         plain_name=with_signs(bundle.name),
@@ -160,19 +148,25 @@ def _check(check: Mapping[str, Any]) -> CheckView:
         name=with_signs(str(check["name"])),
         passed=bool(check["passed"]),
         reason=visible(str(check.get("reason") or "")),
-        steps=tuple(_step(step) for step in steps),
+        steps=tuple(_step(number, step) for number, step in enumerate(steps, 1)),
     )
 
 
-def _step(step: Mapping[str, Any]) -> StepView:
-    output, code = str(step.get("output") or ""), step.get("exit_code")
-    command = str(step.get("command") or "")
-    return StepView(
-        command=visible(command),
-        is_checker=command == CHECKER,
-        output=visible(without_colours(output)) if output else None,
-        exit_code=code,
-        # What the checker says is right or wrong by the check it stands in.
-        failed=bool(code) and command != CHECKER,
-        seconds=step.get("seconds"),
+def _step(number: int, step: Mapping[str, Any]) -> Step:
+    command, output = str(step.get("command") or ""), str(step.get("output") or "")
+    code, seconds = step.get("exit_code"), step.get("seconds")
+    is_checker = command == CHECKER
+    facts = []
+    if code is not None and (code or is_checker):
+        # The verdict of the check says whether the checker's exit code is right.
+        facts.append(Fact(f"exit {code}", "" if is_checker else "bad"))
+    if seconds is not None:
+        facts.append(Fact(f"{seconds:.2f}", unit="s"))
+    return Step(
+        number=number,
+        command=None if is_checker else Piece(number, code_html(command)),
+        output=Piece(number, visible(without_colours(output))) if output else None,
+        prompt="$ ",
+        note="the checker",
+        facts=tuple(facts),
     )

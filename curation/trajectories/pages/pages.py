@@ -1,4 +1,4 @@
-"""Everything that the page of one trajectory shows, free of queries afterwards."""
+"""The context of one trajectory's page; the template makes no queries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +10,18 @@ from django.utils.safestring import SafeString
 
 from curation.runs.models import Call
 from curation.trajectories.models import Replay, Trajectory
-from curation.trajectories.session.siblings import Beside, beside
-from curation.trajectories.session.steps import Part, opening, step_of_turn
+from curation.trajectories.session.siblings import Siblings, compare_siblings
+from curation.trajectories.session.steps import Session
 from curation.web.text.markup import visible, with_signs, without_colours
+from curation.web.text.transcript import Excerpt, Step
 
-SAID = 2_000
-DIFFERENCES = 50
+# Differences of a replay that the page lists, and characters of each side.
+DIFFERENCES, SHOWN = 50, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the replay saw otherwise. `step` None is not of one step: the terminal or the checker."""
+    """What differed in a replay. `step` is None for the terminal and the checker, which belong to no step."""
 
     step: int | None
     what: SafeString
@@ -37,7 +38,7 @@ class ReplayView:
 
 @dataclass(frozen=True, slots=True)
 class CallCosts:
-    """The model calls of one rollout. `cost` in US dollars counts those whose price is known, `unknown` the others."""
+    """The model calls of one rollout: the sum of known costs in US dollars, and the number of unknown ones."""
 
     calls: int
     cost: Decimal
@@ -46,12 +47,11 @@ class CallCosts:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryView:
-    """`size` in characters, `repeated` in percent."""
+    """`repeated` in percent."""
 
-    parts: list[Part]
-    size: int
+    session: Excerpt[Step]
     repeated: int
-    beside: Beside
+    siblings: Siblings
     replay: ReplayView | None
     checker: SafeString
     panic_reason: SafeString
@@ -66,20 +66,19 @@ class TrajectoryView:
 def trajectory_view(
     trajectory: Trajectory, *, slug: str, other_id: str = "", step: int | None = None
 ) -> TrajectoryView:
-    """Seven queries. Needs `with_text()`; `step` is one that the page must show, wherever it stands."""
-    turns = trajectory.text.turns
+    """Seven queries. Needs `with_text()`; the page opens with `step` in sight."""
+    session = Session(trajectory.text.turns, trajectory.pk)
     ids = Trajectory.objects.siblings_of(trajectory).values_list("pk", flat=True)
     before, after = ids.filter(pk__lt=trajectory.pk).last(), ids.filter(pk__gt=trajectory.pk).first()
     return TrajectoryView(
-        parts=opening(turns, around=step),
-        size=sum(len(str(turn.get("text") or "")) for turn in turns),
+        session=session.opening(around=step),
         repeated=round(trajectory.repeated_share * 100),
-        beside=beside(trajectory, other_id=other_id),
-        replay=_replay(trajectory),
+        siblings=compare_siblings(trajectory, other_id=other_id),
+        replay=_replay(trajectory, session),
         checker=visible(without_colours(trajectory.text.checker_output).rstrip()),
         panic_reason=visible(trajectory.panic_reason),
-        previous_url=_page(slug, before),
-        next_url=_page(slug, after),
+        previous_url=_page_url(slug, before),
+        next_url=_page_url(slug, after),
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
         calls_url=reverse("run-calls", args=[slug, trajectory.run_id]) if trajectory.run_id else "",
         costs=_costs(trajectory),
@@ -87,31 +86,31 @@ def trajectory_view(
     )
 
 
-def _page(slug: str, pk: int | None) -> str:
+def _page_url(slug: str, pk: int | None) -> str:
     return reverse("trajectory-page", args=[slug, pk]) if pk else ""
 
 
 def _costs(trajectory: Trajectory) -> CallCosts | None:
-    """None where the run is gone, or no call of it is on record."""
+    """None if the run is deleted or has no recorded call."""
     key = f"{trajectory.scenario_id}:{trajectory.sample_index}"
     calls = Call.objects.filter(item__run=trajectory.run_id, item__stage="rollout", item__key=key)
     found = calls.aggregate(calls=Count("id"), known=Sum("cost"), unknown=Count("id", filter=Q(cost=None)))
     return CallCosts(found["calls"], found["known"] or Decimal(0), found["unknown"]) if found["calls"] else None
 
 
-def _replay(trajectory: Trajectory) -> ReplayView | None:
+def _replay(trajectory: Trajectory, session: Session) -> ReplayView | None:
     row = Replay.objects.filter(trajectory=trajectory).select_related("run").order_by("-id").first()
     if row is None:
         return None
     kept = row.differences[:DIFFERENCES]
-    return ReplayView(row, [_difference(trajectory, entry) for entry in kept], len(row.differences) - len(kept))
+    return ReplayView(row, [_difference(session, entry) for entry in kept], len(row.differences) - len(kept))
 
 
-def _difference(trajectory: Trajectory, entry: Mapping[str, object]) -> Difference:
+def _difference(session: Session, entry: Mapping[str, object]) -> Difference:
     turn = entry.get("turn")
     return Difference(
-        step=step_of_turn(trajectory.text.turns, turn) if isinstance(turn, int) else None,
+        step=session.step_of(turn) if isinstance(turn, int) else None,
         what=visible(str(entry.get("what") or "")),
-        recorded=visible(without_colours(str(entry.get("recorded"))[:SAID])),
-        replayed=visible(without_colours(str(entry.get("replayed"))[:SAID])),
+        recorded=visible(without_colours(str(entry.get("recorded"))[:SHOWN])),
+        replayed=visible(without_colours(str(entry.get("replayed"))[:SHOWN])),
     )

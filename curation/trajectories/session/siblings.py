@@ -1,22 +1,23 @@
-"""A scenario's trajectories side by side: what two of them share, and where they part."""
+"""Two trajectories of a scenario side by side: the steps that both share, and where they diverge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
-from curation.trajectories.session.steps import Part, Place, Turn, opening, places_of
+from curation.trajectories.session.steps import Session
 from curation.web.ids import find
+from curation.web.text.transcript import Excerpt, Step
 
-# A scenario is rolled out a few times per model; more siblings than this are in the list of trajectories.
+# A page lists this many siblings; the list of trajectories has all.
 MOST = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """Another trajectory of the scenario. `outcome`, `tone` and `model` are empty while blind.
+    """Another trajectory of the scenario. `outcome`, `tone` and `model` are empty while the review is blind.
 
-    `other_bundle`: the scenario was edited between the two.
+    `other_bundle`: the scenario was edited between the two rollouts. `current`: it is the one compared with.
     """
 
     pk: int
@@ -30,62 +31,58 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`shared` steps stand in both, then each goes its own way; `said` is in words what differs first."""
+    """The first `shared` steps are equal; `divergence` says what differs next, `mine` and `theirs` are the rest."""
 
     other: Sibling
     shared: int
-    said: str
-    mine: list[Part]
-    theirs: list[Part]
+    divergence: str
+    mine: Excerpt[Step]
+    theirs: Excerpt[Step]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """The siblings, the comparison with one of them, and which one a key brings next; None where there is none."""
+class Siblings:
+    """All siblings, the comparison with one of them, and the one that the next key press compares with."""
 
-    siblings: list[Sibling]
+    all: list[Sibling]
     comparison: Comparison | None
-    following: Sibling | None
+    next: Sibling | None
 
 
-def beside(trajectory: Trajectory, *, other_id: str = "", blind: bool = False) -> Beside:
-    """Reads the slim siblings and the transcript of the one to compare with: two queries. Needs `trajectory.text`."""
+def compare_siblings(trajectory: Trajectory, *, other_id: str = "", blind: bool = False) -> Siblings:
+    """Compare with `other_id`, or with a default. Two queries; needs `trajectory.text`."""
     rows = Trajectory.objects.siblings_of(trajectory)
     siblings = list(rows[:MOST])
-    if other_id:
-        chosen: Trajectory | None = find(rows, other_id, "sibling")
-    else:
-        chosen = _usual(trajectory, siblings, blind=blind)
-    if chosen is None:
-        return Beside([], None, None)
-    shown = [_sibling(row, trajectory, chosen, blind=blind) for row in siblings]
-    theirs = TrajectoryText.objects.only("turns").get(pk=chosen.pk).turns
+    other = find(rows, other_id, "sibling") if other_id else _default_sibling(trajectory, siblings, blind=blind)
+    if other is None:
+        return Siblings([], None, None)
+    shown = [_sibling(row, trajectory, other, blind=blind) for row in siblings]
+    theirs = Session(TrajectoryText.objects.only("turns").get(pk=other.pk).turns, other.pk)
+    mine = Session(trajectory.text.turns, trajectory.pk)
     at = next((place for place, row in enumerate(shown) if row.current), -1)
-    return Beside(
-        siblings=shown,
-        comparison=compare(trajectory.text.turns, theirs, _sibling(chosen, trajectory, chosen, blind=blind)),
-        following=shown[(at + 1) % len(shown)] if len(shown) > 1 else None,
+    return Siblings(
+        all=shown,
+        comparison=compare(mine, theirs, _sibling(other, trajectory, other, blind=blind)),
+        next=shown[(at + 1) % len(shown)] if len(shown) > 1 else None,
     )
 
 
-def compare(mine: Sequence[Turn], theirs: Sequence[Turn], other: Sibling) -> Comparison:
-    """Equal are steps with the same command and the same output; exit codes and times don't count."""
-    places = (places_of(mine), places_of(theirs))
-    pairs = zip(*places, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: _texts(mine, pair[0]) == _texts(theirs, pair[1]), pairs))
+def compare(mine: Session, theirs: Session, other: Sibling) -> Comparison:
+    both = range(min(len(mine), len(theirs)))
+    shared = sum(1 for _ in takewhile(lambda number: mine.texts(number) == theirs.texts(number), both))
     return Comparison(
         other=other,
         shared=shared,
-        said=_said(mine, theirs, shared, *places),
-        mine=opening(mine, first=shared),
-        theirs=opening(theirs, first=shared),
+        divergence=_divergence(mine, theirs, shared),
+        mine=mine.opening(first=shared),
+        theirs=theirs.opening(first=shared),
     )
 
 
-def _usual(trajectory: Trajectory, siblings: Sequence[Trajectory], *, blind: bool) -> Trajectory | None:
-    """Whom to compare with when nobody was named: one that ended otherwise, which teaches most.
+def _default_sibling(trajectory: Trajectory, siblings: Sequence[Trajectory], *, blind: bool) -> Trajectory | None:
+    """Choose one with the other verdict, which teaches most, else the next one; after the last one, the first.
 
-    While blind the choice must not tell how either ended: then it is the next one, and after the last the first.
+    While the review is blind the choice must not reveal a verdict.
     """
     if not blind:
         same = [row for row in siblings if row.bundle_sha256 == trajectory.bundle_sha256]
@@ -95,7 +92,7 @@ def _usual(trajectory: Trajectory, siblings: Sequence[Trajectory], *, blind: boo
     return next((row for row in siblings if row.pk > trajectory.pk), siblings[0] if siblings else None)
 
 
-def _sibling(row: Trajectory, trajectory: Trajectory, chosen: Trajectory, *, blind: bool) -> Sibling:
+def _sibling(row: Trajectory, trajectory: Trajectory, other: Trajectory, *, blind: bool) -> Sibling:
     outcome = Outcome(row.outcome)
     return Sibling(
         pk=row.pk,
@@ -104,26 +101,19 @@ def _sibling(row: Trajectory, trajectory: Trajectory, chosen: Trajectory, *, bli
         outcome="" if blind else outcome.label,
         tone="" if blind else outcome.tone,
         other_bundle=row.bundle_sha256 != trajectory.bundle_sha256,
-        current=row.pk == chosen.pk,
+        current=row.pk == other.pk,
     )
 
 
-def _texts(turns: Sequence[Turn], place: Place) -> list[tuple[object, object]]:
-    return [(turns[index].get("kind"), turns[index].get("text")) for index in place.turns]
-
-
-def _said(mine: Sequence[Turn], theirs: Sequence[Turn], at: int, a: Sequence[Place], b: Sequence[Place]) -> str:
-    if at == len(a) == len(b):
-        return "Both went the same way to the end."
-    if at == len(a) or at == len(b):
-        return f"After {_steps(at)} {'this one' if at == len(a) else 'the sibling'} has ended."
+def _divergence(mine: Session, theirs: Session, at: int) -> str:
+    if at == len(mine) == len(theirs):
+        return "Both took the same steps to the end."
+    if at == len(mine) or at == len(theirs):
+        steps = f"{at - 1} {'step' if at == 2 else 'steps'}"
+        return f"After {steps} {'this one' if at == len(mine) else 'the sibling'} has ended."
     if at == 0:
         return "They were shown different orientations."
-    one, two = a[at].action, b[at].action
-    if one is not None and two is not None and mine[one].get("text") == theirs[two].get("text"):
+    one, two = mine.places[at].action, theirs.places[at].action
+    if one is not None and two is not None and mine.raw_text(one) == theirs.raw_text(two):
         return f"Step {at}: the same command, another output."
     return f"Step {at}: another command."
-
-
-def _steps(count: int) -> str:
-    return f"{count - 1} {'step' if count == 2 else 'steps'}"

@@ -1,6 +1,6 @@
-"""Hostile text made into HTML: escaped, control sequences shown and not obeyed, commands highlighted, spans marked.
+"""Turn untrusted text into HTML: escape it, make control sequences visible, highlight commands, mark spans.
 
-Everything that returns `SafeString` is built from escaped pieces. Nothing here reads the database.
+Every `SafeString` is built from escaped pieces.
 """
 
 import re
@@ -22,23 +22,29 @@ _CONTROL = re.compile(
     "|[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
-# Lexing is linear but slow; a script longer than this is shown plain.
+# Highlighting is linear but slow; a longer script is shown plain.
 HIGHLIGHT_UP_TO = 20_000
 _BASH = BashLexer()
+
+_WRAPPED = {
+    "text": '<div class="text">{}</div>',
+    "command": '<pre class="code code--command"><code>{}</code></pre>',
+    "code": '<pre class="code"><code>{}</code></pre>',
+}
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of an answer; `kind` is text, command (a shell block) or code (any other block)."""
+    """A part of an answer; `kind` is text, command (a shell block) or code (any other block)."""
 
     kind: str
     html: SafeString
 
 
 def visible(text: str) -> SafeString:
-    """Escaped text in which control characters stand as visible signs; line ends become `\\n`."""
+    """Escape text and replace control characters by visible signs; line ends become `\\n`."""
     text = text.replace("\r\n", "\n")
     parts: list[SafeString] = []
     position = 0
@@ -51,12 +57,12 @@ def visible(text: str) -> SafeString:
 
 
 def with_signs(text: str) -> str:
-    """As `visible`, for places that take no markup: titles, attributes. Not escaped; templates do that."""
+    """Like `visible`, for titles and attributes, which take no markup. Templates escape the result."""
     return _CONTROL.sub(lambda found: "".join(map(_sign, found.group())), text)
 
 
 def without_colours(text: str) -> str:
-    """What a terminal printed without its colours, which say nothing here; other sequences stay, to be shown."""
+    """Remove colours from terminal output; other sequences stay and become visible."""
     return _COLOUR.sub("", text)
 
 
@@ -70,7 +76,7 @@ def _sign(character: str) -> str:
 
 
 def answer_segments(text: str, spans: Sequence[Span] = ()) -> list[Segment]:
-    """An answer as text and blocks, without the fences; `spans` (characters of `text`) are marked as leaks."""
+    """Split an answer into text and blocks, without the fences, and mark `spans` (characters of `text`) as leaks."""
     segments: list[Segment] = []
     position = 0
     for language, block in fenced_blocks(text):
@@ -89,8 +95,18 @@ def answer_segments(text: str, spans: Sequence[Span] = ()) -> list[Segment]:
     return segments
 
 
+def render_text(text: str, spans: Sequence[Span] = ()) -> SafeString:
+    """Render a model's answer: prose as it is, fenced blocks as code, shell highlighted, leak spans marked."""
+    return joined(format_html(_WRAPPED[part.kind], part.html) for part in answer_segments(text, spans))
+
+
+def render_output(text: str) -> SafeString:
+    """Render terminal output in a box."""
+    return format_html('<pre class="terminal">{}</pre>', visible(without_colours(text)))
+
+
 def marked(text: str, spans: Sequence[Span], name: str = "leak") -> SafeString:
-    """Visible text with the spans inside `<mark>`."""
+    """Visible text with the spans in `<mark>`."""
     return joined(_wrapped(piece, inside, name) for piece, inside in _cut(text, 0, spans))
 
 
@@ -109,7 +125,7 @@ def code_html(script: str, spans: Sequence[Span] = ()) -> SafeString:
 
 
 def found_spans(text: str, wanted: str) -> list[Span]:
-    """Where `wanted` stands, whatever its case."""
+    """Find `wanted`, ignoring case."""
     return [match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE)] if wanted else []
 
 
@@ -125,7 +141,7 @@ def _shifted(spans: Sequence[Span], by: int) -> list[Span]:
 
 
 def _cut(text: str, offset: int, spans: Sequence[Span]) -> Iterator[tuple[str, bool]]:
-    """`text`, which stands at `offset`, cut where spans begin and end."""
+    """Cut `text`, which begins at `offset`, where spans begin and end."""
     position, end = offset, offset + len(text)
     for span_start, span_end in spans:
         start, stop = max(span_start, position), min(span_end, end)

@@ -1,55 +1,246 @@
-"""A chat history and its answers as a page shows them, built on `curation.web.text.markup`."""
+"""A transcript on a page: its first and last entries, gaps that load on demand, long texts in pieces, and find.
 
-import json
-from collections.abc import Mapping, Sequence
+A *turn* is one recorded text, known by its index. An *entry* is what a page draws: a chat message (`chat.Chat`) or a
+terminal step, which is a command and its output. The templates are in `templates/transcript/`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Generic, Literal, TypeVar
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from curation.web.text.markup import Span, answer_segments, joined, visible, without_colours
+from curation.web.text.markup import found_spans, marked, render_text, visible
 
-FOLDED_OVER = 3000
-LINE = 160
-_WRAPPED = {
-    "text": '<div class="text">{}</div>',
-    "command": '<pre class="code code--command"><code>{}</code></pre>',
-    "code": '<pre class="code"><code>{}</code></pre>',
-}
+# Entries that one press of a gap's button loads.
+WINDOW = 40
+# Characters of one text that a page draws at once.
+CHUNK = 16_000
+# Characters of a text's summary line, and what is shown before the first match.
+LINE, BEFORE = 160, 400
+MOST_FOUND = 50
+TONES = {"task": "user", "user": "user", "system": "system", "assistant": "assistant"}
+
+Recorded = Mapping[str, object]
+Entry = TypeVar("Entry")
+Form = Literal["blocks", "text", "terminal", "screen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a page loads the rest of a transcript: the URL names of its fragments, called with project and `pk`."""
+
+    pk: int
+    noun: str
+    window: str
+    turn: str
+    find: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of one turn's text, from character `start`. `next_start` is None for the last part; `left` in characters.
+
+    `form`: an answer's `blocks`, plain `text`, a `terminal` box, or the `screen` of a session, which has no box.
+    """
+
+    turn: int
+    html: SafeString
+    form: Form = "screen"
+    start: int = 0
+    next_start: int | None = None
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a history, ready for the page. `size` is in characters; `long` turns start folded."""
+    """A chat message or a search result. `body` is None if it loads when the turn is opened; `size` in characters."""
 
     index: int
     role: str
     line: SafeString
     size: int
-    long: bool
-    html: SafeString
+    body: Piece | None = None
+    opened: bool = False
+    matches: int = 0
+
+    @property
+    def tone(self) -> str:
+        return TONES.get(self.role, "output")
 
 
-def render_text(text: str, spans: Sequence[Span] = ()) -> SafeString:
-    """A model's answer: prose as it stands, fenced blocks as code, shell highlighted, leak spans marked."""
-    return joined(format_html(_WRAPPED[part.kind], part.html) for part in answer_segments(text, spans))
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A remark beside a step's command, such as its exit code."""
+
+    text: str
+    tone: str = ""
+    unit: str = ""
 
 
-def render_output(text: str) -> SafeString:
-    """What a terminal printed. Colours are dropped, every other control sequence is made visible."""
-    return format_html('<pre class="terminal">{}</pre>', visible(without_colours(text)))
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command in a terminal and its output. `note` is shown where there is no command."""
+
+    number: int
+    command: Piece | None
+    output: Piece | None
+    prompt: str = ""
+    note: str = ""
+    facts: tuple[Fact, ...] = ()
+    error: SafeString | None = None
+    details: tuple[tuple[str, SafeString], ...] = ()
 
 
-def turns_of(history: Sequence[Mapping[str, object]], *, start: int = 0) -> list[Turn]:
-    """The messages as turns, numbered from `start`; tool calls are shown as JSON below their text."""
-    return [_turn(index, message) for index, message in enumerate(history, start)]
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The entries from `start` to before `end`, not loaded yet. A long gap opens at both ends."""
+
+    window: ClassVar[int] = WINDOW
+    start: int
+    end: int
+
+    @property
+    def count(self) -> int:
+        return self.end - self.start
+
+    @property
+    def long(self) -> bool:
+        return self.count > WINDOW
 
 
-def _turn(index: int, message: Mapping[str, object]) -> Turn:
-    text = str(message.get("content") or "")
-    role = str(message.get("role") or "user")
-    if calls := message.get("tool_calls"):
-        text += f"\n{json.dumps(calls, indent=1, ensure_ascii=False)}"
-    html = render_text(text) if role == "assistant" else render_output(text)
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return Turn(index, role, visible(without_colours(line)[:LINE]), len(text), len(text) > FOLDED_OVER, html)
+@dataclass(frozen=True, slots=True)
+class Part(Generic[Entry]):
+    """Consecutive entries, or the gap between them and the next ones."""
+
+    entries: tuple[Entry, ...] = ()
+    gap: Gap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt(Generic[Entry]):
+    """What a page shows of a transcript with `total` entries and `size` characters."""
+
+    parts: list[Part[Entry]]
+    total: int
+    size: int
+    source: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first turns that contain `wanted`, and the number of all that do."""
+
+    wanted: str
+    turns: list[Turn]
+    total: int
+
+
+class Transcript(ABC, Generic[Entry]):
+    """`turns` as recorded. Subclasses say what an entry is and how a turn's text is read."""
+
+    def __init__(self, turns: Sequence[Recorded], source: Source | None = None) -> None:
+        self.turns = turns
+        self.source = source
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of entries."""
+
+    @abstractmethod
+    def entry(self, place: int, *, opened: bool) -> Entry: ...
+
+    @abstractmethod
+    def role(self, turn: int) -> str:
+        """Return the label of a turn."""
+
+    @abstractmethod
+    def form(self, turn: int) -> Form: ...
+
+    @abstractmethod
+    def raw_text(self, turn: int) -> str:
+        """Return a turn's text exactly as recorded."""
+
+    @abstractmethod
+    def text(self, turn: int) -> str:
+        """Return a turn's text as pages show and search it."""
+
+    @abstractmethod
+    def raw(self) -> str:
+        """Return the whole transcript as a plain text file."""
+
+    @abstractmethod
+    def opening(self) -> Excerpt[Entry]:
+        """Return what a page shows first."""
+
+    def window(self, start: int, end: int, *, bottom: bool = False) -> Excerpt[Entry]:
+        """Return the first (or last) `WINDOW` entries of a gap, and the gap that remains."""
+        start, end = max(start, 0), min(end, len(self))
+        return self.excerpt(start, end, [(end - WINDOW, end) if bottom else (start, start + WINDOW)])
+
+    def excerpt(
+        self, start: int, end: int, spans: Iterable[tuple[int, int]], *, opened: bool = False
+    ) -> Excerpt[Entry]:
+        """Return the entries of `start` to `end` that are in one of the spans, with gaps for the others."""
+        parts: list[Part[Entry]] = []
+        at = start
+        for low, high in [*sorted(spans), (end, end)]:
+            first, last = max(low, at), min(high, end)
+            if first > at:
+                parts.append(Part(gap=Gap(at, min(first, end))))
+                at = min(first, end)
+            if first < last:
+                parts.append(Part(tuple(self.entry(place, opened=opened) for place in range(first, last))))
+                at = last
+        size = sum(len(self.raw_text(turn)) for turn in range(len(self.turns)))
+        return Excerpt(parts, len(self), size, self.source)
+
+    def turn(self, index: int, *, body: Piece | None = None, opened: bool = False) -> Turn:
+        text = self.text(index)
+        return Turn(index, self.role(index), summary_line(text), len(text), body, opened)
+
+    def piece(self, turn: int, start: int = 0, *, wanted: str = "") -> Piece:
+        """Return up to `CHUNK` characters of a turn's text; by default from shortly before the first match."""
+        text = self.text(turn)
+        start = min(max(start, 0), len(text)) or _start_before_match(text, wanted)
+        return self.cut(turn, start, start + CHUNK, wanted=wanted)
+
+    def cut(self, turn: int, start: int, end: int, *, wanted: str = "") -> Piece:
+        """Return a turn's text from `start` to `end`; an answer is rendered only as a whole and without matches."""
+        text, form = self.text(turn), self.form(turn)
+        end = min(end, len(text))
+        left = len(text) - end
+        if form == "blocks":
+            if not (start or left or wanted):
+                return Piece(turn, render_text(text), "blocks")
+            form = "text"
+        part = text[start:end]
+        return Piece(turn, marked(part, found_spans(part, wanted), "found"), form, start, end if left else None, left)
+
+    def find(self, wanted: str) -> Found:
+        """Search all turns, ignoring case."""
+        folded = wanted.casefold()
+        found = [turn for turn in range(len(self.turns)) if folded and folded in self.text(turn).casefold()]
+        return Found(wanted, [self._match(turn, wanted) for turn in found[:MOST_FOUND]], len(found))
+
+    def _match(self, turn: int, wanted: str) -> Turn:
+        text = self.text(turn)
+        spans = found_spans(text, wanted)
+        at = max(spans[0][0] - LINE // 4, 0) if spans else 0
+        return Turn(turn, self.role(turn), summary_line(text[at:]), len(text), matches=len(spans))
+
+
+def summary_line(text: str) -> SafeString:
+    """The beginning of a text on one line."""
+    return visible(" ".join(text[: 2 * LINE].split())[:LINE])
+
+
+def _start_before_match(text: str, wanted: str) -> int:
+    """Start at a line shortly before the first match, or at 0 if the first piece shows it anyway."""
+    spans = found_spans(text, wanted)
+    if not spans or spans[0][0] < CHUNK // 2:
+        return 0
+    at = spans[0][0] - BEFORE
+    return text.rfind("\n", at - BEFORE, at) + 1 or at

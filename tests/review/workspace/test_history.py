@@ -80,7 +80,7 @@ def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(
     page = body(client.get(url("sample-page", pk)))
     assert "the task" in page and "turn number 199" in page and "turn number 150" not in page
     assert "197 turns folded" in page
-    window = body(client.get(url("history-window", pk), {"before": 198}))
+    window = body(client.get(url("history-window", pk), {"start": 1, "end": 198, "bottom": 1}))
     assert "157 turns folded" in window
     assert "turn number 195" in window and "turn number 156" in window and "turn number 155" not in window
     assert "turn number 42" in body(client.get(url("history-turn", pk, 44)))

@@ -91,7 +91,7 @@ def test_the_page_shows_the_session_and_what_the_machine_said_of_it(client: Clie
     assert f"/p/acme/scenarios/{row.scenario_id}/" in shown
 
 
-def test_the_raw_exchange_is_not_in_the_page_but_one_click_away(client: Client, project: Project) -> None:
+def test_the_raw_messages_load_on_demand(client: Client, project: Project) -> None:
     exchange = [
         {"role": "system", "content": "You operate a shell."},
         {"role": "assistant", "content": f"I will look around. {HOSTILE}", "thinking": "hm"},
@@ -103,14 +103,16 @@ def test_the_raw_exchange_is_not_in_the_page_but_one_click_away(client: Client, 
     part = html(client, f"trajectories/{row.pk}/exchange/")
     assert "You operate a shell" in part and "look around" in part and "hm" in part
     assert "<script>alert" not in part and "\x1b" not in part and "x" * 5000 not in part
+    long = html(client, f"trajectories/{row.pk}/exchange/2/")
+    assert "x" * 9000 in long and "hm" in html(client, f"trajectories/{row.pk}/exchange/1/")
     raw = client.get(f"/p/acme/trajectories/{row.pk}/exchange/raw/")
     assert raw["Content-Type"].startswith("text/plain") and b"x" * 9000 in raw.content
-    assert "Nothing was kept of it" in html(
+    assert "No messages were recorded" in html(
         client, f"trajectories/{make_trajectory(project, exchange=[]).pk}/exchange/"
     )
 
 
-def test_a_long_exchange_comes_in_windows(client: Client, project: Project) -> None:
+def test_many_raw_messages_load_in_windows(client: Client, project: Project) -> None:
     row = make_trajectory(project, exchange=[{"role": "user", "content": f"message {n}."} for n in range(100)])
     first = html(client, f"trajectories/{row.pk}/exchange/")
     assert "message 39." in first and "message 40." not in first and "start=40" in first
@@ -155,7 +157,7 @@ def test_a_long_session_is_loaded_on_demand(client: Client, project: Project) ->
     part = client.get(gap[1].replace("&amp;", "&"), headers=HTMX).content.decode()
     assert "number-40." in part and "number-5." not in part and 'id="step-41"' in part
     found = html(client, f"trajectories/{row.pk}/find/?q=NUMBER-200.")
-    assert "1 turn with" in found and "step 201" in found
+    assert "<strong>1</strong> turn with" in found and "step 201" in found
     more = html(client, f"trajectories/{row.pk}/turns/401/?start=5&q=number")
     assert '<mark class="found">number</mark>' in more
     assert client.get(f"/p/acme/trajectories/{row.pk}/turns/9999/").status_code == 404
@@ -229,7 +231,7 @@ def test_pairs_lead_to_both_sides(client: Client, project: Project) -> None:
 
 def test_another_projects_trajectory_is_not_found(client: Client, project: Project) -> None:
     foreign = make_trajectory(make_project())
-    parts = ("", "steps/", "turns/0/", "raw/", "find/", "compare/", "exchange/", "exchange/raw/")
+    parts = ("", "steps/", "turns/0/", "raw/", "find/", "compare/", "exchange/", "exchange/0/", "exchange/raw/")
     assert all(client.get(f"/p/acme/trajectories/{foreign.pk}/{part}").status_code == 404 for part in parts)
     client.logout()
     assert client.get(f"/p/acme/trajectories/{foreign.pk}/").status_code == 302

@@ -1,59 +1,63 @@
-"""Two rollouts of a scenario beside each other: where they part, and what is not told while blind."""
+"""Two rollouts of a scenario side by side: where they diverge, and what a blind review hides."""
 
 from typing import Any
 
 import pytest
 
 from curation.trajectories.models import Trajectory
-from curation.trajectories.session.siblings import Beside, beside
-from curation.trajectories.session.steps import Part
+from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.web.problems import NotFound
+from curation.web.text.transcript import Excerpt, Step
 from tests.factories import make_project, make_scenario, make_trajectory, make_turns
 
 pytestmark = pytest.mark.django_db
 
 
-def commands(parts: list[Part]) -> list[str]:
-    return [step.command.html for part in parts for step in part.steps if step.command]
+def commands(excerpt: Excerpt[Step]) -> list[str]:
+    return [step.command.html for part in excerpt.parts for step in part.entries if step.command]
 
 
-def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Beside:
+def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Siblings:
     scenario = make_scenario(make_project())
     one = make_trajectory(scenario.project, scenario, commands=mine, outputs=())
     make_trajectory(scenario.project, scenario, commands=theirs, outputs=(), sample_index=1, **values)
-    return beside(one)
+    return compare_siblings(one)
 
 
-def test_they_part_at_the_first_other_command() -> None:
+def test_they_diverge_at_the_first_other_command() -> None:
     found = pair(("ls", "pwd"), ("ls", "id")).comparison
-    assert found and found.shared == 2 and found.said == "Step 2: another command."
+    assert found and found.shared == 2 and found.divergence == "Step 2: another command."
     assert commands(found.mine) == ["pwd", "exit"] and commands(found.theirs) == ["id", "exit"]
 
 
-def test_the_same_command_with_another_output_is_said_so() -> None:
+def test_the_same_command_with_another_output_is_a_divergence() -> None:
     turns = make_turns("date", outputs=("Monday\n",))
     found = pair(("date",), ("date",), turns=turns).comparison
-    assert found and found.said == "Step 1: the same command, another output."
+    assert found and found.divergence == "Step 1: the same command, another output."
 
 
-def test_one_may_end_where_the_other_goes_on() -> None:
+def test_one_may_end_before_the_other() -> None:
     shorter = pair(("ls",), ("ls",), turns=make_turns("ls", terminal="")).comparison
-    assert shorter and shorter.said == "After 1 step the sibling has ended." and commands(shorter.theirs) == []
+    assert shorter and shorter.divergence == "After 1 step the sibling has ended." and commands(shorter.theirs) == []
 
 
-def test_equal_ones_are_said_to_be_equal() -> None:
+def test_equal_sessions_do_not_diverge() -> None:
     same = pair(("ls",), ("ls",)).comparison
-    assert same and same.said == "Both went the same way to the end." and same.mine == same.theirs == []
+    assert (
+        same
+        and same.divergence == "Both took the same steps to the end."
+        and same.mine.parts == same.theirs.parts == []
+    )
 
 
 def test_another_orientation_is_the_first_difference() -> None:
     found = pair(("ls",), ("ls",), turns=make_turns("ls", banner="Other news\n")).comparison
-    assert found and found.shared == 0 and found.said == "They were shown different orientations."
+    assert found and found.shared == 0 and found.divergence == "They were shown different orientations."
 
 
 def test_without_siblings_there_is_nothing_to_compare() -> None:
-    found = beside(make_trajectory(make_project()))
-    assert found.siblings == [] and found.comparison is None and found.following is None
+    found = compare_siblings(make_trajectory(make_project()))
+    assert found.all == [] and found.comparison is None and found.next is None
 
 
 def three() -> list[Trajectory]:
@@ -65,33 +69,33 @@ def three() -> list[Trajectory]:
     ]
 
 
-def test_the_first_choice_is_one_that_ended_otherwise() -> None:
+def test_the_default_sibling_has_the_other_verdict() -> None:
     rows = three()
-    found = beside(rows[0])
+    found = compare_siblings(rows[0])
     assert found.comparison and found.comparison.other.pk == rows[2].pk
-    assert [one.outcome for one in found.siblings] == ["Solved", "Checker failed"]
+    assert [one.outcome for one in found.all] == ["Solved", "Checker failed"]
 
 
-def test_blind_the_choice_is_the_next_one_and_nothing_tells_how_any_ended() -> None:
+def test_a_blind_review_compares_with_the_next_one_and_shows_no_outcome() -> None:
     rows = three()
-    found = beside(rows[0], blind=True)
+    found = compare_siblings(rows[0], blind=True)
     assert found.comparison and found.comparison.other.pk == rows[1].pk
-    assert beside(rows[2], blind=True).comparison.other.pk == rows[0].pk  # type: ignore[union-attr]
-    assert all((one.outcome, one.tone, one.model) == ("", "", "") for one in found.siblings)
+    assert compare_siblings(rows[2], blind=True).comparison.other.pk == rows[0].pk  # type: ignore[union-attr]
+    assert all((one.outcome, one.tone, one.model) == ("", "", "") for one in found.all)
 
 
-def test_any_sibling_can_be_named_and_no_stranger() -> None:
+def test_only_siblings_can_be_chosen() -> None:
     rows = three()
-    found = beside(rows[0], other_id=str(rows[1].pk))
+    found = compare_siblings(rows[0], other_id=str(rows[1].pk))
     assert found.comparison and found.comparison.other.pk == rows[1].pk
-    assert found.following and found.following.pk == rows[2].pk
+    assert found.next and found.next.pk == rows[2].pk
     with pytest.raises(NotFound):
-        beside(rows[0], other_id=str(make_trajectory(rows[0].project).pk))
+        compare_siblings(rows[0], other_id=str(make_trajectory(rows[0].project).pk))
 
 
 def test_a_sibling_of_an_edited_scenario_is_marked() -> None:
     scenario = make_scenario(make_project())
     old = make_trajectory(scenario.project, scenario, bundle_sha256="0" * 64)
     new = make_trajectory(scenario.project, scenario)
-    assert [one.other_bundle for one in beside(old).siblings] == [True]
-    assert beside(new).siblings[0].other_bundle
+    assert [one.other_bundle for one in compare_siblings(old).all] == [True]
+    assert compare_siblings(new).all[0].other_bundle

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.web.text.transcript import render_output, render_text, turns_of
+from curation.web.text.chat import Chat
+from curation.web.text.markup import render_output, render_text
+from curation.web.text.transcript import CHUNK
 
 ANSWER = "THOUGHT: read it.\n\n```bash\ngrep -n 'a < b' src/x.py | head\n```\n"
 
@@ -48,9 +50,37 @@ def test_an_unclosed_fence_is_still_code() -> None:
 
 def test_turns_carry_their_first_line_and_tool_calls() -> None:
     call = {"function": {"name": "open", "arguments": '{"path": "<b>"}'}}
-    turns = turns_of([{"role": "user", "content": "\n  Fix it\nnow"}, {"role": "assistant", "tool_calls": [call]}])
-    assert turns[0].line == "Fix it"
-    assert "&lt;b&gt;" in turns[1].html
+    history = [{"role": "user", "content": "\n  Fix it\nnow"}, {"role": "assistant", "tool_calls": [call]}]
+    task, reply = Chat(history).complete()
+    assert task.line == "Fix it now" and task.role == "task"
+    assert reply.body and "&lt;b&gt;" in reply.body.html
+
+
+def entries(chat: Chat, start: int, end: int, *, bottom: bool = False) -> list[int | str]:
+    """The indexes of a window's turns, and its gaps as `start-end`."""
+    parts = chat.window(start, end, bottom=bottom).parts
+    return [
+        entry
+        for part in parts
+        for entry in ([f"{part.gap.start}-{part.gap.end}"] if part.gap else [turn.index for turn in part.entries])
+    ]
+
+
+def test_a_history_opens_with_its_task_and_last_turns() -> None:
+    history = [{"role": "system", "content": "s"}, {"role": "user", "content": "task"}]
+    chat = Chat([*history, *({"role": "assistant", "content": str(n)} for n in range(98))])
+    opening = chat.opening()
+    assert [[turn.index for turn in part.entries] for part in opening.parts] == [[1], [], [96, 97, 98, 99]]
+    assert all(turn.opened and turn.body for part in opening.parts for turn in part.entries)
+    assert entries(chat, 1, 96) == [0, *range(2, 41), "41-96"]
+    assert entries(chat, 1, 96, bottom=True) == ["1-56", *range(56, 96)]
+    assert entries(chat, 90, 500) == list(range(90, 100)) and entries(chat, 200, 100) == []
+
+
+def test_the_first_piece_of_a_long_line_shows_the_match() -> None:
+    chat = Chat([{"role": "user", "content": "x" * 500_000 + "needle"}])
+    assert '<mark class="found">needle</mark>' in chat.piece(0, wanted="Needle").html
+    assert chat.piece(0, wanted="").next_start == CHUNK
 
 
 @given(st.text(), st.integers(0, 40), st.integers(0, 40))

@@ -1,0 +1,73 @@
+"""Chat messages as a transcript: the history of a prompt, the row of an evaluation, the raw messages of a rollout."""
+
+import json
+from collections.abc import Sequence
+
+from curation.web.text.markup import without_colours
+from curation.web.text.transcript import Excerpt, Form, Recorded, Source, Transcript, Turn
+from judging.messages import content_of
+
+# The last turns, which a page opens with.
+LAST = 4
+# Characters; a longer turn starts folded where all turns are in the page.
+FOLDED_OVER = 3000
+
+
+class Chat(Transcript[Turn]):
+    """Messages as the OpenAI API has them.
+
+    In an `agent`'s history the first user message is the task, which is shown first, and later ones are output of
+    commands.
+    """
+
+    def __init__(self, messages: Sequence[Recorded], source: Source | None = None, *, agent: bool = True) -> None:
+        super().__init__(messages, source)
+        users = (index for index, message in enumerate(messages) if message.get("role") == "user")
+        self._task = next(users, None) if agent else None
+        self._agent = agent
+        self._order = sorted(range(len(messages)), key=lambda index: index != self._task)
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    def entry(self, place: int, *, opened: bool) -> Turn:
+        index = self._order[place]
+        return self.turn(index, body=self.piece(index) if opened else None, opened=opened)
+
+    def role(self, turn: int) -> str:
+        role = str(self.turns[turn].get("role") or "user")
+        if not self._agent or role in ("assistant", "system"):
+            return role
+        return "task" if turn == self._task else "output"
+
+    def form(self, turn: int) -> Form:
+        return "blocks" if self.role(turn) == "assistant" else "terminal" if self.role(turn) == "output" else "text"
+
+    def raw_text(self, turn: int) -> str:
+        """The text with tool calls as JSON below it."""
+        message = self.turns[turn]
+        calls = message.get("tool_calls")
+        return content_of(message) + (f"\n{json.dumps(calls, indent=1, ensure_ascii=False)}" if calls else "")
+
+    def text(self, turn: int) -> str:
+        text = self.raw_text(turn)
+        return text if self.role(turn) == "assistant" else without_colours(text)
+
+    def raw(self) -> str:
+        """Each turn under its number and role."""
+        heads = (f"=== {turn} {message.get('role', '')} ===" for turn, message in enumerate(self.turns))
+        return "\n\n".join(f"{head}\n{self.raw_text(turn)}" for turn, head in enumerate(heads))
+
+    def opening(self) -> Excerpt[Turn]:
+        """The task and the last turns, opened."""
+        task = 0 if self._task is None else 1
+        return self.excerpt(0, len(self), [(0, task), (len(self) - LAST, len(self))], opened=True)
+
+    def complete(self) -> list[Turn]:
+        """All turns with their whole texts, for pages that load nothing; the last two are opened unless long."""
+        turns = []
+        for index in range(len(self)):
+            whole = self.cut(index, 0, len(self.text(index)))
+            late = index >= len(self) - 2 and len(self.text(index)) <= FOLDED_OVER
+            turns.append(self.turn(index, body=whole, opened=late))
+        return turns
