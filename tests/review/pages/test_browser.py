@@ -249,7 +249,7 @@ def test_flag_diff_turns_and_find(page: Page, duels: list[Duel]) -> None:
     page.keyboard.press("j")
     expect(page.locator(".turn.is-current .turn__size")).to_contain_text("58")
 
-    page.locator(".folded-turns").click()
+    page.locator(".folded-turns").last.click()
     expect(page.get_by_text("THOUGHT: step 20.").first).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("step 7.")

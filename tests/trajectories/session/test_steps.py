@@ -1,13 +1,14 @@
 """A trajectory as steps: what a reader of the page sees, also of long and hostile ones."""
 
 import time
+from collections.abc import Sequence
 
 from curation.trajectories.session.steps import Session, places_of
 from curation.web.text.transcript import CHUNK, WINDOW, Excerpt, Recorded, Step
 from tests.factories import PROMPT, make_turns
 
 
-def session(turns: list[Recorded]) -> Session:
+def session(turns: Sequence[Recorded]) -> Session:
     return Session(turns, pk=1)
 
 

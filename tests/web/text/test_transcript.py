@@ -48,9 +48,10 @@ def test_an_unclosed_fence_is_still_code() -> None:
     assert "code--command" in render_text("look\n```bash\nls -la")
 
 
-def test_turns_carry_their_first_line_and_tool_calls() -> None:
+def test_turns_have_a_summary_line_and_tool_calls() -> None:
     call = {"function": {"name": "open", "arguments": '{"path": "<b>"}'}}
-    history = [{"role": "user", "content": "\n  Fix it\nnow"}, {"role": "assistant", "tool_calls": [call]}]
+    history: list[dict[str, object]] = [{"role": "user", "content": "\n  Fix it\nnow"}]
+    history.append({"role": "assistant", "tool_calls": [call]})
     task, reply = Chat(history).complete()
     assert task.line == "Fix it now" and task.role == "task"
     assert reply.body and "&lt;b&gt;" in reply.body.html
@@ -68,7 +69,8 @@ def entries(chat: Chat, start: int, end: int, *, bottom: bool = False) -> list[i
 
 def test_a_history_opens_with_its_task_and_last_turns() -> None:
     history = [{"role": "system", "content": "s"}, {"role": "user", "content": "task"}]
-    chat = Chat([*history, *({"role": "assistant", "content": str(n)} for n in range(98))])
+    history += [{"role": "assistant", "content": str(n)} for n in range(98)]
+    chat = Chat(history)
     opening = chat.opening()
     assert [[turn.index for turn in part.entries] for part in opening.parts] == [[1], [], [96, 97, 98, 99]]
     assert all(turn.opened and turn.body for part in opening.parts for turn in part.entries)
