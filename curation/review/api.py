@@ -12,7 +12,7 @@ from curation.review.bulk.api import router as bulk_router
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Decision, Lease, Revision
+from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.lease import heartbeat, holder_of, release
 from curation.review.queue.take import take_next
 from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
@@ -30,7 +30,7 @@ from curation.web.problems import NotFound
 
 calls = Router(tags=["review"])
 router = Router(tags=["review"])
-# In this order: `/samples/bulk` would else be taken for a sample named bulk.
+# First, or `/samples/bulk` would be read as the sample with the id `bulk`.
 router.add_router("", bulk_router)
 router.add_router("", calls)
 
@@ -41,7 +41,7 @@ class OldestFirst(ListParams):
 
 @calls.post("/projects/{slug}/queue/next", response={200: s.QueueNextOut, 204: None}, summary="Claim the next sample")
 def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = None) -> Status[object]:
-    """Every call gives another sample, leased to you; 204 when the queue has nothing for you."""
+    """Each call leases another sample to you; 204 when none is left for you."""
     access = enter(request, slug, Scope.REVIEW)
     body = body or s.QueueNextIn.model_validate({})
     wanted = body.sample_filter()
@@ -50,10 +50,10 @@ def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = Non
     if taken is None:
         return Status(204, None)
     holder = access.user.get_username()
-    return Status(200, {"lease": s.LeaseOut.of(taken.held), "sample": _detail(taken.sample, holder)})
+    return Status(200, {"lease": s.LeaseOut.of(taken.lease), "sample": _detail(taken.sample, holder)})
 
 
-@calls.post("/leases/{lease_id}/heartbeat", response=s.LeaseOut, summary="Keep a sample")
+@calls.post("/leases/{lease_id}/heartbeat", response=s.LeaseOut, summary="Extend a lease")
 def post_heartbeat(request: HttpRequest, lease_id: str) -> s.LeaseOut:
     access, lease = _lease(request, lease_id)
     return s.LeaseOut.of(heartbeat(access=access, lease=lease))
@@ -89,7 +89,7 @@ def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFir
 def post_decision(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.DecisionIn
 ) -> Status[s.DecisionOut]:
-    """Without a lease too, as long as nobody else holds the sample. A stale `If-Match` or `version`: 412."""
+    """Needs no lease, unless someone else has one on the sample. A stale `If-Match` or `version`: 412."""
     access, sample = _sample(request, sample_id, Scope.REVIEW)
     done = decide(
         access=access,
@@ -105,9 +105,9 @@ def post_decision(
     return Status(201, s.DecisionOut.of(done.decision))
 
 
-@calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Take your last decision on it back")
+@calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last decision on it")
 def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s.DecisionOut:
-    """Answers with the decision that is now undone. What someone else has changed since stays: 409."""
+    """Answers with the decision that is now undone; 409 where someone else has changed the sample since."""
     access, sample = _sample(request, sample_id, Scope.REVIEW)
     done = undo(access=access, sample_id=sample.pk)
     set_etag(response, done.sample.version)
@@ -137,15 +137,15 @@ def post_revision(
 
 
 def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
-    """The sample and the caller's access to its project; 404 for a stranger. Read whole only to be shown: what changes
-    a sample reads it again under its lock."""
+    """The sample and the caller's access to its project; 404 for a stranger. Only reading calls get the whole row: a
+    call that changes the sample reads it again under its lock."""
     if scope == Scope.READ:
         sample = find(Sample.objects.for_list().select_related("project"), sample_id, "sample")
     else:
         sample = find_by(lambda number: _with_project.first(sample=number), sample_id, "sample")
     try:
         return enter(request, sample.project, scope), sample
-    except NotFound:  # says the same as for an id that does not exist, and names no foreign project
+    except NotFound:  # as for an id that does not exist, so that no foreign project is named
         raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
 
 
@@ -166,8 +166,8 @@ def _detail(sample: Sample, in_review_by: str | None) -> dict[str, object]:
     found = None if rolled_out else detail_of(sample)
     answers = found and {
         "opponent": found.duel.opponent,
-        "king": _answer(found.opponent),
-        "challenger": _answer(found.candidate),
+        "king": _answer(found.king),
+        "challenger": _answer(found.challenger),
     }
     return sample_out(sample) | {
         "answers": answers,
@@ -179,7 +179,7 @@ def _detail(sample: Sample, in_review_by: str | None) -> dict[str, object]:
 
 
 def _answer(answer: AnswerDetail) -> dict[str, object]:
-    leak = {"score": answer.leak_score, "spans": list(answer.leak_spans)} if answer.side == "candidate" else None
+    leak = {"score": answer.leak_score, "spans": list(answer.leak_spans)} if answer.side == Pick.CHALLENGER else None
     return {
         "model": answer.model,
         "text": answer.text,

@@ -43,11 +43,19 @@ class Action(models.TextChoices):
     UNDO = "undo", "Undo"
 
 
-class Pick(models.TextChoices):
-    """Which answer a decision keeps, by what it is and not by where it sat."""
+# The actions that count as a reviewer's decision in figures and in the pace.
+DECIDING = (Action.APPROVE, Action.REJECT, Action.REFINE)
 
-    CANDIDATE = "candidate", "Candidate"
-    OPPONENT = "opponent", "Opponent"
+
+class Pick(models.TextChoices):
+    """The side of a duel whose answer a decision keeps, or a draw.
+
+    The king's side is the reference's where a duel has no king. The stored values are those that REST answers. A
+    trajectory has no sides: a decision keeps or drops the trajectory, and its pick is empty.
+    """
+
+    CHALLENGER = "candidate", "Challenger"
+    KING = "opponent", "King"
     DRAW = "draw", "Draw"
 
 
@@ -87,13 +95,13 @@ class Decision(models.Model):
 
 
 class Revision(models.Model):
-    """A person's (or a model's suggested) new text of the candidate; `parent` None is the model's own answer."""
+    """A new text for one side's answer. `parent` is None where it revises the model's own answer."""
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="revisions")
     parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT)
     number = models.PositiveIntegerField()
-    of = models.CharField(max_length=9, choices=Pick, default=Pick.CANDIDATE, help_text="Whose answer it revises.")
+    of = models.CharField(max_length=9, choices=Pick, default=Pick.CHALLENGER, help_text="Whose answer it revises.")
     text = models.TextField()
     note = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -1,4 +1,4 @@
-"""Shapes of the review calls."""
+"""What the review calls take and answer."""
 
 from typing import Literal
 
@@ -6,30 +6,30 @@ from django.http import HttpRequest
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from curation.review.models import Decision, Revision
-from curation.review.queue.lease import Held
+from curation.review.models import Decision, Lease, Revision
+from curation.review.queue.seats import pick_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.samples.list.filters import SampleFilter
 from curation.trajectories.pages.schemas import TurnOut
 
 
-class Body(Schema):
-    """A body with a misspelt key is refused instead of half understood."""
+class Request(Schema):
+    """A request with an unknown key is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class QueueNextIn(Body):
+class QueueNextIn(Request):
     order: Literal["borderline", "newest", "random"] = "borderline"
     filter: dict[str, object] = Field({}, description="A samples filter.", examples=[{"bucket": "refined"}])
-    resume: bool = Field(False, description="First give back what you hold already and have not decided.")
+    resume: bool = Field(False, description="Answer with the sample that you have open and have not decided, if any.")
 
     def sample_filter(self) -> SampleFilter:
         return SampleFilter.from_json(self.filter)
 
 
 class LeaseOut(Schema):
-    """`seats` says who sits where on the review page; `left` and `right` of a decision mean these seats of a duel."""
+    """`seats` says which answer is shown where; `left` and `right` in a decision refer to them."""
 
     id: str = Field(examples=["93"])
     sample: str = Field(examples=["4711"])
@@ -37,13 +37,13 @@ class LeaseOut(Schema):
     seats: dict[str, str] = Field(examples=[{"left": "challenger", "right": "king"}])
 
     @classmethod
-    def of(cls, held: Held) -> "LeaseOut":
-        left, right = ("challenger", "king") if held.swapped else ("king", "challenger")
+    def of(cls, lease: Lease) -> "LeaseOut":
+        seats = seats_of(lease)
         return cls(
-            id=str(held.lease_id),
-            sample=str(held.sample_id),
-            until=held.until.isoformat().replace("+00:00", "Z"),
-            seats={"left": left, "right": right},
+            id=str(lease.pk),
+            sample=str(lease.sample_id),
+            until=lease.until.isoformat().replace("+00:00", "Z"),
+            seats={"left": seats.left.label.lower(), "right": seats.right.label.lower()},
         )
 
 
@@ -61,7 +61,7 @@ class LeakOut(Schema):
 
 
 class AnswerOut(Schema):
-    """`revision` is the latest one of this answer: approving keeps its text in place of `text`."""
+    """`revision` is the latest one of this answer; approving keeps its text instead of `text`."""
 
     model: str = Field(examples=["king-a"])
     text: str = Field(examples=["THOUGHT: I look around first.\n\n```bash\nls -la\n```"])
@@ -79,10 +79,9 @@ class AnswersOut(Schema):
 
 
 class SampleDetail(SampleOut):
-    """The row, what was answered or typed, and where review stands.
+    """The row of the list, the `answers` of a duel or the `turns` of a trajectory (the other is null), and who decided.
 
-    Of a duel the `answers`, of a trajectory its `turns`; the other is null. What the machine made of them is at
-    `/duels/{duel}` and `/trajectories/{trajectory}`.
+    Verdicts and outcomes are at `/duels/{duel}` and `/trajectories/{trajectory}`.
     """
 
     answers: AnswersOut | None
@@ -97,13 +96,13 @@ class QueueNextOut(Schema):
     sample: SampleDetail
 
 
-class DecisionIn(Body):
+class DecisionIn(Request):
     action: str = Field(description="approve, reject, refine, skip or flag", examples=["approve"])
     reason: str = Field("", examples=["leaks"])
     comment: str = ""
     preference: str | None = Field(
         None,
-        description="left, right or draw, by the lease's seats; or king, challenger. Approving keeps the preferred "
+        description="left or right, by the lease's seats; king or challenger; or draw. Approving keeps the preferred "
         "answer, by default the challenger's.",
         examples=["right"],
     )
@@ -119,7 +118,8 @@ class DecisionOut(Schema):
     comment: str = Field(examples=[""])
     preference: str | None = Field(examples=["right"])
     pick: str | None = Field(
-        description="candidate, opponent or draw: what the preference meant", examples=["candidate"]
+        description="What the preference means: candidate (challenger), opponent (king) or draw",
+        examples=["candidate"],
     )
     reviewer: str = Field(examples=["demo"])
     seconds: float | None = Field(examples=[12.5])
@@ -157,14 +157,14 @@ class DecisionPage(Schema):
     total: int | None = None
 
 
-class RevisionIn(Body):
+class RevisionIn(Request):
     text: str = Field(examples=["THOUGHT: Read the file.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"])
     note: str = Field("", examples=["One command is enough."])
     of: Literal["candidate", "opponent", "challenger", "king"] = "candidate"
     version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
 
     def side(self) -> str:
-        return "opponent" if self.of in ("opponent", "king") else "candidate"
+        return pick_of(self.of, None)
 
 
 class RevisionOut(Schema):
@@ -205,7 +205,7 @@ class RevisionPage(Schema):
     total: int | None = None
 
 
-class BulkIn(Body):
+class BulkIn(Request):
     """Either `ids`, or `project`, `filter` and the `count` that you expect to match."""
 
     action: str = Field(description="approve, reject, refine or queue", examples=["approve"])
@@ -214,7 +214,7 @@ class BulkIn(Body):
     comment: str = ""
     project: str = Field("", description="Slug; needed with a filter.")
     filter: dict[str, object] | None = None
-    count: int | None = Field(None, description="How many the filter matched when you looked; another number: 409.")
+    count: int | None = Field(None, description="How many samples you expect to match; another number: 409.")
 
 
 class BulkRow(Schema):
@@ -232,7 +232,7 @@ class BulkOut(Schema):
     data: list[BulkRow]
 
 
-class BatchIn(Body):
+class BatchIn(Request):
     project: str = Field(examples=["demo"])
     batch: str = Field(examples=["5f0c…"])
 
@@ -243,6 +243,6 @@ class BulkUndoneOut(Schema):
 
 
 def seen_version(request: HttpRequest, body_version: int | None) -> int | None:
-    """The version of `If-Match` (`"3"`), else of the body; None where neither names one."""
+    """The version in `If-Match` (`"3"`), else in the body; None without either."""
     given = request.headers.get("If-Match", "*").strip().removeprefix("W/").strip('"')
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else body_version

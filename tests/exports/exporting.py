@@ -19,7 +19,7 @@ from curation.trajectories.models import Pair, Strategy, Trajectory
 from tests.factories import make_duel, make_trajectory, make_user
 
 
-def approve(sample: Sample, *, by: User, pick: str = Pick.CANDIDATE, **values: Any) -> Sample:
+def approve(sample: Sample, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
     """An approval as the log and the sample hold it."""
     Decision.objects.create(sample=sample, reviewer=by, action=Action.APPROVE, pick=pick, version=sample.version)
     sample.status, sample.version = Status.APPROVED, sample.version + 1
@@ -29,7 +29,7 @@ def approve(sample: Sample, *, by: User, pick: str = Pick.CANDIDATE, **values: A
     return sample
 
 
-def make_approved(project: Project, *, by: User | None = None, pick: str = Pick.CANDIDATE, **values: Any) -> Sample:
+def make_approved(project: Project, *, by: User | None = None, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
     """A duel's sample that a person approved; `values` go to `make_duel`."""
     sample = make_duel(project, **values).sample
     assert sample is not None
@@ -60,7 +60,7 @@ def make_pair(
     )
 
 
-def revise(sample: Sample, text: str, *, by: User, of: str = Pick.CANDIDATE) -> Revision:
+def revise(sample: Sample, text: str, *, by: User, of: str = Pick.CHALLENGER) -> Revision:
     number = sample.revisions.count() + 1
     return Revision.objects.create(sample=sample, author=by, number=number, text=text, of=of)
 

@@ -7,7 +7,9 @@ from django.contrib.auth.models import User
 from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role
+from curation.review.decisions.outcome import Outcome, Reviewed
 from curation.review.queue.take import Taken, take_next
+from curation.review.workspace.detail import detail_of
 from curation.samples.models import Sample
 from tests.factories import make_duel, make_member, make_project
 
@@ -24,6 +26,12 @@ def reviewer_of(project: Project, role: str = Role.REVIEWER) -> Access:
 def sample_of(duel: Duel) -> Sample:
     assert duel.sample is not None
     return duel.sample
+
+
+def outcome_of(sample: Sample) -> Outcome:
+    found = detail_of(sample)
+    assert found is not None
+    return Reviewed([sample.pk]).outcome(sample.pk, found.challenger.text, found.king.text)
 
 
 def judged(project: Project, **values: Any) -> Sample:

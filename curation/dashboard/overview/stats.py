@@ -15,7 +15,7 @@ from curation.dashboard.overview.trajectory_stats import TrajectoryStats, trajec
 from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Project
-from curation.review.models import Action, Decision
+from curation.review.models import DECIDING, Decision
 from curation.runs.models import Call, Run
 from curation.samples.models import Bucket, Sample, Status
 from curation.scenarios.models import Status as Proven
@@ -25,7 +25,6 @@ Json = dict[str, Any]
 KEPT_SECONDS = 15
 BIN = 5
 DAYS = 14
-DECIDING = (Action.APPROVE, Action.REJECT, Action.REFINE)
 
 
 @dataclass(frozen=True, slots=True)

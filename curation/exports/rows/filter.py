@@ -110,7 +110,7 @@ class ExportFilter:
         sample, texts = filtered.sample, next(data.texts)
         if texts is None:
             return SkipReason.NO_ANSWER
-        outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.opponent)
+        outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
         if not outcome.reviewers:
             return SkipReason.NOT_APPROVED
         if outcome.revision_id != sample.revision_id:
@@ -191,7 +191,7 @@ class _ChunkData:
         trajectories = [sample.sample_id for sample in samples if sample.kind == _TRAJECTORY]
         self.reviewed = Reviewed([sample.sample_id for sample in samples])
         # The other answer is only read for preferences, or if a person kept it.
-        self.texts = read_duel_texts(turns, opponents=recipe.has_pairs() or self.reviewed.keeps_opponents)
+        self.texts = read_duel_texts(turns, kings=recipe.has_pairs() or self.reviewed.keeps_kings)
         self.rollouts = read_rollouts(trajectories)
         pairs: list[PairKey] = []
         if trajectories and recipe.wants_pairs():

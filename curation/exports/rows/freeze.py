@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import Case, CharField, F, OuterRef, QuerySet, Subquery, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models import F, QuerySet
 
 from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.queries import PairKey
 from curation.exports.rows.skip_reasons import CURRENT_COLUMNS, FROZEN_FIELDS, FrozenSample
-from curation.review.models import Action, Decision, Pick, Revision
+from curation.review.decisions.outcome import with_kept_revision
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair
 from curation.web.lists.id_list import Among
@@ -51,18 +50,8 @@ def _copy(
 
 
 def _frozen_values(samples: QuerySet[Sample]) -> QuerySet[Sample, FrozenValues]:
-    """Select `FROZEN_FIELDS`. `revision_id` is the latest revision of the answer that the standing approval picked."""
-    approval = Decision.objects.filter(sample=OuterRef("pk"), action=Action.APPROVE, undone_by=None).order_by("-id")
-    side = Case(
-        When(pick=Pick.OPPONENT, then=Value(Pick.OPPONENT.value)),
-        default=Value(Pick.CANDIDATE.value),
-        output_field=CharField(),
-    )
-    revision = Revision.objects.filter(sample=OuterRef("pk"), of=OuterRef("kept_side")).order_by("-number")
-    return samples.annotate(
-        kept_side=Coalesce(Subquery(approval.values(side=side)[:1]), Value(Pick.CANDIDATE.value)),
-        kept_revision=Subquery(revision.values("pk")[:1]),
-    ).values_list(*COLUMNS)
+    """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval keeps."""
+    return with_kept_revision(samples).values_list(*COLUMNS)
 
 
 def current_samples(samples: QuerySet[Sample]) -> list[FrozenSample]:

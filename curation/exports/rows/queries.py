@@ -19,11 +19,11 @@ _AT_ONCE = 50
 
 
 class DuelTexts(NamedTuple):
-    """A duel's history as JSON, its answers and its source row. `opponent` is the king's answer or the reference."""
+    """A duel's history as JSON, its answers and its source row. `king` is the reference where the duel has no king."""
 
     history: str
     challenger: str
-    opponent: str | None
+    king: str | None
     source: str
     row_offset: int
 
@@ -33,10 +33,10 @@ class DuelTexts(NamedTuple):
         return f"{self.source}#{self.row_offset}"
 
 
-def read_duel_texts(sample_ids: Sequence[int], *, opponents: bool) -> Iterator[DuelTexts | None]:
+def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelTexts | None]:
     """Yield the texts of each sample, or None for one without a duel. The ids ascend.
 
-    `opponent` is only read with `opponents`.
+    `king` is only read with `kings`.
     """
     columns: list[str | Combinable] = [
         "sample_id",
@@ -45,7 +45,7 @@ def read_duel_texts(sample_ids: Sequence[int], *, opponents: bool) -> Iterator[D
         "prompt__source",
         "prompt__row_offset",
     ]
-    if opponents:
+    if kings:
         reference = Case(When(king=None, then=Cast("prompt__text__reference", TextField())))
         columns += ["king__text__text", reference]
     duels = Duel.objects.filter(sample_id__in=Among(sample_ids), prompt__text__isnull=False).order_by("sample_id")
@@ -54,10 +54,10 @@ def read_duel_texts(sample_ids: Sequence[int], *, opponents: bool) -> Iterator[D
             yield None
             continue
         _, history, challenger, source, offset, *sides = row
-        yield DuelTexts(history, challenger, _opponent(*sides) if sides else None, source, offset)
+        yield DuelTexts(history, challenger, _king_or_reference(*sides) if sides else None, source, offset)
 
 
-def _opponent(king: str | None, reference: str | None) -> str | None:
+def _king_or_reference(king: str | None, reference: str | None) -> str | None:
     return king if reference is None else content_of(read_json(reference))
 
 

@@ -1,1 +1,1 @@
-"""The same decision on many samples, and its undo."""
+"""One decision on many samples, and its undo."""

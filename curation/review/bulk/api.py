@@ -17,7 +17,7 @@ router = Router(tags=["review"])
 
 @router.post("/samples/bulk", response=s.BulkOut, summary="One decision on many samples")
 def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
-    """Up to 500 ids, answered per row; or with `project`, `filter` and `count` all that match, up to 50,000."""
+    """Up to 500 `ids`, answered per row; or with `project`, `filter` and `count` up to 50,000 matches."""
     if body.filter is None:
         access = enter(request, _project_of(request, body), Scope.REVIEW)
         done = decide_selected(
@@ -26,7 +26,7 @@ def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
         rows = done.rows
     else:
         if not body.project or body.count is None or body.ids:
-            raise Invalid("A filter comes with `project` and `count`, and without `ids`.", code="invalid")
+            raise Invalid("Send a `filter` together with `project` and `count`, and without `ids`.", code="invalid")
         access = enter(request, body.project, Scope.REVIEW)
         wanted = SampleFilter.from_json(body.filter)
         done = decide_matching(
@@ -54,7 +54,7 @@ def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
 
 
 def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:
-    """The project named, else the one that the first known id belongs to; ids of other projects are refused per row."""
+    """The named project, or else that of the first known id. Ids of other projects are refused per row."""
     if body.project:
         return body.project
     ids = [int(given) for given in body.ids if given.isascii() and given.isdigit() and len(given) < 19]

@@ -10,23 +10,22 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.decide import MAX_COMMENT, STATUS_AFTER
-from curation.review.decisions.state import before_of
-from curation.review.decisions.words import wrong_text
-from curation.review.models import Action, Decision, Lease, Pick
+from curation.review.decisions.decide import fields_after, refuse_wrong_input
+from curation.review.decisions.outcome import STATUS_AFTER
+from curation.review.decisions.state import log_line
+from curation.review.models import Decision, Lease
 from curation.review.queue.take import Narrow
-from curation.samples.models import Flag, Kind, Sample
+from curation.samples.models import Flag, Sample
 from curation.web.problems import Conflict, FieldError, Invalid
 
 CHUNK = 1_000
 MAX_SELECTED = 500
 MAX_MATCHING = 50_000
-ACTIONS = (Action.APPROVE, Action.REJECT, Action.REFINE, Action.QUEUE)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What happened to one sample: its new status and version, or why it was left alone."""
+    """One sample's new status and version, or why it was not changed."""
 
     sample_id: str
     status: str = ""
@@ -36,21 +35,22 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class BulkDone:
-    """`rows` answers per sample for a selection and is empty for a filter, where `refused` lists the first few."""
+    """`rows` has every sample of a selection and is empty for a filter. `refused` has the first few that were not
+    changed, `unchanged` counts them all."""
 
     batch: str
     action: str
     changed: int
     rows: tuple[Row, ...]
     refused: tuple[Row, ...]
-    left_alone: int = 0
+    unchanged: int
 
 
 def decide_selected(
     *, access: Access, action: str, ids: Sequence[str], reason: str = "", comment: str = ""
 ) -> BulkDone:
-    """The action on up to 500 named samples, in one transaction. What can not be changed is answered per row."""
-    _check(action, reason, comment)
+    """Decide up to 500 named samples in one transaction. Each row of the answer says what happened to its sample."""
+    refuse_wrong_input(action, STATUS_AFTER, reason, comment)
     if not ids or len(ids) > MAX_SELECTED:
         raise Invalid(f"Send 1 to {MAX_SELECTED} ids, not {len(ids)}.", errors=[FieldError("ids", "1 to 500 of them")])
     batch = secrets.token_hex(12)
@@ -66,18 +66,18 @@ def decide_selected(
 def decide_matching(
     *, access: Access, action: str, narrow: Narrow, expected: int, query: str = "", reason: str = ""
 ) -> BulkDone:
-    """The action on every sample that matches, in chunks of 1,000 transactions.
+    """Decide every sample that matches, one transaction per 1,000 of them.
 
-    `expected` is the number the person confirmed; where it no longer is the number of matches nothing is changed. Above
-    50,000 it is refused: narrow the filter. `query` says in the audit log what was matched. A chunk that has been
-    written stays written if the server dies between two; the batch's undo takes back what was done.
+    `expected` is the number that the person confirmed; if another number matches now, nothing is changed. More than
+    50,000 are refused. `query` describes the filter in the audit log. If the server dies in between, the written chunks
+    stay and the batch can be undone.
     """
-    _check(action, reason, "")
+    refuse_wrong_input(action, STATUS_AFTER, reason, "")
     matching = narrow(Sample.objects.of(access.project)).order_by()
     count = matching[: MAX_MATCHING + 1].count()
     if count > MAX_MATCHING:
         raise Invalid(
-            f"More than {MAX_MATCHING:,} samples match. Narrow the filter and do it in parts.", code="too_many"
+            f"More than {MAX_MATCHING:,} samples match. Narrow the filter and decide them in parts.", code="too_many"
         )
     if count != expected:
         raise Conflict(
@@ -95,20 +95,11 @@ def decide_matching(
         return _finish(access, batch, action, tuple(rows), keep_rows=False, query=query)
 
 
-def _check(action: str, reason: str, comment: str) -> None:
-    wrong = wrong_text("reason", reason, most=200) + wrong_text("comment", comment, most=MAX_COMMENT)
-    if action not in ACTIONS:
-        wrong.append(FieldError("action", f"is one of {', '.join(ACTIONS)} for many samples, not {action!r}"))
-    if wrong:
-        raise Invalid("; ".join(f"`{error.path}` {error.message}" for error in wrong) + ".", errors=wrong)
-
-
 def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str) -> list[Row]:
-    """Locks, logs and changes one chunk; samples that another reviewer holds or that are so already are refused."""
-    now = timezone.now()
+    """Lock, log and change one chunk. Samples in review by others, or with that status already, are refused."""
     samples = list(Sample.objects.of(access.project).filter(pk__in=ids).order_by("id").select_for_update(of=("self",)))
     leased = dict(
-        Lease.objects.filter(sample_id__in=ids, until__gt=now)
+        Lease.objects.filter(sample_id__in=ids, until__gt=timezone.now())
         .exclude(reviewer=access.user)
         .values_list("sample_id", "reviewer__username")
     )
@@ -118,48 +109,20 @@ def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str,
         if sample.pk in leased:
             rows.append(Row(str(sample.pk), refusal=f"It is in review by {leased[sample.pk]}."))
         elif sample.status == status:
-            rows.append(Row(str(sample.pk), refusal=f"It is {sample.get_status_display().lower()} already."))
+            rows.append(Row(str(sample.pk), refusal=f"It is already {sample.get_status_display().lower()}."))
         else:
             changing.append(sample)
             rows.append(Row(str(sample.pk), status, sample.version + 1))
-    Decision.objects.bulk_create([_line(sample, access, action, batch, reason, comment) for sample in changing])
-    for sample in changing:
-        sample.status, sample.version = status, sample.version + 1
-        sample.decided_by = None if action == Action.QUEUE else access.user
-        sample.decided_at = None if action == Action.QUEUE else now
-        sample.leak_cleared = action == Action.APPROVE and bool(sample.flags & Flag.LEAK)
-    _write(changing)
+    Decision.objects.bulk_create(
+        log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing
+    )
+    for leak in (False, True):
+        pks = [sample.pk for sample in changing if bool(sample.flags & Flag.LEAK) is leak]
+        if pks:
+            fields = fields_after(action, access, leak=leak)
+            Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)
     Lease.objects.filter(sample_id__in=[sample.pk for sample in changing]).delete()
     return rows
-
-
-def _line(sample: Sample, access: Access, action: str, batch: str, reason: str, comment: str) -> Decision:
-    return Decision(
-        sample=sample,
-        reviewer=access.user,
-        action=action,
-        pick=Pick.CANDIDATE if action == Action.APPROVE and sample.kind == Kind.TURN else "",
-        reason=reason,
-        comment=comment,
-        version=sample.version,
-        batch=batch,
-        before=before_of(sample),
-    )
-
-
-def _write(samples: list[Sample]) -> None:
-    """One UPDATE for each distinct outcome: two at most, by whether a leak was cleared. The rows are locked."""
-    for cleared in (False, True):
-        alike = [sample for sample in samples if sample.leak_cleared is cleared]
-        if alike:
-            first = alike[0]
-            Sample.objects.filter(pk__in=[sample.pk for sample in alike]).update(
-                status=first.status,
-                decided_by=first.decided_by,
-                decided_at=first.decided_at,
-                leak_cleared=cleared,
-                version=F("version") + 1,
-            )
 
 
 def _finish(

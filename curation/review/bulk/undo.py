@@ -1,4 +1,4 @@
-"""One undo for a whole bulk action."""
+"""Undo a whole bulk action."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.state import before_of, restored
+from curation.review.decisions.state import log_line, restored
 from curation.review.models import Action, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
@@ -19,23 +19,23 @@ CHUNK = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BulkUndone:
-    """`restored` samples are as before; `kept` names those that someone has changed since, with the reason."""
+    """How many samples have their earlier state again; `kept` has the ids of the others, each with the reason."""
 
     restored: int
     kept: tuple[tuple[int, str], ...]
 
 
 def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
-    """Takes back every decision of the caller's batch that still stands, in chunks of 1,000.
+    """Undo every decision of the caller's batch that is not undone yet, in chunks of 1,000.
 
-    Samples that another reviewer has open, or that anyone but this batch has decided or revised since, stay and are
-    named. A second call goes on with what is left.
+    Samples that another reviewer has open, or that were decided or revised since, are kept as they are and named. A
+    second call continues with the rest.
     """
-    standing = Decision.objects.filter(sample__project=access.project, reviewer=access.user, undone_by=None)
-    standing = standing.filter(batch=batch).exclude(batch="").exclude(action=Action.UNDO)
-    ids = list(standing.order_by("id").values_list("id", flat=True))
+    rows = Decision.objects.filter(sample__project=access.project, reviewer=access.user, undone_by=None)
+    rows = rows.filter(batch=batch).exclude(batch="").exclude(action=Action.UNDO)
+    ids = list(rows.order_by("id").values_list("id", flat=True))
     if not ids:
-        raise NotFound(f"There is no bulk action {batch!r} of yours that could be undone.")
+        raise NotFound(f"You have no bulk action {batch!r} to undo.")
     restored_count, kept = 0, dict[int, str]()
     for start in range(0, len(ids), CHUNK):
         with transaction.atomic():
@@ -56,21 +56,11 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
     sample_ids = list(Decision.objects.filter(pk__in=ids).values_list("sample_id", flat=True))
     rows = Sample.objects.of(access.project).filter(pk__in=sample_ids).order_by("id").select_for_update(of=("self",))
     samples = {sample.pk: sample for sample in rows}
-    # Read again under the locks: an undo of one of them may just have gone by.
+    # Read again under the locks: one of them may have been undone in between.
     decisions = {row.sample_id: row for row in Decision.objects.filter(pk__in=ids, undone_by=None)}
     refused = _refusals(access, decisions)
     taken = {pk: row for pk, row in decisions.items() if pk not in refused}
-    Decision.objects.bulk_create(
-        Decision(
-            sample_id=pk,
-            reviewer=access.user,
-            action=Action.UNDO,
-            version=samples[pk].version,
-            batch=batch,
-            before=before_of(samples[pk]),
-        )
-        for pk in taken
-    )
+    Decision.objects.bulk_create(log_line(samples[pk], access, Action.UNDO, batch=batch) for pk in taken)
     line = Decision.objects.filter(sample=OuterRef("sample"), batch=batch, action=Action.UNDO).order_by("-id")
     Decision.objects.filter(pk__in=[row.pk for row in taken.values()]).update(undone_by=Subquery(line.values("id")[:1]))
     _restore(taken)
@@ -78,7 +68,7 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
 
 
 def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
-    """Why samples stay, by id: three queries for the chunk."""
+    """Why samples are kept, by id; three queries for the chunk."""
     refused = {}
     leases = Lease.objects.filter(sample_id__in=decisions, until__gt=timezone.now()).exclude(reviewer=access.user)
     for pk, name in leases.values_list("sample_id", "reviewer__username"):
@@ -97,7 +87,7 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
 
 
 def _restore(taken: dict[int, Decision]) -> None:
-    """One UPDATE per distinct state before: a handful, since a bulk action is made on samples that are alike."""
+    """One UPDATE per distinct earlier state: a bulk action is made on samples that are alike."""
     alike: dict[tuple[str, int | None, str | None, bool], list[int]] = defaultdict(list)
     for pk, row in taken.items():
         before = row.before

@@ -1,4 +1,4 @@
-"""Bulk decisions from the samples list, and their one undo."""
+"""Bulk decisions from the samples list, and their undo."""
 
 from urllib.parse import urlsplit
 
@@ -24,7 +24,7 @@ DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refin
 @require_POST
 @project_page(Scope.REVIEW)
 def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
-    """`action` on `ids`, or with `all=1` on all that match `query`, as long as they are still `count`."""
+    """Decide `ids`, or with `all=1` all that match `query` if they are still `count`."""
     action, reason = request.POST.get("action", ""), request.POST.get("reason", "")
     if request.POST.get("all") == "1":
         wanted = SampleFilter.from_query(QueryDict(request.POST.get("query", "")), besides=ListParams.model_fields)
@@ -39,22 +39,22 @@ def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     else:
         done = decide_selected(access=access, action=action, ids=request.POST.getlist("ids"), reason=reason)
     undo_url = reverse("sample-bulk-undo", args=[access.project.slug, done.batch]) if done.changed else ""
-    return _answer(request, access, _said(done), tone="good" if done.changed else "borderline", undo_url=undo_url)
+    return _respond(request, access, _summary(done), tone="good" if done.changed else "borderline", undo_url=undo_url)
 
 
 @require_POST
 @project_page(Scope.REVIEW)
 def sample_bulk_undo(request: HttpRequest, access: Access, batch: str) -> HttpResponse:
     done = undo_bulk(access=access, batch=batch)
-    kept = f" {len(done.kept):,} stay, since others changed them meanwhile." if done.kept else ""
-    return _answer(request, access, f"{done.restored:,} samples are as before.{kept}", tone="good")
+    kept = f" {len(done.kept):,} were not restored, since they have changed in the meantime." if done.kept else ""
+    return _respond(request, access, f"Restored {done.restored:,} samples.{kept}", tone="good")
 
 
-def _said(done: BulkDone) -> str:
+def _summary(done: BulkDone) -> str:
     text = f"{done.changed:,} {DONE[done.action]}."
     if done.refused:
         first = done.refused[0]
-        text += f" {done.left_alone:,} left alone; sample {first.sample_id}: {first.refusal}"
+        text += f" {done.unchanged:,} unchanged; sample {first.sample_id}: {first.refusal}"
     return text
 
 
@@ -65,11 +65,11 @@ def _count(given: str) -> int:
     return int(given)
 
 
-def _answer(request: HttpRequest, access: Access, text: str, *, tone: str, undo_url: str = "") -> HttpResponse:
-    """An htmx request gets a toast and the event `samples:changed`, a plain form goes back to its list."""
+def _respond(request: HttpRequest, access: Access, text: str, *, tone: str, undo_url: str = "") -> HttpResponse:
+    """A toast and the event `samples:changed` for htmx; a plain form goes back to its list."""
     if request.headers.get("HX-Request"):
         response = HttpResponse(status=204)
-        # Not after settling: an answer without content is never swapped, and htmx would say nothing.
+        # Triggered at once: htmx never swaps or settles a response without content.
         trigger_client_event(response, "samples:changed")
         trigger_client_event(response, "dialog:close")
         return toast(response, text, tone=tone, undo_url=undo_url)

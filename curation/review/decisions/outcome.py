@@ -1,27 +1,38 @@
-"""The result of review: the answer that is kept, the one it beat, and who decided. For exports and the review pages."""
+"""The approval that counts now: which decision it is, which answer it keeps, which one it beat, and who approved.
 
-from collections.abc import Iterable, Sequence
+A sample's standing decision is the last one that settles it and that nobody has undone; `Sample.status` repeats it for
+lists, filters and counts. A standing approval keeps the answer of one side, the challenger's unless the king's was
+picked, in the latest revision of that answer. Everything that asks what is approved reads it here.
+"""
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from curation.duels.models import Duel, PromptText
-from curation.review.models import Action, Decision, Pick, Revision
-from curation.samples.models import Sample
-from curation.web.lists.id_list import Among
-from judging.messages import content_of
+from django.db.models import Case, CharField, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
 
-CHUNK = 1_000
-_CANDIDATE, _OPPONENT, _DRAW = Pick.CANDIDATE.value, Pick.OPPONENT.value, Pick.DRAW.value
-_APPROVE = Action.APPROVE.value
-_SETTLING = frozenset({_APPROVE, Action.REJECT.value, Action.REFINE.value, Action.QUEUE.value})
+from curation.review.models import Action, Decision, Pick, Revision
+from curation.samples.models import Sample, Status
+from curation.web.lists.id_list import Among
+
+# The actions that settle a sample, and the status that each gives it.
+STATUS_AFTER = {
+    Action.APPROVE.value: Status.APPROVED.value,
+    Action.REJECT.value: Status.REJECTED.value,
+    Action.REFINE.value: Status.NEEDS_REFINE.value,
+    Action.QUEUE.value: Status.PENDING.value,
+}
+# Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
+_APPROVE, _CHALLENGER, _KING, _DRAW = (word.value for word in (Action.APPROVE, *Pick))
 
 
 class Outcome(NamedTuple):
     """One sample's texts as they leave.
 
-    `pick` says whose answer is kept; a draw keeps the candidate and has no `rejected_text`. `chosen_text` is the
+    `pick` says whose answer is kept; a draw keeps the challenger's and has no `rejected_text`. `chosen_text` is the
     latest revision of that answer where there is one; then `revision_id` names it and `replaced_text` is the model's
-    answer that it replaced. Where no person approved the sample, `reviewers` is empty and `pick` the candidate; whether
-    such a sample may leave is the recipe's matter.
+    answer that it replaced. Where no person approved the sample, `reviewers` is empty and `pick` the challenger; the
+    recipe decides whether such a sample may leave.
     """
 
     pick: str
@@ -32,13 +43,12 @@ class Outcome(NamedTuple):
     reviewers: tuple[str, ...]
 
 
-def outcomes(samples: Iterable[Sample] | Iterable[int]) -> dict[int, Outcome]:
-    """Outcomes by sample id, for samples that come from a duel; four queries per 1,000 samples, whatever they hold."""
-    ids = [sample.pk if isinstance(sample, Sample) else sample for sample in samples]
-    found: dict[int, Outcome] = {}
-    for start in range(0, len(ids), CHUNK):
-        found |= _outcomes(ids[start : start + CHUNK])
-    return found
+class LatestRevision(NamedTuple):
+    """The last revision of one side's answer."""
+
+    pk: int
+    number: int
+    text: str
 
 
 class _Approval(NamedTuple):
@@ -46,31 +56,35 @@ class _Approval(NamedTuple):
     reviewer: str
 
 
-class _Revised(NamedTuple):
-    pk: int
-    text: str
+def kept_side(pick: str) -> Pick:
+    """The side whose answer an approval with this pick keeps; a draw and no pick keep the challenger's."""
+    return Pick.KING if pick == _KING else Pick.CHALLENGER
 
 
 class Reviewed:
-    """What people decided on some samples, read for all of them at once; two queries, whatever they hold."""
+    """What people decided on some samples, read for all of them at once in two queries."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._approvals = _approvals(ids)
-        self._revisions = _latest_revisions(ids)
+        self._revisions = latest_revisions(ids)
 
     @property
-    def keeps_opponents(self) -> bool:
-        """Whether a person kept the opponent's answer of any of the samples."""
-        return any(approval.pick == _OPPONENT for approval in self._approvals.values())
+    def keeps_kings(self) -> bool:
+        """Whether a person kept the king's answer of any of the samples."""
+        return any(approval.pick == _KING for approval in self._approvals.values())
 
-    def outcome(self, sample_id: int, candidate: str, opponent: str | None) -> Outcome:
+    def pick(self, sample_id: int) -> str:
+        """The pick of the sample's approval, by default the challenger."""
+        approval = self._approvals.get(sample_id)
+        return (approval.pick if approval else "") or _CHALLENGER
+
+    def outcome(self, sample_id: int, challenger: str, king: str | None) -> Outcome:
         """The outcome of one of the samples, whose two answers the caller has read."""
         approval = self._approvals.get(sample_id)
-        pick = (approval.pick if approval else "") or _CANDIDATE
-        kept_side = _OPPONENT if pick == _OPPONENT else _CANDIDATE
-        original, other = (opponent or "", candidate) if kept_side == _OPPONENT else (candidate, opponent)
+        pick = self.pick(sample_id)
+        original, other = (king or "", challenger) if pick == _KING else (challenger, king)
         revisions = self._revisions.get(sample_id)
-        revision = revisions.get(kept_side) if revisions else None
+        revision = revisions.get(kept_side(pick)) if revisions else None
         return Outcome(
             pick=pick,
             chosen_text=revision.text if revision else original,
@@ -81,33 +95,17 @@ class Reviewed:
         )
 
 
-def _outcomes(ids: Sequence[int]) -> dict[int, Outcome]:
-    """Plain columns and one parameter for all ids, as everywhere that many samples are read."""
-    reviewed = Reviewed(ids)
-    rows = Duel.objects.filter(sample_id__in=Among(ids)).values_list(
-        "sample_id", "prompt_id", "king_id", "challenger__text__text", "king__text__text"
-    )
-    duels = list(rows)
-    references = reference_texts([prompt_id for _, prompt_id, king_id, _, _ in duels if king_id is None])
-    return {
-        sample_id: reviewed.outcome(sample_id, candidate, references.get(prompt_id, "") if king_id is None else king)
-        for sample_id, prompt_id, king_id, candidate, king in duels
-        if sample_id is not None
-    }
-
-
 def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
-    """The standing decision of each sample, where that is an approval: the last one that nobody has undone. They come
-    in the order of the index, so that nothing is sorted.
+    """The standing decision of each sample, where that is an approval, read in the order of the index.
 
-    What was undone is passed over here and not in the query: SQLite would answer `IS NULL` by that column's index,
-    which holds nearly all decisions there are.
+    Undone decisions are skipped here and not in the query: SQLite would answer `IS NULL` by that column's index, which
+    has nearly all decisions there are.
     """
     rows = Decision.objects.filter(sample_id__in=Among(ids)).order_by("sample_id", "id")
     columns = ("sample_id", "action", "pick", "undone_by_id", "reviewer__username")
     standing: dict[int, _Approval] = {}
     for sample_id, action, pick, undone, reviewer in rows.values_list(*columns):
-        if undone is not None or action not in _SETTLING:
+        if undone is not None or action not in STATUS_AFTER:
             continue
         if action == _APPROVE:
             standing[sample_id] = _Approval(pick, reviewer)
@@ -116,17 +114,25 @@ def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
     return standing
 
 
-def _latest_revisions(ids: Sequence[int]) -> dict[int, dict[str, _Revised]]:
-    latest: dict[int, dict[str, _Revised]] = {}
+def with_kept_revision(samples: QuerySet[Sample]) -> QuerySet[Sample]:
+    """Annotates `kept_revision`: the revision that the standing decision of each sample keeps if it approves."""
+    standing = Decision.objects.filter(sample=OuterRef("pk"), action__in=list(STATUS_AFTER), undone_by=None)
+    side = Case(When(pick=Pick.KING, then=Value(_KING)), default=Value(_CHALLENGER), output_field=CharField())
+    revision = Revision.objects.filter(sample=OuterRef("pk"), of=OuterRef("kept_side")).order_by("-number")
+    return samples.annotate(
+        kept_side=Coalesce(Subquery(standing.order_by("-id").values(side=side)[:1]), Value(_CHALLENGER)),
+        kept_revision=Subquery(revision.values("pk")[:1]),
+    )
+
+
+def latest_revision(sample: Sample, side: str) -> Revision | None:
+    return Revision.objects.filter(sample=sample, of=side).order_by("-number").first()
+
+
+def latest_revisions(ids: Sequence[int]) -> dict[int, dict[str, LatestRevision]]:
+    """The latest revision of each side's answer, by sample id and side."""
+    latest: dict[int, dict[str, LatestRevision]] = {}
     rows = Revision.objects.filter(sample_id__in=Among(ids)).order_by("number")
-    for sample_id, of, pk, text in rows.values_list("sample_id", "of", "pk", "text"):
-        latest.setdefault(sample_id, {})[of] = _Revised(pk, text)
+    for sample_id, of, pk, number, text in rows.values_list("sample_id", "of", "pk", "number", "text"):
+        latest.setdefault(sample_id, {})[of] = LatestRevision(pk, number, text)
     return latest
-
-
-def reference_texts(prompt_ids: Sequence[int]) -> dict[int, str]:
-    """The source's own turn as text, by prompt; no query where none is asked for."""
-    if not prompt_ids:
-        return {}
-    rows = PromptText.objects.filter(prompt_id__in=Among(prompt_ids)).values_list("prompt_id", "reference")
-    return {prompt_id: content_of(reference) for prompt_id, reference in rows}

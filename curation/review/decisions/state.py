@@ -1,17 +1,18 @@
-"""The part of a sample that decisions change: read before, restored by an undo, and refused when it has moved on."""
+"""What decisions change of a sample, how the log keeps it for an undo, and the refusal of a stale version."""
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from django.utils.dateparse import parse_datetime
 
-from curation.projects.models import Project
-from curation.samples.models import Sample
-from curation.web.prepared import Prepared
-from curation.web.problems import NotFound, Stale
+from curation.projects.access import Access
+from curation.review.models import Action, Decision, Pick
+from curation.samples.models import Kind, Sample
+from curation.web.problems import FieldError, Invalid, Stale
 
 
 class Before(TypedDict):
-    """`Decision.before`: what an undo puts back. Times are ISO 8601."""
+    """`Decision.before`: the state that an undo restores. Times are ISO 8601."""
 
     status: str
     decided_by: int | None
@@ -19,17 +20,34 @@ class Before(TypedDict):
     leak_cleared: bool
 
 
-def before_of(sample: Sample) -> Before:
-    return {
+def log_line(
+    sample: Sample, access: Access, action: str, *, pick: str = "", reason: str = "", comment: str = "", batch: str = ""
+) -> Decision:
+    """A line of the log on the sample as it is now, not yet written. Approving a turn keeps the challenger's answer
+    unless another side is picked."""
+    if not pick and action == Action.APPROVE and sample.kind == Kind.TURN:
+        pick = Pick.CHALLENGER
+    before: Before = {
         "status": sample.status,
         "decided_by": sample.decided_by_id,
         "decided_at": sample.decided_at.isoformat() if sample.decided_at else None,
         "leak_cleared": sample.leak_cleared,
     }
+    return Decision(
+        sample=sample,
+        reviewer=access.user,
+        action=action,
+        pick=pick,
+        reason=reason,
+        comment=comment,
+        version=sample.version,
+        batch=batch,
+        before=before,
+    )
 
 
 def restored(before: Before) -> dict[str, object]:
-    """The fields of an update that puts `before` back."""
+    """The fields of an update that restores `before`."""
     at = before["decided_at"]
     return {
         "status": before["status"],
@@ -39,26 +57,11 @@ def restored(before: Before) -> dict[str, object]:
     }
 
 
-def lock_sample(project: Project, sample_id: int) -> Sample:
-    """The sample, locked until the transaction ends (on SQLite the transaction itself is the lock)."""
-    found = _locked.first(project=project.pk, sample=sample_id)
-    if found is None:
-        raise NotFound(f"There is no sample {sample_id} in {project.slug}.")
-    return found
-
-
-_locked = Prepared(
-    lambda project, sample: Sample.objects.filter(project=project, pk=sample).select_for_update(of=("self",))[:1],
-    project=int,
-    sample=int,
-)
-
-
 def change(sample: Sample, **fields: object) -> None:
-    """Writes the fields and the next version where the sample still has the version that was read."""
+    """Write the fields and the next version, if the sample still has the version that was read."""
     changed = Sample.objects.filter(pk=sample.pk, version=sample.version).update(version=sample.version + 1, **fields)
     if not changed:
-        raise stale(sample, given=sample.version)
+        raise _stale(sample, given=sample.version)
     sample.version += 1
     for name, value in fields.items():
         setattr(sample, name, value)
@@ -66,11 +69,16 @@ def change(sample: Sample, **fields: object) -> None:
 
 def refuse_stale_version(sample: Sample, version: int | None) -> None:
     if version is not None and version != sample.version:
-        raise stale(sample, given=version)
+        raise _stale(sample, given=version)
 
 
-def stale(sample: Sample, *, given: int) -> Stale:
-    """Says what the caller did not know of: the version and status now, and who decided when."""
+def refuse_errors(errors: Sequence[FieldError]) -> None:
+    if errors:
+        raise Invalid("; ".join(f"`{error.path}` {error.message}" for error in errors) + ".", errors=errors)
+
+
+def _stale(sample: Sample, *, given: int) -> Stale:
+    """Tell the caller the version and status now, and who decided when."""
     by = sample.decided_by.get_username() if sample.decided_by else None
     at = sample.decided_at.isoformat() if sample.decided_at else None
     who = f", decided by {by}" if by else ""

@@ -1,4 +1,4 @@
-"""Taking back one's own last decision, over several steps and across samples."""
+"""Undo the caller's last decision; called again, the one before it, also on another sample."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,16 @@ from django.db import transaction
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.state import before_of, change, lock_sample, restored
+from curation.review.decisions.state import change, log_line, restored
 from curation.review.models import Action, Decision, Revision
-from curation.review.queue.lease import held_by_other, holder_of
+from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.samples.models import Sample, Status
 from curation.web.problems import Conflict
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The line that says so, the decision it took back, and the sample as it is again."""
+    """The line of the log, the decision that is undone, and the sample with its earlier state."""
 
     decision: Decision
     undone: Decision
@@ -23,22 +23,27 @@ class Undone:
 
 
 def undo(*, access: Access, sample_id: int | None = None) -> Undone:
-    """Takes back the caller's last decision that still stands: on this sample, or else in the whole project.
+    """Undo the caller's last decision that is not undone yet: on this sample, or without one in the whole project.
 
-    Bulk actions have their own undo (`undo_bulk`) and are passed over where no sample is named. Refused with a conflict
-    where there is nothing to take back, where someone else has changed the sample since, or has it open.
+    Bulk actions have their own undo (`undo_bulk`) and are skipped where no sample is named. A conflict where there is
+    nothing to undo, or where someone else has changed the sample since or has it open.
     """
     with transaction.atomic():
-        found = _last_standing(access, sample_id)
+        found = _last_decision(access, sample_id)
         sample = lock_sample(access.project, found.sample_id)
-        # Under the lock: two undos at once must not take the same decision back twice.
+        # Read again under the lock: another undo may have been quicker.
         decision = Decision.objects.get(pk=found.pk)
         if decision.undone_by_id is not None:
             raise Conflict(f"The decision on sample {sample.pk} has just been undone.", code="nothing_to_undo")
-        refusal = why_not(decision, sample, access)
-        if refusal is not None:
-            raise refusal
-        line = take_back(decision, sample, access)
+        _refuse_changed(decision, sample, access)
+        line = log_line(sample, access, Action.UNDO)
+        line.save()
+        decision.undone_by = line
+        decision.save(update_fields=["undone_by"])
+        if decision.action == Action.FLAG:
+            change(sample)
+        elif decision.action != Action.SKIP:
+            change(sample, **restored(decision.before))
         audit.record(
             actor=access.user,
             action="sample.undo",
@@ -49,40 +54,22 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
     return Undone(line, decision, sample)
 
 
-def why_not(decision: Decision, sample: Sample, access: Access) -> Conflict | None:
-    """Why this decision can not be taken back, in words; None where it can. Call it with the sample locked."""
+def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
+    """Refuse to undo what someone else has built on, or has open."""
     later = Decision.objects.filter(sample=sample, id__gt=decision.pk, undone_by=None)
     later = later.exclude(reviewer=access.user).exclude(action__in=(Action.SKIP, Action.UNDO))
     other = later.select_related("reviewer").first()
     if other is not None:
-        return _changed(sample, f"{other.reviewer.get_username()} has since decided {other.get_action_display()!r}")
+        raise _changed(sample, f"{other.reviewer.get_username()} has since decided {other.get_action_display()!r}")
     revision = Revision.objects.filter(sample=sample, created_at__gt=decision.created_at).exclude(author=access.user)
     if (newer := revision.select_related("author").first()) is not None:
-        return _changed(sample, f"{newer.author.get_username()} has since saved revision {newer.number}")
+        raise _changed(sample, f"{newer.author.get_username()} has since saved revision {newer.number}")
     holder = holder_of(sample.pk, other_than=access.user)
-    return held_by_other(sample.pk, holder) if holder else None
+    if holder is not None:
+        raise held_by_other(sample.pk, holder)
 
 
-def take_back(decision: Decision, sample: Sample, access: Access, *, batch: str = "") -> Decision:
-    """Puts the state before `decision` back and appends the line; the caller holds the lock and has asked `why_not`."""
-    line = Decision.objects.create(
-        sample=sample,
-        reviewer=access.user,
-        action=Action.UNDO,
-        version=sample.version,
-        batch=batch,
-        before=before_of(sample),
-    )
-    decision.undone_by = line
-    decision.save(update_fields=["undone_by"])
-    if decision.action == Action.FLAG:
-        change(sample)
-    elif decision.action != Action.SKIP:
-        change(sample, **restored(decision.before))
-    return line
-
-
-def _last_standing(access: Access, sample_id: int | None) -> Decision:
+def _last_decision(access: Access, sample_id: int | None) -> Decision:
     rows = Decision.objects.filter(reviewer=access.user, undone_by=None).exclude(action=Action.UNDO)
     if sample_id is None:
         rows = rows.filter(sample__project=access.project, batch="")
@@ -91,7 +78,7 @@ def _last_standing(access: Access, sample_id: int | None) -> Decision:
     found = rows.order_by("-id").first()
     if found is None:
         where = "in this project" if sample_id is None else f"on sample {sample_id}"
-        raise Conflict(f"You have no decision {where} that could be undone.", code="nothing_to_undo")
+        raise Conflict(f"You have no decision {where} to undo.", code="nothing_to_undo")
     return found
 
 

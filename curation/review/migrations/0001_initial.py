@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 (
                     "of",
                     models.CharField(
-                        choices=[("candidate", "Candidate"), ("opponent", "Opponent"), ("draw", "Draw")],
+                        choices=[("candidate", "Challenger"), ("opponent", "King"), ("draw", "Draw")],
                         default="candidate",
                         help_text="Whose answer it revises.",
                         max_length=9,
@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                     "pick",
                     models.CharField(
                         blank=True,
-                        choices=[("candidate", "Candidate"), ("opponent", "Opponent"), ("draw", "Draw")],
+                        choices=[("candidate", "Challenger"), ("opponent", "King"), ("draw", "Draw")],
                         default="",
                         max_length=9,
                     ),

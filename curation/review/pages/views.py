@@ -1,4 +1,4 @@
-"""Pages of review: the queue, the page of one sample, its panel. What they show is gathered in `workspace.py`."""
+"""Pages of review: the queue, the page of one sample, and its panel beside a list."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -6,8 +6,10 @@ from django.views.decorators.http import require_GET
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.queue.lease import Held, hold
-from curation.review.workspace.responses import place_of, show, show_next
+from curation.review.models import Lease
+from curation.review.queue.lease import hold
+from curation.review.workspace.navigation import location_of
+from curation.review.workspace.responses import show, show_next
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Sample, Status
 from curation.web.ids import find
@@ -17,7 +19,7 @@ from curation.web.problems import Conflict
 @require_GET
 @project_page(Scope.REVIEW)
 def queue(request: HttpRequest, access: Access) -> HttpResponse:
-    """Claims the next sample. Claiming by GET does no harm: the lease lapses, and a reload shows the same one."""
+    """Claim the next sample. A GET may do so: the lease lapses by itself, and a reload shows the same sample."""
     return show_next(request, access, request.GET.urlencode())
 
 
@@ -25,18 +27,17 @@ def queue(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def sample_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     sample = sample_of(access, pk)
-    space = workspace_of(
-        access=access, sample=sample, place=place_of(request.GET), held=held_while_undecided(access, sample)
-    )
+    lease = lease_if_undecided(access, sample)
+    space = workspace_of(access=access, sample=sample, location=location_of(request.GET), lease=lease)
     return show(request, access, space)
 
 
 @require_GET
 @project_page(Scope.READ)
 def sample_panel(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """A summary to read beside a list; it claims nothing and keeps the blind seats."""
+    """A summary beside a list. It claims nothing."""
     sample = sample_of(access, pk)
-    space = workspace_of(access=access, sample=sample, place=place_of(request.GET))
+    space = workspace_of(access=access, sample=sample, location=location_of(request.GET))
     return render(
         request, "review/workspace/_panel.html", {"space": space, "sample": sample, "project": access.project}
     )
@@ -46,11 +47,11 @@ def sample_of(access: Access, pk: int) -> Sample:
     return find(Sample.objects.of(access.project).select_related("decided_by"), str(pk), "sample")
 
 
-def held_while_undecided(access: Access, sample: Sample) -> Held | None:
-    """A lease on an undecided sample for whoever may decide it; None where another reviewer has it."""
+def lease_if_undecided(access: Access, sample: Sample) -> Lease | None:
+    """Claim an undecided sample for a person who may decide it; None where another reviewer has it."""
     if sample.status != Status.PENDING or not access.may(Scope.REVIEW):
         return None
     try:
         return hold(access=access, sample_id=sample.pk)
     except Conflict:
-        return None  # the page then says who has it
+        return None  # the page says who has it

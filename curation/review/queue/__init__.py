@@ -1,1 +1,1 @@
-"""The queue: the next sample, its lease, its seats."""
+"""The queue: the next sample, its lease and its seats."""

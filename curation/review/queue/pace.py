@@ -1,4 +1,4 @@
-"""How far the queue is, and how fast the reviewer goes."""
+"""The reviewer's progress in the queue and their pace."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -6,7 +6,7 @@ from statistics import median
 from django.utils import timezone
 
 from curation.projects.access import Access
-from curation.review.models import Action, Decision
+from curation.review.models import DECIDING, Decision
 from curation.review.queue.take import COUNTED_UP_TO, open_count
 
 RECENT = 20
@@ -14,7 +14,8 @@ RECENT = 20
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done`: samples this reviewer settled today (UTC); `left`: what nobody has decided; `pace`: seconds a sample."""
+    """`done`: samples that this reviewer decided today (UTC); `left`: undecided ones, `more` where they are not all
+    counted; `pace`: median seconds per sample."""
 
     done: int
     left: int
@@ -30,7 +31,7 @@ def progress_of(access: Access) -> Progress:
     own = Decision.objects.filter(
         reviewer=access.user,
         sample__project=access.project,
-        action__in=(Action.APPROVE, Action.REJECT, Action.REFINE),
+        action__in=DECIDING,
         undone_by=None,
         batch="",
     )

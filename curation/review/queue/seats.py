@@ -1,51 +1,97 @@
-"""Seats: which answer sits left, and what `left`, `king` or `draw` mean as a pick."""
+"""Left and right on the page, king and challenger in the data. No other module maps one to the other."""
 
 import secrets
 import zlib
+from enum import StrEnum
 
-from curation.review.models import Pick
-from curation.web.problems import FieldError, Invalid
+from curation.projects.access import Access
+from curation.review.models import Lease, Pick
+from curation.samples.models import Sample, Status
+from curation.web.problems import Conflict, FieldError, Invalid
 
-KING_LEFT, CHALLENGER_LEFT = "king_left", "challenger_left"
+LEFT, RIGHT = "left", "right"
+# What a preference may say besides left and right.
 PICK_OF_WORD = {
-    "challenger": Pick.CANDIDATE,
-    "candidate": Pick.CANDIDATE,
-    "king": Pick.OPPONENT,
-    "opponent": Pick.OPPONENT,
-    "reference": Pick.OPPONENT,
+    "challenger": Pick.CHALLENGER,
+    "candidate": Pick.CHALLENGER,
+    "king": Pick.KING,
+    "opponent": Pick.KING,
+    "reference": Pick.KING,
     "draw": Pick.DRAW,
 }
-WORDS = ("left", "right", *PICK_OF_WORD)
+
+
+class Seats(StrEnum):
+    """Where the two answers of a duel are shown. The value is stored in `Decision.seat`."""
+
+    KING_LEFT = "king_left"
+    CHALLENGER_LEFT = "challenger_left"
+
+    @property
+    def left(self) -> Pick:
+        return Pick.KING if self is Seats.KING_LEFT else Pick.CHALLENGER
+
+    @property
+    def right(self) -> Pick:
+        return Pick.CHALLENGER if self is Seats.KING_LEFT else Pick.KING
 
 
 def draw_swapped(*, blind: bool) -> bool:
-    """True puts the challenger on the left. Where nobody is blind the king always sits left, so that eyes learn it."""
+    """True puts the challenger on the left. Where nothing is hidden the king is always on the left."""
     return blind and secrets.randbelow(2) == 1
 
 
-def onlooker_swapped(sample_id: int, *, blind: bool) -> bool:
-    """Seats for someone who looks without a lease: always the same for a sample, and no pattern over samples."""
-    return blind and zlib.crc32(b"seat %d" % sample_id) & 1 == 1
+def is_blind(access: Access, sample: Sample) -> bool:
+    """Whether sides, judges and score are hidden: until the sample is decided, where the project wants that."""
+    return access.project.settings.review.blind and sample.status == Status.PENDING
 
 
-def seat_word(swapped: bool) -> str:
-    return CHALLENGER_LEFT if swapped else KING_LEFT
+def seats_of(lease: Lease) -> Seats:
+    return Seats.CHALLENGER_LEFT if lease.swapped else Seats.KING_LEFT
 
 
-def resolve_pick(preference: str, *, swapped: bool | None) -> str:
-    """The pick behind a preference; "" for none. `swapped` is None where the caller holds no lease and has no seats."""
+def shown_seats(access: Access, sample: Sample, lease: Lease | None) -> Seats:
+    """The seats on this person's page: while blind those of their lease, afterwards the king on the left.
+
+    Without a lease they are always the same for one sample and differ from sample to sample.
+    """
+    if not is_blind(access, sample):
+        return Seats.KING_LEFT
+    if lease is not None:
+        return seats_of(lease)
+    return Seats.CHALLENGER_LEFT if zlib.crc32(b"seat %d" % sample.pk) & 1 else Seats.KING_LEFT
+
+
+def seats_meant(
+    preference: str, access: Access, sample: Sample, lease: Lease | None, *, page_lease: str | None
+) -> Seats | None:
+    """The seats that left and right refer to: those of the caller's lease, or those that the page showed.
+
+    `page_lease` is the lease that the page was made with, None for a script. While blind another lease has drawn its
+    own seats, even if it is the same person's: a pick by the old ones would keep the wrong answer and is refused.
+    """
+    if page_lease is None or preference not in (LEFT, RIGHT):
+        return seats_of(lease) if lease else None
+    if is_blind(access, sample) and (lease is None or str(lease.pk) != page_lease):
+        text = "Your lease ran out, so left and right were drawn again. Read both answers and pick again."
+        raise Conflict(text, code="lease_lost")
+    return shown_seats(access, sample, lease)
+
+
+def pick_of(preference: str, seats: Seats | None) -> str:
+    """The pick behind a preference; "" for none. `seats` is None for a caller without a lease."""
     if not preference:
         return ""
     if preference in PICK_OF_WORD:
         return PICK_OF_WORD[preference].value
-    if preference not in WORDS:
-        raise _refused(f"`preference` is one of {', '.join(WORDS)}, not {preference!r}.")
-    if swapped is None:
-        raise _refused(
-            "left and right are the seats of a lease, and you hold none on this sample: say king or challenger."
+    if preference not in (LEFT, RIGHT):
+        raise _wrong(f"`preference` is one of {', '.join((LEFT, RIGHT, *PICK_OF_WORD))}, not {preference!r}.")
+    if seats is None:
+        raise _wrong(
+            "left and right are the seats of a lease, and you have none on this sample: say king or challenger."
         )
-    return (Pick.CANDIDATE if (preference == "left") == swapped else Pick.OPPONENT).value
+    return (seats.left if preference == LEFT else seats.right).value
 
 
-def _refused(text: str) -> Invalid:
+def _wrong(text: str) -> Invalid:
     return Invalid(text, errors=[FieldError("preference", text)])

@@ -1,4 +1,4 @@
-"""The queue: how much is left to decide, and the next sample for a reviewer."""
+"""Take the next sample of the queue, and count what is left in it."""
 
 import secrets
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from django.utils import timezone
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
-from curation.review.queue.lease import Held, claim
+from curation.review.queue.lease import claim
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.prepared import Prepared
 
 COUNTED_UP_TO = 10_000
-# Each round that finds a sample just taken by another means that the other got one: somebody always moves on.
+# Another reviewer can take a sample between finding and claiming it; then the next one is tried.
 ROUNDS = 200
 
 Order = Literal["borderline", "newest", "random"]
@@ -27,65 +27,66 @@ Narrow = Callable[[SampleQuerySet], SampleQuerySet]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A sample that the caller now holds. `skipped_before`: the caller passed it over earlier and it came round."""
+    """A sample and the caller's lease on it. `skipped_before`: the caller has skipped or flagged it earlier."""
 
     sample: Sample
-    held: Held
+    lease: Lease
     skipped_before: bool
 
 
 def open_count(project: Project) -> int:
-    """Undecided samples, counted by index up to `COUNTED_UP_TO`; a page shows more as "10,000+"."""
+    """Undecided samples, counted up to `COUNTED_UP_TO`; pages show "10,000+" for more."""
     return Sample.objects.of(project).filter(status=Status.PENDING).order_by()[:COUNTED_UP_TO].count()
 
 
 def take_next(
     *, access: Access, order: Order = "borderline", narrow: Narrow | None = None, resume: bool = False
 ) -> Taken | None:
-    """Claims the next undecided sample that nobody holds, in one transaction; None when there is none.
+    """Claim the next undecided sample without a live lease, in one transaction; None when there is none.
 
-    What the caller skipped or flagged comes after all else, the longest ago first. With `resume` the caller's own live
-    lease is given back before anything new, so that reloading a page shows the same sample again.
+    Samples that the caller skipped or flagged come last, the longest ago first. With `resume` a sample that the caller
+    has open comes first, so that reloading a page shows the same one.
     """
     rows = Sample.objects.of(access.project).filter(status=Status.PENDING)
     if narrow is not None:
         rows = narrow(rows)
     plain = narrow is None and order == "borderline"
     with transaction.atomic():
-        claimed = (_open_already(rows, access) if resume else None) or _claim_first(rows, access, order, plain=plain)
+        claimed = (_claim_open(rows, access) if resume else None) or _claim_first(rows, access, order, plain=plain)
     if claimed is None:
         return None
-    # The whole row is read after the locks are gone: on SQLite everyone who writes waits for this transaction.
-    held, skipped = claimed
-    sample = _shown.first(sample=held.sample_id)
-    return None if sample is None else Taken(sample, held, skipped)
+    # The whole row is read after the transaction: on SQLite every other writer waits for its end.
+    lease, skipped = claimed
+    sample = _shown.first(sample=lease.sample_id)
+    return None if sample is None else Taken(sample, lease, skipped)
 
 
-def _claim_first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -> tuple[Held, bool] | None:
+def _claim_first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -> tuple[Lease, bool] | None:
     for _ in range(ROUNDS):
         found, skipped = _first(rows, access, order, plain=plain)
         if found is None:
             return None
-        held = claim(found, access)
-        if held is not None:
-            return held, skipped
+        lease = claim(found, access)
+        if lease is not None:
+            return lease, skipped
     return None
 
 
-def _open_already(rows: SampleQuerySet, access: Access) -> tuple[Held, bool] | None:
+def _claim_open(rows: SampleQuerySet, access: Access) -> tuple[Lease, bool] | None:
+    """The sample that the caller opened last and has not decided, with its lease extended."""
     own = Lease.objects.filter(reviewer=access.user, until__gt=timezone.now())
     sample_id = own.filter(sample__in=rows).order_by("-created_at").values_list("sample_id", flat=True).first()
     if sample_id is None:
         return None
     found = rows.select_for_update(of=("self",)).filter(pk=sample_id).first()
-    held = claim(found, access) if found else None
-    return (held, False) if held else None
+    lease = claim(found, access) if found else None
+    return (lease, False) if lease else None
 
 
 def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -> tuple[Sample | None, bool]:
-    """The first free sample in this order, locked, and whether it is one that the caller had skipped.
+    """The first free sample in this order, locked, and whether the caller has skipped it before.
 
-    `plain`: `rows` are all that is undecided and the order is the usual one, which is what nearly every call asks.
+    `plain` means all undecided samples in the usual order, which nearly every call asks for.
     """
     if plain:
         fresh = _next_plain.first(project=access.project.pk, reviewer=access.user.pk, now=timezone.now())
@@ -101,7 +102,7 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
 
 
 def _free(rows: SampleQuerySet, now: datetime) -> SampleQuerySet:
-    """The rows that nobody holds, to be locked by who reads them."""
+    """The rows without a live lease; reading them locks them."""
     live = Lease.objects.filter(sample=OuterRef("pk"), until__gt=now)
     return rows.filter(~Exists(live)).only("id").select_for_update(skip_locked=True, of=("self",))
 
@@ -129,8 +130,8 @@ def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | 
     if order == "newest":
         return free.order_by("-id").first()
     if order == "random":
-        # A random place in the ids, then the next one there: no sorting of a million rows. Gaps make the sample after
-        # a long one likelier, which nobody reviewing notices.
+        # The next sample after a random id, since sorting a million rows takes too long. A sample after a gap in the
+        # ids is a little likelier.
         ends = Sample.objects.of(project).aggregate(low=Min("id"), high=Max("id"))
         if ends["low"] is None:
             return None

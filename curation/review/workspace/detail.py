@@ -1,10 +1,11 @@
-"""All that is known of one sample's answers, read once for the page, the panel and REST."""
+"""One sample's answers with their facts and revisions, for the page, the panel and REST."""
 
 from dataclasses import dataclass
 
 from curation.duels.models import Answer, Duel
-from curation.review.decisions.outcome import reference_texts
-from curation.review.models import Pick, Revision
+from curation.review.decisions.outcome import LatestRevision, latest_revisions
+from curation.review.decisions.revise import reference_text
+from curation.review.models import Pick
 from curation.samples.models import Sample
 from curation.web.prepared import Prepared
 from judging.answers.facts import answer_facts
@@ -13,7 +14,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 _OF_ANSWER = ("model", "has_thought", "blocks", "commands", "action_style", "tokens", "text__text")
-# Every column named here is wanted; naming them halves what a page reads.
+# Only the columns that are shown: reading the others doubles the time.
 SHOWN = (
     *("sample_id", "opponent", "metrics", "prompt__row_offset"),
     *(f"{side}__{name}" for side in ("king", "challenger") for name in _OF_ANSWER),
@@ -23,7 +24,7 @@ SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Computed, not judged. `tokens` of a text that no model counted is estimated: characters ÷ 4."""
+    """Computed, not judged. Where no model has counted, `tokens` is an estimate: characters ÷ 4."""
 
     has_thought: bool
     blocks: int
@@ -44,12 +45,12 @@ class Facts:
 class AnswerDetail:
     """One side of a duel. `text` is the model's; `kept_text` is what approving keeps, its latest revision if any."""
 
-    side: str
+    side: Pick
     label: str
     model: str
     text: str
     facts: Facts
-    revision: Revision | None
+    revision: LatestRevision | None
     leak_score: float | None = None
     leak_flag: bool = False
     leak_spans: tuple[dict[str, object], ...] = ()
@@ -61,14 +62,14 @@ class AnswerDetail:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A sample's duel with both answers; a sample that comes from elsewhere has none."""
+    """A sample's duel with both answers."""
 
     duel: Duel
-    candidate: AnswerDetail
-    opponent: AnswerDetail
+    king: AnswerDetail
+    challenger: AnswerDetail
 
-    def side(self, pick: str) -> AnswerDetail:
-        return self.opponent if pick == Pick.OPPONENT else self.candidate
+    def side(self, side: str) -> AnswerDetail:
+        return self.king if side == Pick.KING else self.challenger
 
 
 _duel_of = Prepared(
@@ -87,31 +88,29 @@ def facts_of(text: str) -> Facts:
 
 
 def detail_of(sample: Sample) -> Detail | None:
-    """Two queries; one more where the opponent is the source's own turn."""
+    """The sample's duel, None where it has none. Two queries; one more where the king's side is the reference."""
     duel = _duel_of.first(sample=sample.pk)
     if duel is None:
         return None
-    latest: dict[str, Revision] = {}
-    if sample.version > 1:  # a revision raises it
-        for row in Revision.objects.filter(sample=sample).select_related("author").order_by("number"):
-            latest[row.of] = row
-    candidate = _answer(Pick.CANDIDATE, "Challenger", duel.challenger, latest)
+    # A revision raises the first version.
+    latest = latest_revisions([sample.pk]).get(sample.pk, {}) if sample.version > 1 else {}
+    challenger = _answer(Pick.CHALLENGER, duel.challenger, latest)
     if duel.king is not None:
-        return Detail(duel, candidate, _answer(Pick.OPPONENT, "King", duel.king, latest))
-    text = reference_texts([duel.prompt_id]).get(duel.prompt_id, "")
-    opponent = AnswerDetail(Pick.OPPONENT, "Reference", "", text, facts_of(text), latest.get(Pick.OPPONENT))
-    return Detail(duel, candidate, opponent)
+        return Detail(duel, _answer(Pick.KING, duel.king, latest), challenger)
+    text = reference_text(duel.prompt_id)
+    king = AnswerDetail(Pick.KING, "Reference", "", text, facts_of(text), latest.get(Pick.KING))
+    return Detail(duel, king, challenger)
 
 
-def _answer(side: Pick, label: str, row: Answer, latest: dict[str, Revision]) -> AnswerDetail:
-    linted = side == Pick.CANDIDATE
+def _answer(side: Pick, row: Answer, latest: dict[str, LatestRevision]) -> AnswerDetail:
+    linted = side == Pick.CHALLENGER
     return AnswerDetail(
-        side=side.value,
-        label=label,
+        side=side,
+        label=side.label,
         model=row.model,
         text=row.text.text,
         facts=Facts(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
-        revision=latest.get(side.value),
+        revision=latest.get(side),
         leak_score=row.leak_score if linted else None,
         leak_flag=linted and row.leak_flag,
         leak_spans=tuple(row.leak_spans) if linted else (),

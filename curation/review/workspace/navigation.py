@@ -1,8 +1,9 @@
-"""Previous and next: back through one's own decisions while reviewing a queue, else through the project's samples."""
+"""Where the reviewer is, and what comes before and after: own decisions in a queue, else the project's samples."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
@@ -11,11 +12,30 @@ from curation.samples.models import Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
-    """Addresses, empty where there is nothing that way."""
+class Location:
+    """In a queue with its query, and there at an earlier decision (`at`), or on the page of one sample."""
+
+    queue: bool = False
+    query: str = ""
+    at: int | None = None
+
+    @property
+    def looking_back(self) -> bool:
+        return self.queue and self.at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation:
+    """Addresses, empty where there is no sample that way."""
 
     previous: str
     next: str
+
+
+def location_of(values: QueryDict) -> Location:
+    """`queue` is the queue's query, which may be empty; `at` is the decision that the page looks back at."""
+    at = values.get("at", "")
+    return Location("queue" in values, values.get("queue", ""), int(at) if at.isascii() and at.isdigit() else None)
 
 
 def queue_url(slug: str, query: str) -> str:
@@ -26,28 +46,28 @@ def sample_url(slug: str, pk: int) -> str:
     return reverse("sample-page", args=[slug, pk])
 
 
-def queue_trail(access: Access, *, sample_id: int, at: int | None, query: str) -> Trail:
-    """`at` is the decision that is looked back at; None stands at the head of the queue."""
+def navigation_of(access: Access, location: Location, sample_id: int) -> Navigation:
+    slug = access.project.slug
+    if location.queue:
+        return _in_queue(access, location, sample_id)
+    rows = Sample.objects.of(access.project)
+    before = rows.filter(id__lt=sample_id).order_by("-id").values_list("id", flat=True).first()
+    after = rows.filter(id__gt=sample_id).order_by("id").values_list("id", flat=True).first()
+    return Navigation(*(sample_url(slug, pk) if pk else "" for pk in (before, after)))
+
+
+def _in_queue(access: Access, location: Location, sample_id: int) -> Navigation:
+    slug, query, at = access.project.slug, location.query, location.at
     own = Decision.objects.filter(reviewer=access.user, sample__project=access.project, batch="")
     own = own.exclude(action=Action.UNDO).exclude(sample_id=sample_id)
     older = own.filter(id__lt=at) if at else own
     back = older.order_by("-id").values_list("id", "sample_id").first()
     newer = own.filter(id__gt=at).order_by("id").values_list("id", "sample_id").first() if at else None
-    slug = access.project.slug
-    return Trail(
+    return Navigation(
         _looking_back(slug, *back, query) if back else "",
         _looking_back(slug, *newer, query) if newer else (queue_url(slug, query) if at else ""),
     )
 
 
-def list_trail(access: Access, sample_id: int) -> Trail:
-    rows = Sample.objects.of(access.project)
-    before = rows.filter(id__lt=sample_id).order_by("-id").values_list("id", flat=True).first()
-    after = rows.filter(id__gt=sample_id).order_by("id").values_list("id", flat=True).first()
-    slug = access.project.slug
-    return Trail(*(reverse("sample-page", args=[slug, pk]) if pk else "" for pk in (before, after)))
-
-
 def _looking_back(slug: str, decision_id: int, sample_id: int, query: str) -> str:
-    given = urlencode({"queue": query, "at": decision_id})
-    return f"{reverse('sample-page', args=[slug, sample_id])}?{given}"
+    return f"{sample_url(slug, sample_id)}?{urlencode({'queue': query, 'at': decision_id})}"

@@ -1,4 +1,4 @@
-"""Everything that the page of one sample shows, gathered in one place and free of queries afterwards."""
+"""Everything that the page of one sample shows. Rendering it needs no more queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
-from curation.review.decisions.outcome import Outcome, outcomes
-from curation.review.models import Decision, Draft, Lease, Pick, Revision
-from curation.review.queue.lease import Held, holder_of
+from curation.review.decisions.outcome import Reviewed, kept_side
+from curation.review.models import Action, Decision, Draft, Lease, Revision
+from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import Progress, progress_of
-from curation.review.queue.seats import onlooker_swapped
+from curation.review.queue.seats import LEFT, RIGHT, is_blind, shown_seats
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.history import history_of
-from curation.review.workspace.navigation import Trail, list_trail, queue_trail
+from curation.review.workspace.navigation import Location, Navigation, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.verdicts import Judge, judges_of
 from curation.samples.list.queries import source_url
@@ -27,19 +27,18 @@ from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
-# What the panel of judges brought to light; naming it while blind would tell the sides apart.
-TELLING_FLAGS = Flag.LEAK | Flag.FLIP
-# Of a trajectory: how it ended.
-TELLING_OF_ROLLOUT = Flag.INFRA
+# Flags that are hidden while blind: of a duel those that tell the sides apart, of a trajectory how it ended.
+HIDDEN_OF_DUEL = Flag.LEAK | Flag.FLIP
+HIDDEN_OF_ROLLOUT = Flag.INFRA
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One answer where it sits. `name` and `model` are empty while the seats are blind; `word` is left or right."""
+    """One answer in its place, `left` or `right`. `side` and `model` are empty while blind."""
 
-    word: str
+    place: str
     key: str
-    name: str
+    side: str
     model: str
     html: SafeString
     facts: Facts
@@ -49,7 +48,7 @@ class Seat:
 
     @property
     def title(self) -> str:
-        return self.word.capitalize()
+        return self.place.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,36 +60,21 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """What stays hidden while blind: who sits where, the judges, the score, the leak."""
+    """What is hidden while blind."""
 
     judges: list[Judge]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
-    outcome: Outcome | None
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the reviewer came from: a queue (with its query), looking back at a decision, or neither."""
-
-    queue: bool = False
-    query: str = ""
-    at: int | None = None
-
-    @property
-    def looking_back(self) -> bool:
-        return self.queue and self.at is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
     sample: Sample
-    place: Place
+    location: Location
     blind: bool
-    held: Held | None
+    lease: Lease | None
     in_review_by: User | None
     may_decide: bool
-    duel_id: int | None
     seats: list[Seat]
     history: Excerpt[Turn] | None
     rollout: Rollout | None
@@ -103,14 +87,14 @@ class Workspace:
     guidelines: SafeString
     reasons: list[tuple[str, str]]
     progress: Progress | None
-    trail: Trail
+    navigation: Navigation
     draft: Draft | None
     skipped_before: bool = False
     notice: str = ""
 
     @property
     def needs_pick(self) -> bool:
-        """While the seats are blind approving asks for the pick first."""
+        """While blind, approving asks for the pick first."""
         return self.blind and bool(self.seats)
 
 
@@ -118,112 +102,88 @@ def workspace_of(
     *,
     access: Access,
     sample: Sample,
-    place: Place,
-    held: Held | None = None,
+    location: Location,
+    lease: Lease | None = None,
     skipped_before: bool = False,
     notice: str = "",
 ) -> Workspace:
-    """Reads it all: about a dozen queries by index, whatever the size of the project."""
+    """Read it all, with about a dozen queries by index. `lease` is the one that the page keeps, if any."""
     review = access.project.settings.review
     rolled_out = sample.kind == Kind.TRAJECTORY
     found = None if rolled_out else detail_of(sample)
-    blind = blind_for(access, sample)
+    blind = is_blind(access, sample)
     rollout = rollout_of(sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
     decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer").order_by("-id")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None
-    approved = sample.status == Status.APPROVED and not rolled_out
-    outcome = outcomes([sample]).get(sample.pk) if approved else None
+    hidden = (HIDDEN_OF_ROLLOUT if rolled_out else HIDDEN_OF_DUEL) if blind else 0
     return Workspace(
         sample=sample,
-        place=place,
+        location=location,
         blind=blind,
-        held=held,
+        lease=lease,
         in_review_by=holder,
         may_decide=may_decide,
-        duel_id=found.duel.pk if found else None,
-        seats=_seats(found, swapped_for(access, sample, held), blind, outcome) if found else [],
+        seats=_seats(access, sample, found, lease) if found else [],
         history=None if rollout else history_of(sample).opening(),
         rollout=rollout,
-        revealed=_revealed(found, outcome) if found and not blind else None,
-        flags=flag_names(
-            sample.flags & ~(TELLING_OF_ROLLOUT if rolled_out else TELLING_FLAGS) if blind else sample.flags
-        ),
+        revealed=_revealed(found) if found and not blind else None,
+        flags=flag_names(sample.flags & ~hidden),
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=decisions,
-        attention=[row for row in decisions if row.action == "flag" and row.undone_by_id is None],
+        attention=[row for row in decisions if row.action == Action.FLAG and row.undone_by_id is None],
         rubric=RUBRIC,
         guidelines=guidelines_html(access.project.guidelines),
         reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],
-        progress=progress_of(access) if place.queue else None,
-        trail=_trail(access, sample, place),
+        progress=progress_of(access) if location.queue else None,
+        navigation=navigation_of(access, location, sample.pk),
         draft=draft_of(access=access, sample_id=sample.pk) if may_decide else None,
         skipped_before=skipped_before,
         notice=notice,
     )
 
 
-def blind_for(access: Access, sample: Sample) -> bool:
-    """Whether what the machine made of the sample is hidden: until it is decided, where the project wants that."""
-    return access.project.settings.review.blind and sample.status == Status.PENDING
+def answers_shown(
+    access: Access, sample: Sample, found: Detail, lease: Lease | None = None
+) -> list[tuple[str, str, AnswerDetail]]:
+    """Both answers from left to right, each with its place and its key."""
+    if lease is None and is_blind(access, sample):
+        lease = own_lease(sample, access)
+    seats = shown_seats(access, sample, lease)
+    return [(LEFT, "1", found.side(seats.left)), (RIGHT, "2", found.side(seats.right))]
 
 
-def swapped_for(access: Access, sample: Sample, held: Held | None = None) -> bool:
-    """The seats that this person sees: of their lease while blind; once all is shown, the king on the left."""
-    if not blind_for(access, sample):
-        return False
-    if held is not None:
-        return held.swapped
-    own = Lease.objects.filter(sample=sample, reviewer=access.user).values_list("swapped", flat=True).first()
-    return onlooker_swapped(sample.pk, blind=True) if own is None else own
-
-
-def _trail(access: Access, sample: Sample, place: Place) -> Trail:
-    if place.queue:
-        return queue_trail(access, sample_id=sample.pk, at=place.at, query=place.query)
-    return list_trail(access, sample.pk)
-
-
-def _seats(found: Detail, swapped: bool, blind: bool, outcome: Outcome | None) -> list[Seat]:
-    sides = (found.candidate, found.opponent) if swapped else (found.opponent, found.candidate)
-    kept = (Pick.OPPONENT if outcome.pick == Pick.OPPONENT else Pick.CANDIDATE) if outcome else None
+def _seats(access: Access, sample: Sample, found: Detail, lease: Lease | None) -> list[Seat]:
+    blind = is_blind(access, sample)
+    kept = kept_side(Reviewed([sample.pk]).pick(sample.pk)) if sample.status == Status.APPROVED else None
     return [
-        _seat(word, key, side, blind, picked=side.side == kept)
-        for word, key, side in zip(("left", "right"), ("1", "2"), sides, strict=True)
+        Seat(
+            place=place,
+            key=key,
+            side="" if blind else answer.label,
+            model="" if blind else answer.model,
+            html=render_text(answer.kept_text, [] if blind or answer.revision else spans_of(answer)),
+            facts=answer.facts,
+            revision=answer.revision.number if answer.revision else None,
+            leaks=0 if blind else len(answer.leak_spans),
+            picked=answer.side == kept,
+        )
+        for place, key, answer in answers_shown(access, sample, found, lease)
     ]
 
 
-def _seat(word: str, key: str, side: AnswerDetail, blind: bool, *, picked: bool) -> Seat:
-    spans = [] if blind or side.revision else spans_of(side)
-    return Seat(
-        word=word,
-        key=key,
-        name="" if blind else side.label,
-        model="" if blind else side.model,
-        html=render_text(side.kept_text, spans),
-        facts=side.facts,
-        revision=side.revision.number if side.revision else None,
-        leaks=0 if blind else len(side.leak_spans),
-        picked=picked,
-    )
-
-
-def spans_of(side: AnswerDetail) -> list[Span]:
-    """The leak spans as sorted pairs; what is no pair of numbers was not written by the lint and is left out."""
-    pairs = [(span.get("start"), span.get("end")) for span in side.leak_spans]
+def spans_of(answer: AnswerDetail) -> list[Span]:
+    """The leak spans as sorted pairs. A pair that is not two numbers does not come from the lint and is dropped."""
+    pairs = [(span.get("start"), span.get("end")) for span in answer.leak_spans]
     return sorted((start, end) for start, end in pairs if isinstance(start, int) and isinstance(end, int))
 
 
-def _revealed(found: Detail, outcome: Outcome | None) -> Revealed:
+def _revealed(found: Detail) -> Revealed:
     metrics = [(name, float(value)) for name, value in found.duel.metrics.items() if isinstance(value, int | float)]
-    return Revealed(judges_of(found.duel), metrics, _revisions(found), outcome)
-
-
-def _revisions(found: Detail) -> list[RevisionView]:
-    views = []
+    revisions = []
     rows = Revision.objects.filter(sample=found.duel.sample_id).select_related("author", "parent").order_by("-number")
     for row in rows[:20]:
         side = found.side(row.of)
         before = row.parent.text if row.parent else side.text
-        views.append(RevisionView(row, side.label, diff_html(word_diff(before, row.text), show="both")))
-    return views
+        revisions.append(RevisionView(row, side.label, diff_html(word_diff(before, row.text), show="both")))
+    return Revealed(judges_of(found.duel), metrics, revisions)

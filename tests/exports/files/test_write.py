@@ -33,7 +33,7 @@ def test_an_approved_duel_becomes_one_row_in_each_format() -> None:
 
 def test_a_picked_king_is_the_chosen_side() -> None:
     project = make_project()
-    make_approved(project, pick=Pick.OPPONENT)
+    make_approved(project, pick=Pick.KING)
     row = rows(run_export(project, BOTH), "dpo.train.jsonl")[0]
     assert (row["chosen"], row["rejected"]) == ([said(KING)], [said(CHALLENGER)])
 

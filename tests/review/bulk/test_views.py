@@ -17,7 +17,7 @@ def test_bulk_from_the_list_gives_a_toast_with_one_undo(client: Client, me: Acce
     assert response.status_code == 204 and "2 approved." in response["HX-Trigger"]
     undo_url = first(r'"url": "([^"]+)"', response["HX-Trigger"])
     response = client.post(undo_url, headers=HTMX)
-    assert "2 samples are as before" in response["HX-Trigger"]
+    assert "Restored 2 samples." in response["HX-Trigger"]
     assert not Sample.objects.exclude(status="pending").exists()
 
 

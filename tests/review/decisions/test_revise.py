@@ -59,7 +59,7 @@ def test_a_draft_is_kept_per_reviewer_until_it_becomes_a_revision() -> None:
     other = reviewer_of(access.project)
     sample = judged(access.project)
     save_draft(access=access, sample_id=sample.pk, text="ha", note="", comment="so so")
-    assert save_draft(access=access, sample_id=sample.pk, text="half", note="n", comment="so so").at
+    assert save_draft(access=access, sample_id=sample.pk, text="half", note="n", comment="so so")
     draft = draft_of(access=access, sample_id=sample.pk)
     assert draft is not None
     assert (draft.text, draft.note, draft.comment) == ("half", "n", "so so")
@@ -69,7 +69,7 @@ def test_a_draft_is_kept_per_reviewer_until_it_becomes_a_revision() -> None:
     draft.refresh_from_db()
     assert (draft.text, draft.note, draft.comment) == ("", "", "so so")
 
-    assert save_draft(access=access, sample_id=sample.pk, text="", note="", comment="").at is None
+    assert save_draft(access=access, sample_id=sample.pk, text="", note="", comment="") is None
     assert not Draft.objects.exists()
 
 

@@ -22,7 +22,7 @@ def test_the_queue_shows_the_next_sample_blind(client: Client, me: Access, proje
     page = body(open_queue(client))
     assert Lease.objects.get().reviewer == me.user
     assert f"Sample {sample.pk}" in page and "in review by you" in page
-    assert "Judges, score and seats are shown after the decision." in page
+    assert "Judges, score and sides are shown after the decision." in page
     for hidden in ("71.4", "judge-a", "challenger-a", "king-a", ">leak<"):
         assert hidden not in page, hidden
     assert "infra" in page and "<strong>smallest</strong>" in page
@@ -142,7 +142,7 @@ def test_a_pick_by_seats_that_were_drawn_again_is_refused(client: Client, me: Ac
     values = form(sample, action="approve", preference="left", queue="")
     Lease.objects.all().delete()
     response = client.post(url("sample-decide", sample.pk), values, headers=HTMX)
-    assert response.status_code == 409 and "seats were drawn again" in body(response)
+    assert response.status_code == 409 and "left and right were drawn again" in body(response)
     assert not Decision.objects.exists()
 
 

@@ -29,7 +29,7 @@ def test_the_most_borderline_comes_first_and_is_leased_to_the_reviewer() -> None
 
     assert taken.sample == near and not taken.skipped_before
     lease = Lease.objects.get()
-    assert (lease.sample, lease.reviewer, lease.pk) == (near, access.user, taken.held.lease_id)
+    assert (lease.sample, lease.reviewer, lease.pk) == (near, access.user, taken.lease.pk)
     assert timedelta(seconds=115) < lease.until - timezone.now() <= timedelta(seconds=120)
 
 
@@ -63,9 +63,9 @@ def test_two_reviewers_never_get_the_same_sample() -> None:
 def test_asking_again_without_deciding_gives_another_unless_one_resumes() -> None:
     access = project_with_reviewer()
     first, second = make_sample(access.project, priority=1.0), make_sample(access.project, priority=2.0)
-    seats = taken_by(access).held.swapped
+    seats = taken_by(access).lease.swapped
     again = taken_by(access, resume=True)
-    assert again.sample == first and again.held.swapped == seats
+    assert again.sample == first and again.lease.swapped == seats
     assert taken_id(access) == second.pk
 
 
@@ -128,5 +128,5 @@ def test_seats_are_drawn_while_blind_and_fixed_otherwise() -> None:
     for access in (open_project, blind):
         for _ in range(40):
             make_sample(access.project)
-    assert {taken_by(open_project).held.swapped for _ in range(40)} == {False}
-    assert {taken_by(blind).held.swapped for _ in range(40)} == {False, True}
+    assert {taken_by(open_project).lease.swapped for _ in range(40)} == {False}
+    assert {taken_by(blind).lease.swapped for _ in range(40)} == {False, True}

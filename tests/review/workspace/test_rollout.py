@@ -111,10 +111,10 @@ def test_refining_means_rolling_out_again(client: Client, me: Access, project: P
     row, sample = rolled_out(project)
     decide(access=me, sample_id=sample.pk, action="refine")
     page = page_of(client, sample)
-    assert "rolling its scenario out again" in page
+    assert "Roll its scenario out again" in page
     link = first(r'href="(/p/billing/runs/new/[^"]*)"', page)
     assert "kind=rollout" in link and f"{row.scenario_id}" in link
-    with pytest.raises(Invalid, match="rolling its scenario out again"):
+    with pytest.raises(Invalid, match="Roll its scenario out again"):
         revise(access=me, sample_id=sample.pk, text="echo better")
     assert client.get(url("answer-editor", sample.pk)).status_code == 404
 
