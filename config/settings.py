@@ -82,7 +82,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
 ]
 MIDDLEWARE = [
-    "curation.web.http.traffic.TrafficMiddleware",
+    "curation.web.http.middleware.TrafficMiddleware",
     "curation.web.http.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -95,7 +95,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     # before whatever reads a body: the idempotency of the next, the CSRF token of forms
-    "curation.imports.pages.middleware.UploadLimitMiddleware",
+    "curation.web.http.middleware.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",

@@ -1,4 +1,4 @@
-"""What every page shows around its content: the project, the sidebar, the call behind the page; and error pages."""
+"""What every page shows around its content (project, sidebar, the page as curl), and the error pages."""
 
 from dataclasses import dataclass
 
@@ -47,7 +47,7 @@ ENTRIES = (
 
 
 def shell(request: HttpRequest) -> Context:
-    """Context processor. Reads one count per page, by index; nothing for requests that fill in a fragment."""
+    """Context processor: one indexed count per page, no query for htmx fragments."""
     access = request.META.get("winnow.access")
     context: Context = {"base_url": request.build_absolute_uri("/").rstrip("/")}
     if isinstance(access, Access):
@@ -86,13 +86,13 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    problem = Problem("Something went wrong on the server; the request id finds it in the log.", code="internal")
+    problem = Problem("Something went wrong on the server. Search its log for the request id.", code="internal")
     problem.status, problem.title = 500, "Internal error"
     return _failed(request, problem, "errors/500.html")
 
 
 def _failed(request: HttpRequest, problem: Problem, template: str) -> HttpResponse:
-    """The same failure in the manner of the door it came through."""
+    """The failure as a problem for API calls, as an error page otherwise."""
     if is_api(request):
         return problem_response(request, problem)
     return render(request, template, status=problem.status)

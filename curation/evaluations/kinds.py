@@ -16,7 +16,7 @@ from curation.evaluations.screen.pages import overall_table
 from curation.evaluations.screen.stage import ScreenStage, chosen_rows
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.imports.kinds import ImportParams, ImportStage, check_import
-from curation.imports.sources.stored import check_upload
+from curation.imports.sources.stored import UPLOADS, check_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
@@ -24,7 +24,6 @@ from curation.runs.models import Run
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid, NotFound, Problem
 
-UPLOADS = "uploads/"
 # Tokens of a one-line command, measured on small models.
 ANSWER_TOKENS = 30
 MEASURED_ROWS = 50
@@ -134,9 +133,7 @@ def _split(project: Project, params: EvaluateParams) -> Split | None:
 
 
 def _file(params: EvaluateParams) -> ImportParams:
-    """The import of the file: the key of an upload, or a source."""
-    where = {"upload": params.file} if params.file.startswith(UPLOADS) else {"source": params.file}
-    return ImportParams(kind=EvalRowKind.name, **where)
+    return ImportParams.of_file(EvalRowKind.name, params.file)
 
 
 def split_named(project: Project, given: str) -> Split:

@@ -1,4 +1,1 @@
-"""Imports: files and URLs read row by row, for every part that takes rows in.
-
-It lies below the apps that take rows in (scenarios, duels, evaluations): each registers an `ImportKind` here.
-"""
+"""Import rows from files and URLs. Scenarios, duels and evaluations each register an `ImportKind` here."""

@@ -1,22 +1,22 @@
-"""The run kind `import`: one item that reads a source in chunks, each written in one transaction with how far it came.
+"""The run kind `import`: one item that reads a source in chunks and writes each with its progress in one transaction.
 
-A killed worker leaves whole chunks behind; whoever takes the item next goes on after the last of them.
+A killed worker leaves whole chunks; the next worker that claims the item continues after the last one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, SourceError
-from curation.imports.sources.stored import check_upload
+from curation.imports.sources.stored import UPLOADS, check_upload
 from curation.projects.models import Project
 from curation.runs.kinds import ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
@@ -27,20 +27,34 @@ BAD_ROW = "bad_row"
 
 
 class ImportParams(BaseModel):
-    """`upload` is the storage key of an uploaded file, `source` a URL or an allowed path: one of the two."""
+    """`upload` is the storage key of an uploaded file, `source` a URL or an allowed path. Exactly one is given."""
 
     model_config = ConfigDict(extra="forbid")
 
     kind: str = Field(description="What the rows are.", examples=["turns"])
     upload: str = Field("", max_length=300)
     source: str = Field("", max_length=2000)
-    name: str = Field("", max_length=180, description="Name of the source; empty means the file's.")
+    name: str = Field("", max_length=180, description="Name of the source; empty for the file's name.")
     options: dict[str, Any] = Field(default_factory=dict)
     strict: bool = Field(False, description="All rows or none.")
 
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> "ImportParams":
+        """Read what a form or a request sent. Raises `Invalid` with each wrong field."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise Invalid.of(error) from None
+
+    @classmethod
+    def of_file(cls, kind: str, file: str) -> "ImportParams":
+        """The import of `file`: the storage key of an upload, or a source."""
+        where = {"upload": file} if file.startswith(UPLOADS) else {"source": file}
+        return cls(kind=kind, **where)
+
 
 class Progress(BaseModel):
-    """How far an import has come; kept in the item's data."""
+    """The progress of an import, stored in the item's data."""
 
     stored: str = ""
     checked: bool = False
@@ -54,7 +68,7 @@ class Progress(BaseModel):
 
 
 class ImportStage:
-    """One item, the source. `read` turns the run's parameters into an import's, so that other kinds can wrap it."""
+    """One item: the source. Run kinds that begin with an import use this stage too."""
 
     name = "import"
     queue = "default"
@@ -86,7 +100,7 @@ class ImportStage:
     def _check(
         self, context: WorkContext, item: Item, kind: AnyKind, source: Opened, target: Target, progress: Progress
     ) -> None:
-        """The first pass of a strict import: reads everything, writes only what is wrong."""
+        """The first pass of a strict import: read all rows, write only the bad ones."""
         for chunk in kind.chunks(source.reader, kind.read_options(self._params.options), progress.after):
             context.checkpoint()
             _commit(context, item, target, progress, chunk, None)
@@ -129,7 +143,7 @@ def check_import(project: Project, params: ImportParams) -> None:
     """Raise `Invalid` for what is known to be wrong before the source is read."""
     import_kind(params.kind).read_options(params.options)
     if bool(params.upload) == bool(params.source):
-        detail = "Give a file or a `source`, one of the two."
+        detail = "Give either a file or a `source`."
         raise Invalid(detail, errors=[FieldError("source", detail)])
     if params.upload:
         check_upload(project, params.upload)
@@ -156,7 +170,7 @@ class ImportRun(Kind[ImportParams]):
 def _commit(
     context: WorkContext, item: Item, target: Target, progress: Progress, chunk: Chunk[Any], kind: AnyKind | None
 ) -> None:
-    """One chunk, its bad rows and the new progress, together or not at all. Without a kind nothing else is written."""
+    """Write a chunk, its bad rows and the new progress in one transaction; without `kind` no good rows."""
     after = progress.model_copy(deep=True)
     with transaction.atomic():
         if kind is not None:
@@ -176,7 +190,7 @@ def _commit(
 
 
 def _list_bad(run: Run, bad: list[BadRow], room: int) -> int:
-    """Bad rows stand among the run's items, as many as there is room for, under the line that their sender sees."""
+    """Add at most `room` bad rows to the run's items, each under its row number, and return how many."""
     items = [
         Item(
             run=run,
@@ -202,4 +216,4 @@ def _figures(progress: Progress) -> Json:
 def _nothing(progress: Progress) -> str:
     if progress.rows == 0:
         return "The source has no rows."
-    return f"None of the {progress.rows} rows could be taken in. {progress.first_bad}"
+    return f"None of the {progress.rows} rows could be imported. {progress.first_bad}"

@@ -1,4 +1,4 @@
-"""What kinds of rows can be imported. An app registers its kinds when it is ready; imports know them only from here."""
+"""Kinds of rows that can be imported. Each app registers its own when it is ready."""
 
 import time
 from abc import ABC, abstractmethod
@@ -20,18 +20,18 @@ MOST_SECONDS = 1.0
 
 
 class Options(BaseModel):
-    """What an import may be asked to do; a misspelt option must not pass for a default."""
+    """The options of an import. Unknown ones are refused: a misspelt option must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 O = TypeVar("O", bound=Options)  # noqa: E741 - the options of a kind
-E = TypeVar("E")  # what a kind makes of one row
+E = TypeVar("E")  # a parsed row
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[E]):
-    """Rows that are written in one transaction. `after` is the kind's own note of where to go on, as JSON."""
+    """Rows that are written in one transaction. `after` is where to continue, as JSON that only the kind reads."""
 
     entries: list[E]
     bad: list[BadRow]
@@ -41,8 +41,8 @@ class Chunk(Generic[E]):
 
 @dataclass(slots=True)
 class Target:
-    """Where a kind writes to. `memory` is kept with the progress, so it survives a killed worker; `notes` join the
-    run's result."""
+    """Where a kind writes to. `memory` is stored with the progress and survives a killed worker; `notes` are added to
+    the run's result."""
 
     run: Run
     source: str
@@ -53,7 +53,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RowPreview:
-    """What a preview says of one row: how its layout is called, how many units it would give, and some of them."""
+    """The preview of one row: the name of its layout, how many units it would give, and some of them."""
 
     layout: str
     units: int
@@ -61,7 +61,7 @@ class RowPreview:
 
 
 class ImportKind(ABC, Generic[O, E]):
-    """One kind of rows. `unit` is what a row gives, in the plural: "turns"."""
+    """One kind of rows. `unit` is the plural of what a row gives, such as "turns"."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -70,31 +70,31 @@ class ImportKind(ABC, Generic[O, E]):
     options: type[O]
 
     def of(self, project: Project) -> Self:
-        """The kind as this project knows it: rows may be checked by its settings."""
+        """The kind with this project's settings, if rows are checked by them."""
         return self
 
     @abstractmethod
     def parse(self, row: Row, options: O) -> E:
-        """What a row says; raises `RowRefused` with the reason."""
+        """Parse a row. Raises `RowRefused` with the reason."""
 
     @abstractmethod
     def write(self, target: Target, entries: list[E]) -> dict[str, int]:
-        """Writes inside the chunk's transaction; returns what to add to the run's figures. Repeating adds nothing."""
+        """Write in the chunk's transaction; return what to add to the run's figures. Repeating it adds nothing."""
 
     @abstractmethod
     def preview(self, row: Row, options: O) -> RowPreview:
-        """For the preview; raises `RowRefused` like `parse`."""
+        """Preview a row. Raises `RowRefused` like `parse`."""
 
     def begin(self, run: Run) -> Json:
-        """What is being made, for the run's first result; called in the launch's transaction."""
+        """The run's first result; called in the launch's transaction."""
         return {}
 
     def weight(self, entry: E) -> int:
-        """Characters that an entry holds, so that a chunk of long rows is a small one."""
+        """Characters in an entry: a chunk of long rows has fewer of them."""
         return 0
 
     def chunks(self, reader: Reader, options: O, after: Json) -> Iterator[Chunk[E]]:
-        """All rows in order, from where `after` says."""
+        """All rows in order, from `after` on."""
         chunk: Chunk[E] = Chunk([], [], 0, after)
         weight, rows, began = 0, 0, time.monotonic()
         for row in reader.rows(Position(**after)):
@@ -120,7 +120,7 @@ class ImportKind(ABC, Generic[O, E]):
         try:
             return self.options.model_validate(given)
         except ValidationError as error:
-            raise Invalid(f"options: {_said(error)}", errors=_places(error)) from None
+            raise Invalid.of(error, "options") from None
 
 
 AnyKind = ImportKind[Any, Any]
@@ -141,12 +141,3 @@ def import_kind(name: str) -> AnyKind:
 
 def import_kinds() -> list[AnyKind]:
     return list(_kinds.values())
-
-
-def _places(error: ValidationError) -> list[FieldError]:
-    entries = error.errors()
-    return [FieldError(".".join(["options", *map(str, entry["loc"])]), entry["msg"]) for entry in entries]
-
-
-def _said(error: ValidationError) -> str:
-    return "; ".join(f"{place.path.removeprefix('options.')}: {place.message}" for place in _places(error))

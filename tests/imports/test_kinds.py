@@ -57,7 +57,7 @@ def test_strict_takes_nothing_where_one_row_is_bad_and_says_which() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"a": 1}\n{"a": 2}\n', "None of the 2 rows could be taken in. Row 1: no messages"),
+        (b'{"a": 1}\n{"a": 2}\n', "None of the 2 rows could be imported. Row 1: no messages"),
         (b"[]", "The source has no rows."),
         (b"\n\n", "The source has no rows."),
         (b"PK\x03\x04", "ZIP archive"),

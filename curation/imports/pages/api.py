@@ -1,22 +1,25 @@
-"""REST calls of `curation.imports`."""
+"""REST calls of imports: a form with a `file`, or JSON with a `source`."""
 
 from dataclasses import asdict
 from typing import Any
 
+import orjson
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
 from curation.imports.kinds import ImportParams
 from curation.imports.pages.preview import preview
-from curation.imports.pages.request import read_request
+from curation.imports.sources.stored import store_upload
 from curation.projects.access import enter
-from curation.projects.models import Scope
+from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.web.problems import FieldError, Invalid, Problem
 
 router = Router(tags=["imports"])
 
+FIELDS = ("kind", "name", "source", "upload", "strict")
 _EXAMPLE = {"source": "https://example.org/turns.jsonl", "kind": "turns", "options": {"count": 2000, "seed": 1}}
 _BODY: dict[str, Any] = {
     "requestBody": {
@@ -52,16 +55,16 @@ class RowErrorOut(Schema):
 
 
 class PreviewOut(Schema):
-    """`upload` is what to give to `POST …/imports` instead of sending the file again."""
+    """Send `upload` to `POST …/imports` instead of the file itself."""
 
     upload: str | None
     format: str = Field(examples=["JSON lines"])
     layout: str = Field(examples=["chat rows (messages)"])
     columns: list[str] = Field(examples=[["instance_id", "messages"]])
     unit: str = Field(examples=["turns"])
-    read: int = Field(examples=[100], description="Rows that were looked at.")
-    rows: int | None = Field(examples=[5000], description="Null where only a part of a source on the web was fetched.")
-    units: int | None = Field(examples=[61250], description="Estimated, without sampling.")
+    read: int = Field(examples=[100], description="Rows that were read.")
+    rows: int | None = Field(examples=[5000], description="Null where only the beginning of a web source was fetched.")
+    units: int | None = Field(examples=[61250], description="An estimate, without sampling.")
     shown: list[ShownOut]
     errors: list[RowErrorOut]
 
@@ -70,9 +73,9 @@ class PreviewOut(Schema):
     "/projects/{slug}/imports", response={202: RunOut}, openapi_extra=_BODY, summary="Import rows of a file or a URL"
 )
 def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> Status[dict[str, object]]:
-    """A bad row is listed among the run's items with its reason, good rows go in; `strict` takes all or none."""
+    """Good rows are imported; bad ones are listed among the run's items with the reason. `strict`: all rows or none."""
     access = enter(request, slug, Scope.RUN)
-    params = read_request(request, access.project)
+    params = _read_params(request, access.project)
     run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))
@@ -82,10 +85,31 @@ def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> St
     "/projects/{slug}/imports/preview",
     response=PreviewOut,
     openapi_extra=_BODY,
-    summary="Look at a source before it is imported",
+    summary="Preview a source before you import it",
 )
 def preview_import(request: HttpRequest, slug: str) -> dict[str, object]:
     access = enter(request, slug, Scope.RUN)
-    params = read_request(request, access.project)
+    params = _read_params(request, access.project)
     found = preview(project=access.project, params=params)
     return {"upload": params.upload or None, **asdict(found)}
+
+
+def _read_params(request: HttpRequest, project: Project) -> ImportParams:
+    """Store an uploaded file and return the import's parameters."""
+    if request.content_type == "multipart/form-data":
+        given: dict[str, object] = {name: request.POST[name] for name in FIELDS if request.POST.get(name)}
+        try:
+            given["options"] = orjson.loads(request.POST.get("options") or "{}")
+        except orjson.JSONDecodeError as error:
+            raise Invalid.fields([FieldError("options", f"not JSON: {error}")]) from None
+        params = ImportParams.parse(given)
+        if file := request.FILES.get("file"):
+            params.upload = store_upload(project=project, file=file, name=params.name or file.name or "")
+        return params
+    try:
+        body = orjson.loads(request.body)
+    except orjson.JSONDecodeError as error:
+        raise Problem(f"The body is not JSON: {error}. Send a form with a `file`, or JSON with a `source`.") from None
+    if not isinstance(body, dict):
+        raise Problem("The body is not a JSON object. Send a form with a `file`, or JSON with a `source`.")
+    return ImportParams.parse(body)

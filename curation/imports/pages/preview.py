@@ -1,4 +1,4 @@
-"""A look at a source before it is imported: what it is, its first rows as they would come in, what is wrong."""
+"""Preview a source before its import: its format, its first rows and their errors."""
 
 import tempfile
 from collections.abc import Iterator
@@ -14,20 +14,20 @@ from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, Position, Row, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
 from curation.projects.models import Project
 from curation.web.problems import Invalid
 
 ROWS = 100
 SHOWN = 3
 SHOWN_CHARACTERS = 2000
-# Of a source on the web a preview fetches so much; JSON lines can be told from it, Parquet has its index at the end.
+# A preview fetches this much of a web source. It is enough for JSON lines; Parquet has its index at the end.
 FETCHED = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One unit as it would come in; `text` is cut."""
+    """One unit as it would be imported; `text` is cut."""
 
     label: str
     text: str
@@ -41,8 +41,8 @@ class RowError:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`read` rows were looked at. `rows` is the source's number of rows, None where only a part was fetched;
-    `units` is estimated from the rows that were read, without sampling."""
+    """`read` is how many rows were read, `rows` how many the source has, None where only its beginning was fetched.
+    `units` is an estimate from the rows that were read, without sampling."""
 
     format: str
     layout: str
@@ -56,7 +56,7 @@ class Preview:
 
 
 def preview(*, project: Project, params: ImportParams) -> Preview:
-    """Raises `Invalid` where the source cannot be read."""
+    """Raises `Invalid` if the source cannot be read."""
     check_import(project, params)
     try:
         with _opened(params) as (source, whole):
@@ -72,23 +72,22 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -
     layouts: dict[str, None] = {}
     shown: list[Shown] = []
     errors: list[RowError] = []
-    units = good = 0
+    units = 0
     rows = list(islice(source.reader.rows(Position()), ROWS))
     if not whole and rows and isinstance(rows[-1], BadRow):
-        rows.pop()  # cut off by us
+        rows.pop()  # cut by our limit
     for row in rows:
         try:
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)
             columns.update(dict.fromkeys(row.value))
-            sketch = kind.preview(row, options)
+            seen = kind.preview(row, options)
         except RowRefused as refused:
             errors.append(RowError(row.offset + 1, str(refused)))
             continue
-        good += 1
-        units += sketch.units
-        layouts[sketch.layout] = None
-        shown += [Shown(_label(row, label), text[:SHOWN_CHARACTERS]) for label, text in sketch.lines]
+        units += seen.units
+        layouts[seen.layout] = None
+        shown += [Shown(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
     total = source.reader.count() if whole else None
     return Preview(
         format=source.reader.format,
@@ -103,13 +102,9 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -
     )
 
 
-def _label(row: Row | BadRow, label: str) -> str:
-    return f"row {row.offset + 1}, {label}"
-
-
 @contextmanager
 def _opened(params: ImportParams) -> Iterator[tuple[Opened, bool]]:
-    """The source and whether it is whole."""
+    """The source, and whether it is complete."""
     if params.upload:
         with open_stored(params.upload) as source:
             yield source, True

@@ -1,4 +1,4 @@
-"""The import page: a file or a source, a look at it, then the run."""
+"""The import page: choose a file or source, preview it, then start the run."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -9,35 +9,27 @@ from curation.imports.pages.preview import preview
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
-from curation.web.problems import Problem
 
 
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def import_new(request: HttpRequest, access: Access) -> HttpResponse:
-    """POST with `then=preview` looks at the source and keeps its file; without, it starts the import."""
+    """POST with `then=preview` shows the source's first rows and stores its file; without, it starts the import."""
     context: dict[str, object] = {"api_path": f"/api/v1/projects/{access.project.slug}/imports", "api_method": "POST"}
     if request.method == "GET":
         kind = request.GET.get("kind", "turns")
         return render(request, "imports/new.html", {**context, "form": ImportForm(initial={"kind": kind})})
     form = ImportForm(request.POST, request.FILES)
-    status = 422
     if form.is_valid():
-        try:
-            params = form.asked(access.project)
+        with form.shows_problem():
+            params = form.params(access.project)
             if params.upload:
-                # What is stored need not be sent again, whatever comes of it.
-                kept = request.POST.copy()
-                kept["upload"] = params.upload
-                form = ImportForm(kept)
-                form.is_valid()
-                context["kept"] = params.upload.rsplit("/", 1)[-1]
-            if request.POST.get("then") != "preview":
-                run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
-                return redirect("run-page", access.project.slug, run.pk)
-            context["preview"] = preview(project=access.project, params=params)
-            status = 200
-        except Problem as problem:
-            status = problem.status
-            form.add_error(None, problem.detail)
-    return render(request, "imports/new.html", {**context, "form": form}, status=status)
+                # The stored file need not be sent again, even if the import is refused.
+                form = ImportForm({**request.POST.dict(), "upload": params.upload})
+                context["stored_file"] = params.upload.rsplit("/", 1)[-1]
+            with form.shows_problem():
+                if request.POST.get("then") != "preview":
+                    run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
+                    return redirect("run-page", access.project.slug, run.pk)
+                context["preview"] = preview(project=access.project, params=params)
+    return render(request, "imports/new.html", {**context, "form": form}, status=form.status)

@@ -1,4 +1,4 @@
-"""Which places an import may name, and how each is reached."""
+"""Which sources an import may read, and how each is reached."""
 
 import os
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SCHEMES = "https://, http://, hf://, s3:// or a path in one of the folders of IM
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A source as it is reached: fetched from `url` first, read in place at `remote`, or at `path` on the worker."""
+    """Where a source is read: fetched from `url`, in place at `remote`, or at `path` on the worker."""
 
     name: str
     url: str = ""
@@ -26,11 +26,11 @@ class Located:
 
 
 def locate(source: str) -> Located:
-    """Raises `Invalid` for what may not be named; whether it can be read is found out when it is read."""
+    """Return where `source` is read. Raises `Invalid` if that is not allowed; nothing is opened."""
     parts = urlsplit(source)
     if parts.scheme in {"http", "https"}:
         if not parts.hostname:
-            raise _refusal(f"{source!r} is not a whole address.")
+            raise _refusal(f"{source!r} is not a complete address.")
         refuse_private_host(source)
         return Located(f"{parts.hostname}{parts.path}", url=source)
     if parts.scheme == "hf":
@@ -43,13 +43,13 @@ def locate(source: str) -> Located:
 
 
 def refuse_private_host(url: str) -> None:
-    """Raises `Invalid` where a URL leads to a private address that this server must not call; its query may be long."""
+    """Raise `Invalid` if the URL leads to a private address that this server must not call."""
     parts = urlsplit(url)
     refuse_private(f"{parts.scheme}://{parts.netloc}")
 
 
-def secret_for(address: str) -> str:
-    """DuckDB's `CREATE SECRET` with the worker's own credentials for this address, or ''."""
+def duckdb_secret(address: str) -> str:
+    """DuckDB's `CREATE SECRET` with the worker's credentials for this address, or ''."""
     if address.startswith("hf://"):
         token = os.environ.get("HF_TOKEN", "")
         return f"CREATE SECRET (TYPE huggingface, TOKEN {_sql(token)})" if token else ""
@@ -80,7 +80,7 @@ def _hugging_face(source: str) -> Located:
 
 
 def _bucket(source: str) -> Located:
-    """A bucket is reached with the server's own credentials, so the operator names what may be read."""
+    """Buckets are read with the server's own credentials, so the operator lists what may be read."""
     allowed = [prefix for prefix in settings.IMPORT_FOLDERS if prefix.startswith("s3://")]
     if "/../" in source or not any(source.startswith(prefix) for prefix in allowed):
         raise _refusal("This server reads s3:// sources only below the prefixes of IMPORT_FOLDERS.")
@@ -90,7 +90,7 @@ def _bucket(source: str) -> Located:
 
 
 def _path(source: str) -> Located:
-    """Links are followed before the check, so that none leads out of an allowed folder."""
+    """Symbolic links are resolved before the check: none may lead out of an allowed folder."""
     path = Path(source)
     folders = [Path(folder) for folder in settings.IMPORT_FOLDERS if not folder.startswith("s3://")]
     resolved = path.resolve()

@@ -1,4 +1,4 @@
-"""A ZIP archive of JSON files, one record each: a folder as people send it."""
+"""A ZIP archive of JSON files with one record each."""
 
 import zipfile
 import zlib
@@ -8,12 +8,12 @@ from typing import BinaryIO
 from curation.imports.sources.rows import BadRow, Position, Row, SourceError
 from curation.imports.sources.text_rows import Raw, decode
 
-# What a file system of somebody's put beside the files.
-_BESIDE = "__MACOSX/"
+# macOS adds this folder to archives.
+_MACOS = "__MACOSX/"
 
 
 class ZipReader:
-    """`longest` bounds one file, `most` all of them, both in bytes unpacked. Raises `SourceError` for no archive."""
+    """`longest` bounds one unpacked file, `most` all of them, in bytes. Raises `SourceError` for a damaged archive."""
 
     format = "ZIP of JSON files"
 
@@ -25,10 +25,10 @@ class ZipReader:
         self._files = [
             entry
             for entry in self._archive.infolist()
-            if entry.filename.lower().endswith(".json") and not entry.filename.startswith(_BESIDE)
+            if entry.filename.lower().endswith(".json") and not entry.filename.startswith(_MACOS)
         ]
         if not self._files:
-            raise SourceError("The ZIP archive holds no .json file.")
+            raise SourceError("The ZIP archive contains no .json file.")
         if sum(entry.file_size for entry in self._files) > most:
             raise SourceError(f"Unpacked, the archive has more than {most // 1024 // 1024} MB.")
         self._longest = longest
@@ -45,7 +45,7 @@ class ZipReader:
 
     def _read(self, offset: int) -> Row | BadRow:
         entry, after = self._files[offset], Position(offset + 1)
-        # The header's size may be a lie; what is read is bounded by ours.
+        # The size in the header can be wrong; read no more than our limit.
         try:
             with self._archive.open(entry) as file:
                 text = file.read(self._longest + 1)

@@ -1,13 +1,12 @@
-"""A JSON array of records, cut at its own commas without holding more than one record."""
+"""Split a JSON array at its commas, with no more than one record in memory."""
 
 import os
 import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from curation.imports.sources.lines import BOM
 from curation.imports.sources.rows import Position
-from curation.imports.sources.text_rows import Raw
+from curation.imports.sources.text_rows import BOM, Raw
 
 CHUNK = 256 * 1024
 OUTSIDE = re.compile(rb'["{}\[\],]')
@@ -15,7 +14,7 @@ INSIDE = re.compile(rb'["\\]')
 
 
 class _Cutter:
-    """Follows depth and strings through the bytes. `feed` gives the records that end in them."""
+    """Tracks depth and strings through the bytes. `feed` yields the records that end in them."""
 
     def __init__(self, start: Position, longest: int) -> None:
         self.depth = 1 if start.byte else 0
@@ -57,7 +56,7 @@ class _Cutter:
             if self.over or (sign == b"," and self.depth == 1 and not self._in_string):
                 self._keep(chunk[begin : position - 1])
                 begin = position
-                # Whoever goes on after the last record finds the closing bracket again, and so the end.
+                # A reader that continues after the last record must find the closing bracket again.
                 yield from self._cut(self.byte + position - self.over)
         if self.over:
             self.rest = chunk[begin:]
@@ -88,7 +87,7 @@ class _Cutter:
 
 
 def split_array(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
-    """One record per element. What is wrong with the array itself is a refused record at that place."""
+    """One record per element. An error of the array itself is a refused record at that position."""
     file.seek(start.byte)
     cutter = _Cutter(start, longest)
     chunk = file.read(CHUNK)
@@ -99,7 +98,7 @@ def split_array(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
         chunk = file.read(CHUNK) if not cutter.over else b""
     after = Position(cutter.offset + 1, file.seek(0, os.SEEK_END))
     if not cutter.over:
-        # Where reading goes on exactly at the end of an array, nothing is left to be said.
+        # A reader that continues exactly at the end of the array has nothing to report.
         if start.byte == 0 or after.byte > start.byte:
             yield Raw(cutter.offset, b"", after, "the array ends in the middle of this record; the file is cut off")
     elif cutter.rest.strip():

@@ -1,4 +1,4 @@
-"""Sources on the web are fetched once into storage: what a resumed run reads is what it began with."""
+"""Fetch web sources into storage, once: a resumed run reads the same bytes."""
 
 import tempfile
 from collections.abc import Callable
@@ -20,10 +20,7 @@ TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 
 
 def download(*, project: Project, url: str, checkpoint: Callable[[], None], token: str = "") -> str:
-    """Fetches `url` whole and returns its key in storage. `token` goes to the first host only.
-
-    Raises `SourceError` in words.
-    """
+    """Fetch `url` and return its key in storage. `token` is sent to the first host only. Raises `SourceError`."""
     with tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as file:
         if not fetch(url, file, most=settings.MAX_UPLOAD_BYTES, checkpoint=checkpoint, token=token):
             limit = settings.MAX_UPLOAD_BYTES // 1024 // 1024
@@ -36,9 +33,9 @@ def download(*, project: Project, url: str, checkpoint: Callable[[], None], toke
 
 
 def fetch(url: str, into: IO[bytes], *, most: int, checkpoint: Callable[[], None], token: str = "") -> bool:
-    """Writes up to `most` bytes of what `url` answers; whether that was all.
+    """Write up to `most` bytes of `url` into a file; return whether that was all.
 
-    Each redirect obeys the rule for private addresses. Raises `SourceError`.
+    Redirects are checked for private addresses too. Raises `SourceError`.
     """
     try:
         with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
@@ -61,7 +58,7 @@ def _follow(
             if response.status_code != 200:
                 raise SourceError(f"{_shown(url)} answered {response.status_code}.")
             size = 0
-            # Raw bytes: what is served with `Content-Encoding: gzip` is read like any gzip file.
+            # Raw bytes: a response with `Content-Encoding: gzip` is read like a gzip file.
             for chunk in response.iter_raw(1024 * 1024):
                 into.write(chunk[: most - size])
                 size += len(chunk)
@@ -82,6 +79,6 @@ def _refuse(url: str) -> None:
 
 
 def _shown(url: str) -> str:
-    """Without what may be a secret: query and credentials."""
+    """The URL without query and credentials, which can be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"

@@ -1,6 +1,6 @@
-"""Open a source: find out what it is by its first bytes, and give a reader of its rows.
+"""Open a source: detect its format by its first bytes and return a reader of its rows.
 
-An upload and what was fetched lie in storage; a path lies on the worker; `hf://` and `s3://` Parquet stays where it is.
+Uploads and fetched files are in storage, paths on the worker; `hf://` and `s3://` Parquet is read in place.
 """
 
 import hashlib
@@ -18,15 +18,14 @@ import orjson
 from django.conf import settings
 from django.core.files.storage import default_storage
 
-from curation.imports.sources.allowed_sources import secret_for
+from curation.imports.sources.allowed_sources import duckdb_secret
 from curation.imports.sources.archive import ZipReader
 from curation.imports.sources.array import split_array
-from curation.imports.sources.lines import BOM, split_lines
 from curation.imports.sources.parquet import ParquetReader, connect_local, connect_remote
 from curation.imports.sources.rows import Reader, SourceError
-from curation.imports.sources.text_rows import TextReader
+from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 
-# A gzip file may grow this many times MAX_UPLOAD_BYTES when it is unpacked.
+# An unpacked gzip file may be this many times MAX_UPLOAD_BYTES long.
 MOST_GROWTH = 10
 CHUNK = 1024 * 1024
 GZIP = 31  # zlib's window size for a stream with gzip header and checksum
@@ -34,7 +33,7 @@ GZIP = 31  # zlib's window size for a stream with gzip header and checksum
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`digest` (SHA-256, hex) stands for the source's content: the same bytes give the same digest."""
+    """`digest` is the SHA-256 of the source's bytes, in hex."""
 
     reader: Reader
     digest: str
@@ -42,7 +41,7 @@ class Opened:
 
 @contextmanager
 def open_stored(key: str) -> Iterator[Opened]:
-    """An upload, or what was fetched. Raises `SourceError` where it cannot be read at all."""
+    """Open an upload or a fetched file. Raises `SourceError` if it cannot be read at all."""
     with default_storage.open(key, "rb") as file:
         path = getattr(file, "name", "")
         local = Path(path) if path and Path(path).is_absolute() else None
@@ -52,7 +51,7 @@ def open_stored(key: str) -> Iterator[Opened]:
 
 @contextmanager
 def open_path(path: Path) -> Iterator[Opened]:
-    """A file on this machine; whether it may be read is checked by who calls (`places`)."""
+    """Open a file on this machine. The caller has checked that it may be read (`allowed_sources.locate`)."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -63,8 +62,8 @@ def open_path(path: Path) -> Iterator[Opened]:
 
 @contextmanager
 def open_remote(address: str) -> Iterator[Opened]:
-    """`hf://` or `s3://` Parquet, read in place."""
-    with closing(connect_remote(secret_for(address))) as connection:
+    """Open `hf://` or `s3://` Parquet, read in place."""
+    with closing(connect_remote(duckdb_secret(address))) as connection:
         reader = ParquetReader(connection, address, settings.MAX_LINE_BYTES)
         yield Opened(reader, reader.listing_digest())
 
@@ -104,7 +103,7 @@ def _text_reader(file: BinaryIO, damage: str) -> TextReader:
 
 
 def _one_record(file: BinaryIO, head: bytes) -> bytes:
-    """A file that is a single object over several lines, as one line; empty for anything else."""
+    """A file with a single object over several lines, as one line; empty for anything else."""
     try:
         orjson.loads(head.partition(b"\n")[0].removeprefix(BOM))
         return b""
@@ -118,19 +117,19 @@ def _one_record(file: BinaryIO, head: bytes) -> bytes:
 
 
 def _refuse_foreign(head: bytes) -> None:
-    """Formats that people send by mistake, named; anything else is read as text and fails line by line."""
+    """Refuse known foreign formats by name; anything else is read as text and fails line by line."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise SourceError("The file is UTF-16. Save it as UTF-8.")
     if head.startswith(b"PK\x03\x04"):
-        raise SourceError("The gzip file holds a ZIP archive. Send the archive as it is.")
+        raise SourceError("The gzip file contains a ZIP archive. Send the archive itself.")
     if head.startswith((b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
         raise SourceError("The file is compressed with something other than gzip. Unpack it or use gzip.")
     if head.startswith(b"\x1f\x8b") or head.startswith(b"PAR1"):
-        raise SourceError("The gzip file holds another compressed file. Send JSON lines or Parquet as they are.")
+        raise SourceError("The gzip file contains another compressed file. Send JSON lines or Parquet.")
 
 
 def _unpack(file: BinaryIO, into: BinaryIO) -> str:
-    """Unpacks as much as can be; returns why the rest cannot, or ''."""
+    """Unpack as much as possible; return why the rest cannot be unpacked, or ''."""
     file.seek(0)
     limit = MOST_GROWTH * settings.MAX_UPLOAD_BYTES
     stream = zlib.decompressobj(GZIP)
@@ -153,7 +152,7 @@ def _unpack(file: BinaryIO, into: BinaryIO) -> str:
 
 @contextmanager
 def _local_copy(file: BinaryIO, local: Path | None) -> Iterator[Path]:
-    """DuckDB wants a path without glob characters: the file's own, else a copy for as long as it is read."""
+    """A path without glob characters for DuckDB: the file's own, else a temporary copy."""
     if local is not None and not set("*?[") & set(str(local)):
         yield local.resolve()
         return

@@ -1,4 +1,4 @@
-"""Parquet by DuckDB: blocks of rows by file and row number, so that a window reads no more than its row groups."""
+"""Read Parquet with DuckDB, in blocks of rows: a window reads no more than its row groups."""
 
 import hashlib
 from collections.abc import Iterator
@@ -25,9 +25,9 @@ class _File:
 
 
 class ParquetReader:
-    """`where` is a local path, or an `hf://` or `s3://` address that may hold a glob; files count in order of name.
+    """`where` is a local path, or an `hf://` or `s3://` address, possibly with a glob; files are read in order of name.
 
-    Needs `connect_local` or `connect_remote`; raises `SourceError` where DuckDB cannot read the source.
+    `connection` comes from `connect_local` or `connect_remote`. Raises `SourceError` if DuckDB cannot read the source.
     """
 
     format = "Parquet"
@@ -59,7 +59,7 @@ class ParquetReader:
         return self._total
 
     def listing_digest(self) -> str:
-        """Stands for a source that is not read whole: its files and how many rows each has."""
+        """A digest of the files' names and row counts, for a source that is not read as a whole."""
         listing = "\n".join(f"{file.path} {file.rows}" for file in self._files)
         return hashlib.sha256(listing.encode()).hexdigest()
 
@@ -76,7 +76,7 @@ class ParquetReader:
     def _read(self, file: _File, start: int, length: int) -> Iterator[Row | BadRow]:
         first = start - file.first
         try:
-            # As JSON text every type has one form: no time zones, decimals or blobs of Python to be told apart.
+            # As JSON, every type has one text form, without Python's time zones, decimals or bytes.
             values = self._connection.execute(
                 "SELECT to_json(part) FROM (SELECT * EXCLUDE (file_row_number) FROM "
                 "read_parquet(?, file_row_number = true) WHERE file_row_number >= ? AND file_row_number < ? "
@@ -106,7 +106,7 @@ def connect_local(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def connect_remote(secret: str) -> duckdb.DuckDBPyConnection:
-    """A connection with `httpfs`, which is taken from where it is installed, else from DuckDB's own site.
+    """A connection with DuckDB's extension `httpfs`, which is installed from DuckDB's site where it is missing.
 
     `secret` is a `CREATE SECRET …` statement or empty.
     """
@@ -115,7 +115,7 @@ def connect_remote(secret: str) -> duckdb.DuckDBPyConnection:
         try:
             connection.execute("LOAD httpfs")
         except duckdb.Error:
-            # Nothing is fetched unless a person has named a remote source, which needs the network anyway.
+            # Only for a remote source, which needs the network anyway.
             connection.execute("INSTALL httpfs")
             connection.execute("LOAD httpfs")
     except duckdb.Error as error:

@@ -1,4 +1,4 @@
-"""What a source gives, row by row, and where reading goes on after it."""
+"""Rows of a source, and the position after each where reading continues."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from typing import Protocol
 
 
 class RowRefused(Exception):
-    """A row that cannot be taken in; the message is the reason that its sender reads."""
+    """A row that cannot be imported; the message is the reason shown to its sender."""
 
 
 class SourceError(Exception):
-    """The source as a whole cannot be read: not there, not a format that is known, an extension missing."""
+    """The source as a whole cannot be read: missing, of an unknown format, or without a needed extension."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where to go on: `offset` is the number of the next row from 0, `byte` its position in a text source."""
+    """Where to continue: `offset` is the number of the next row from 0, `byte` its position in a text source."""
 
     offset: int = 0
     byte: int = 0
@@ -23,7 +23,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`offset` counts from 0: line number − 1, index in the array, row number of the Parquet source."""
+    """`offset` counts from 0: line number − 1, index in the array, row number in Parquet."""
 
     offset: int
     value: dict[str, object]
@@ -38,18 +38,18 @@ class BadRow:
 
 
 class Reader(Protocol):
-    """One opened source. Reading never holds more than a row (text) or a small block of rows (Parquet) in memory."""
+    """An open source, read with no more than a row (text) or a small block of rows (Parquet) in memory."""
 
     format: str
 
     def rows(self, start: Position) -> Iterator[Row | BadRow]:
-        """All rows from a place on; empty lines are passed over."""
+        """All rows from `start` on, without empty lines."""
         ...
 
     def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
-        """The rows whose offsets lie in `start … start + length − 1`."""
+        """The rows with offsets from `start` to `start + length − 1`."""
         ...
 
     def count(self) -> int:
-        """The number of offsets, in one pass for text and from the metadata for Parquet."""
+        """The number of offsets: one pass for text, metadata for Parquet."""
         ...

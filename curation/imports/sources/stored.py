@@ -1,4 +1,4 @@
-"""Files that imports read: uploads and what was fetched, kept in storage below their project's own folder."""
+"""Uploads and fetched files, stored below the folder of their project."""
 
 import re
 import uuid
@@ -10,11 +10,12 @@ from django.core.files.storage import default_storage
 from curation.projects.models import Project
 from curation.web.problems import Invalid, TooLarge
 
-NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+UPLOADS = "uploads/"
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def store_upload(*, project: Project, file: "File[bytes]", name: str) -> str:
-    """Streams a file into storage and returns its key; raises `TooLarge`, or `Invalid` for an empty file."""
+    """Stream a file into storage and return its key. Raises `TooLarge`, or `Invalid` for an empty file."""
     if file.size > settings.MAX_UPLOAD_BYTES:
         raise TooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES // 1024 // 1024} MB (MAX_UPLOAD_MB).")
     if file.size == 0:
@@ -23,16 +24,16 @@ def store_upload(*, project: Project, file: "File[bytes]", name: str) -> str:
 
 
 def safe_name(name: str) -> str:
-    """A file name without folders or characters that a file system or a terminal could take amiss."""
+    """A file name without folders and special characters."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
-    return NOT_PLAIN.sub("_", last).strip("._")[-100:] or "upload"
+    return UNSAFE.sub("_", last).strip("._")[-100:] or "upload"
 
 
 def check_upload(project: Project, key: str) -> None:
-    """Refuses keys outside the project's uploads: run parameters are written by whoever may launch a run."""
+    """Raise `Invalid` for keys outside the project's uploads: anyone who may launch a run can send any key."""
     if not key.startswith(_folder(project)) or ".." in key or not default_storage.exists(key):
         raise Invalid("There is no such upload in this project. Upload the file again.", code="unknown_upload")
 
 
 def _folder(project: Project) -> str:
-    return f"uploads/{project.pk}/"
+    return f"{UPLOADS}{project.pk}/"

@@ -1,4 +1,4 @@
-"""JSON lines and JSON arrays: both are cut into raw records of bounded length, then decoded one by one."""
+"""Rows of a text source: a splitter cuts it into raw records of bounded length, which are decoded one by one."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,13 +9,14 @@ import orjson
 
 from curation.imports.sources.rows import BadRow, Position, Row
 
-# A window begins at a place that was kept while counting, at most this many rows before it.
-KEEP_EVERY = 256
+BOM = b"\xef\xbb\xbf"
+# `count` remembers the position of every so many rows, so that `window` can start near its first row.
+REMEMBERED_EVERY = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """The bytes of one record, or why it has none; an empty text is a blank line."""
+    """The bytes of one record, or why it is refused; an empty text is a blank line."""
 
     offset: int
     text: bytes
@@ -27,7 +28,7 @@ Split = Callable[[BinaryIO, Position, int], Iterator[Raw]]
 
 
 class TextReader:
-    """A source of JSON records in a seekable file. `damage` says why the file ends early, where it does."""
+    """JSON records in a seekable file. `damage` says why the file ends early, if it does."""
 
     def __init__(self, *, file: BinaryIO, split: Split, format: str, longest: int, damage: str = "") -> None:
         self.format = format
@@ -35,13 +36,13 @@ class TextReader:
         self._split = split
         self._longest = longest
         self._damage = damage
-        self._places: list[Position] = []
+        self._positions: list[Position] = []
         self._count: int | None = None
 
     def rows(self, start: Position) -> Iterator[Row | BadRow]:
         size = self._file.seek(0, os.SEEK_END)
         if start.byte > size:
-            return  # the damage has been reported
+            return  # the damage is already reported
         last = start
         for raw in self._split(self._file, start, self._longest):
             last = raw.after
@@ -52,23 +53,48 @@ class TextReader:
 
     def count(self) -> int:
         if self._count is None:
-            self._places = [Position()]
+            self._positions = [Position()]
             last = Position()
             for raw in self._split(self._file, Position(), self._longest):
                 last = raw.after
-                if last.offset % KEEP_EVERY == 0:
-                    self._places.append(last)
+                if last.offset % REMEMBERED_EVERY == 0:
+                    self._positions.append(last)
             self._count = last.offset
         return self._count
 
     def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
         self.count()
-        place = self._places[min(start // KEEP_EVERY, len(self._places) - 1)]
-        for raw in self._split(self._file, place, self._longest):
+        position = self._positions[min(start // REMEMBERED_EVERY, len(self._positions) - 1)]
+        for raw in self._split(self._file, position, self._longest):
             if raw.offset >= start + length:
                 return
             if raw.offset >= start and (raw.text or raw.refusal):
                 yield decode(raw)
+
+
+def split_lines(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
+    """One record per line. Blank lines count, so `offset` + 1 is the line number; CRLF and a BOM are removed."""
+    file.seek(start.byte)
+    offset, byte = start.offset, start.byte
+    while line := file.readline(longest + 2):
+        byte += len(line)
+        refusal = ""
+        if len(line.rstrip(b"\r\n")) > longest:
+            byte += _skip_line(file, line)
+            line, refusal = b"", f"longer than {longest // 1024 // 1024} MB (the server's limit for one line)"
+        after = Position(offset + 1, byte)
+        text = (line.removeprefix(BOM) if offset == 0 else line).strip()
+        yield Raw(offset, text, after, refusal)
+        offset += 1
+
+
+def _skip_line(file: BinaryIO, line: bytes) -> int:
+    """Read on to the end of a line that is too long; return the number of bytes."""
+    skipped = 0
+    while line and not line.endswith(b"\n"):
+        line = file.readline(1024 * 1024)
+        skipped += len(line)
+    return skipped
 
 
 def decode(raw: Raw) -> Row | BadRow:
@@ -89,7 +115,7 @@ def _why_not_json(text: bytes, error: orjson.JSONDecodeError) -> str:
     except UnicodeDecodeError as wrong:
         return f"not UTF-8: byte 0x{text[wrong.start]:02x} at position {wrong.start}"
     if b"\x00" in text:
-        return f"holds a NUL byte at position {text.index(0)}"
+        return f"contains a NUL byte at position {text.index(0)}"
     return f"not JSON: {error}"
 
 

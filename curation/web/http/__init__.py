@@ -1,1 +1,1 @@
-"""Around every request: refusals, ETags, idempotency, the rate limit."""
+"""HTTP for every request: middleware, problems as responses, ETags, idempotency."""

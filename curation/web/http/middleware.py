@@ -1,4 +1,4 @@
-"""Around every request: an id that logs and answers share, problems in words, idempotent POSTs, the rate limit."""
+"""Around every request: metrics, request id, upload limit, problems as responses, idempotency, rate limit."""
 
 import hashlib
 import time
@@ -9,19 +9,42 @@ from django.conf import settings
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from prometheus_client import Counter, Histogram
 
 from curation.web.http import idempotency
 from curation.web.http.responses import problem_response
-from curation.web.problems import Problem, TooManyRequests
+from curation.web.problems import Problem, TooLarge, TooManyRequests
 
-Answer = Callable[[HttpRequest], HttpResponse]
+GetResponse = Callable[[HttpRequest], HttpResponse]
+# Shared by all web processes through small files in `METRICS_FOLDER`.
+REQUESTS = Counter("winnow_http_requests", "HTTP requests.", ["area", "method", "status"])
+SECONDS = Histogram(
+    "winnow_http_seconds", "Time to answer.", ["area"], buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+)
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+FORM_OVERHEAD = 1024 * 1024  # bytes of a form besides its file
 
 
-class RequestIdMiddleware:
-    """Gives each request an id, and each answer the same in `X-Request-Id`."""
-
-    def __init__(self, get_response: Answer) -> None:
+class Middleware:
+    def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
+
+
+class TrafficMiddleware(Middleware):
+    """Counts requests by area (api or page), method and status; not by address, which could be anything."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        started = time.perf_counter()
+        response = self.get_response(request)
+        area = "api" if request.path.startswith("/api/") else "page"
+        method = request.method if request.method in METHODS else "other"
+        REQUESTS.labels(area, method, str(response.status_code)).inc()
+        SECONDS.labels(area).observe(time.perf_counter() - started)
+        return response
+
+
+class RequestIdMiddleware(Middleware):
+    """Gives each request an id and sends it as `X-Request-Id`."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.META["winnow.request_id"] = uuid.uuid4().hex
@@ -30,36 +53,38 @@ class RequestIdMiddleware:
         return response
 
 
-class ProblemMiddleware:
-    """Pages: a `Problem` becomes an error page, or for an htmx request a short text that the page shows."""
+class UploadLimitMiddleware(Middleware):
+    """Refuses uploads over the limit by their `Content-Length`, before anything is read."""
 
-    def __init__(self, get_response: Answer) -> None:
-        self.get_response = get_response
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if not length.isdigit() or int(length) <= settings.MAX_UPLOAD_BYTES + FORM_OVERHEAD:
+            return self.get_response(request)
+        return _refused(
+            request,
+            TooLarge(
+                f"The upload has {int(length) // 1024 // 1024} MB; this server accepts "
+                f"{settings.MAX_UPLOAD_BYTES // 1024 // 1024} MB (MAX_UPLOAD_MB). Compress it with gzip, or give a URL."
+            ),
+        )
+
+
+class ProblemMiddleware(Middleware):
+    """Turns a `Problem` into an error page, or into a short text for an htmx request."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
             _refuse_nul(request)
         except Problem as problem:
-            return self._told(request, problem)
+            return _refused(request, problem)
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        return self._told(request, error) if isinstance(error, Problem) else None
-
-    def _told(self, request: HttpRequest, error: Problem) -> HttpResponse:
-        if is_api(request):
-            return problem_response(request, error)
-        if request.headers.get("HX-Request"):
-            return HttpResponse(error.detail, status=error.status, content_type="text/plain; charset=utf-8")
-        context = {"problem": error, "request_id": request.META.get("winnow.request_id", "")}
-        return render(request, "errors/problem.html", context, status=error.status)
+        return _refused(request, error) if isinstance(error, Problem) else None
 
 
-class ApiMiddleware:
-    """REST only: the rate limit with its headers, and the answer to an `Idempotency-Key`."""
-
-    def __init__(self, get_response: Answer) -> None:
-        self.get_response = get_response
+class ApiMiddleware(Middleware):
+    """REST only: the rate limit with its headers, and the stored response to an `Idempotency-Key`."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not is_api(request):
@@ -85,14 +110,23 @@ def is_api(request: HttpRequest) -> bool:
     return request.path.startswith("/api/v1/")
 
 
+def _refused(request: HttpRequest, problem: Problem) -> HttpResponse:
+    if is_api(request):
+        return problem_response(request, problem)
+    if request.headers.get("HX-Request"):
+        return HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
+    context = {"problem": problem, "request_id": request.META.get("winnow.request_id", "")}
+    return render(request, "errors/problem.html", context, status=problem.status)
+
+
 def _refuse_nul(request: HttpRequest) -> None:
-    """An address with a NUL character names nothing, and PostgreSQL would fail on looking for it."""
+    """An address with a NUL character matches nothing, and PostgreSQL would fail on it."""
     if "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-        raise Problem("The address holds a NUL character.", code="nul")
+        raise Problem("The address contains a NUL character.", code="nul")
 
 
 def _count_request(request: HttpRequest) -> tuple[int, int, int]:
-    """(limit, left or below 0, seconds to the next window) for the credential; a fixed window of one minute."""
+    """(limit, left or below 0, seconds to the next window) of the credential, in fixed windows of one minute."""
     limit = settings.API_REQUESTS_PER_MINUTE
     window, spent = divmod(int(time.time()), 60)
     sent = request.headers.get("Authorization") or request.COOKIES.get("sessionid") or request.META["REMOTE_ADDR"]
@@ -100,6 +134,6 @@ def _count_request(request: HttpRequest) -> tuple[int, int, int]:
     cache.add(key, 0, 120)
     try:
         used = cache.incr(key)
-    except ValueError:  # the window was evicted between the two calls
+    except ValueError:  # the key was evicted between the two calls
         used = 1
     return limit, limit - used, 60 - spent

@@ -1,4 +1,4 @@
-"""Problems as `application/problem+json`, and their place in the one NinjaAPI."""
+"""Problems as `application/problem+json`, and the NinjaAPI's handlers of every failure."""
 
 import logging
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """RFC 9457: `type, title, status, detail, code, errors, request_id`, and what the request did not know of."""
+    """RFC 9457: `type, title, status, detail, code, errors, request_id`, and `current` where a version was stale."""
     body = {
         "type": f"urn:winnow:problem:{problem.code}",
         "title": problem.title,
@@ -42,7 +42,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 
 def install_problem_handlers(api: NinjaAPI) -> None:
-    """Every way a call can fail, as a problem; a stack trace never leaves the server."""
+    """Return every failure of a call as a problem, never a stack trace."""
 
     def answer(kind: type[Exception], translate: type[Problem], text: str) -> None:
         def handle(request: HttpRequest, error: Exception | type[Exception]) -> HttpResponse:
@@ -71,19 +71,19 @@ def install_problem_handlers(api: NinjaAPI) -> None:
     @api.exception_handler(Exception)
     def on_bug(request: HttpRequest, error: Exception) -> HttpResponse:
         logger.error("request %s failed", request.META.get("winnow.request_id"), exc_info=error)
-        problem = Problem("Something went wrong on the server; the request id finds it in the log.", code="internal")
+        problem = Problem("Something went wrong on the server. Search its log for the request id.", code="internal")
         problem.status, problem.title = 500, "Internal error"
         return problem_response(request, problem)
 
 
 def _validation_problem(error: ValidationError) -> Problem:
-    """400 for query and path parameters, 422 for a body whose shape is wrong; each place named."""
-    errors, places = [], set()
+    """400 for query and path parameters, 422 for a body; every wrong field is named."""
+    errors, sources = [], set()
     for entry in error.errors:
-        place, *path = [str(part) for part in entry.get("loc", ())]
-        places.add(place)
-        # ninja puts the argument's name of the view first, which means nothing to the sender
+        source, *path = [str(part) for part in entry.get("loc", ())]
+        sources.add(source)
+        # ninja puts the name of the view's argument first, which the sender does not know
         errors.append(FieldError(".".join(path[1:] or path), str(entry.get("msg", "not valid"))))
     detail = "; ".join(f"{e.path}: {e.message}" for e in errors[:5])
-    kind = Problem if places & {"query", "path", "header"} else Invalid
+    kind = Problem if sources & {"query", "path", "header"} else Invalid
     return kind(detail or "The input is not valid.", code="invalid", errors=errors)
