@@ -1,4 +1,4 @@
-"""Web and worker as children of one process: started together, started again when they die, ended together."""
+"""Run web and worker as child processes: start both, restart one that dies, stop both."""
 
 import signal
 import subprocess
@@ -23,11 +23,11 @@ COMMANDS = {
 
 
 class StartFailed(Exception):
-    """A child did not come up; the message ends with its last words."""
+    """A child did not start; the message ends with the end of its log."""
 
 
 class Supervisor:
-    """Runs until SIGTERM or SIGINT. What the children say goes to `logs/` in the data folder."""
+    """Runs until SIGTERM, SIGINT or SIGHUP. The output of the children goes to `logs/` in the data folder."""
 
     def __init__(self) -> None:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -36,7 +36,7 @@ class Supervisor:
         self._logs.mkdir(exist_ok=True)
 
     def run(self, when_ready: Callable[[], None]) -> None:
-        """Starts the children, calls `when_ready` once the site answers, and returns when they have been ended."""
+        """Start the children, call `when_ready` once the site responds, and return after both have stopped."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
         try:
@@ -46,17 +46,17 @@ class Supervisor:
             if not self._stopping:
                 when_ready()
             while not self._stopping:
-                self._start_the_dead()
+                self._restart_dead()
                 time.sleep(0.5)
         finally:
-            self._end_all()
+            self._stop_all()
 
     def _stop(self, number: int, frame: types.FrameType | None) -> None:
         self._stopping = True
 
     def _start(self, name: str) -> None:
         with self._log(name).open("ab") as log:
-            # A session of its own: Ctrl+C reaches this process alone, which then ends them in order.
+            # In a session of its own, so that Ctrl+C reaches only this process, which then stops the children.
             self._children[name] = subprocess.Popen(  # noqa: S603 - our own commands
                 [sys.executable, "-m", *COMMANDS[name]],
                 cwd=settings.BASE_DIR,
@@ -66,25 +66,25 @@ class Supervisor:
                 start_new_session=True,
             )
 
-    def _start_the_dead(self) -> None:
+    def _restart_dead(self) -> None:
         for name, child in list(self._children.items()):
             if child.poll() is not None:
                 with self._log(name).open("a") as log:
-                    log.write(f"--- ended with status {child.returncode}, started again\n")
+                    log.write(f"--- exited with status {child.returncode}, restarted\n")
                 self._start(name)
-                time.sleep(1.0)  # a child that dies at once must not spin
+                time.sleep(1.0)  # so that a child that dies at once is not restarted in a busy loop
 
     def _wait_until_ready(self) -> None:
         until = time.monotonic() + STARTS_WITHIN
-        while not self._stopping and not _answers():
+        while not self._stopping and not _responds():
             dead = next((name for name, child in self._children.items() if child.poll() is not None), None)
             if dead or time.monotonic() > until:
                 name = dead or "web"
-                words = self._log(name).read_text(errors="replace")[-1500:]
-                raise StartFailed(f"{name} did not start ({self._log(name)}):\n{words}")
+                tail = self._log(name).read_text(errors="replace")[-1500:]
+                raise StartFailed(f"{name} did not start ({self._log(name)}):\n{tail}")
             time.sleep(0.2)
 
-    def _end_all(self) -> None:
+    def _stop_all(self) -> None:
         running = [child for child in self._children.values() if child.poll() is None]
         for child in running:
             child.terminate()
@@ -101,7 +101,7 @@ class Supervisor:
         return path
 
 
-def _answers() -> bool:
+def _responds() -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{settings.PORT}/api/v1/health", timeout=2):
             return True

@@ -1,10 +1,10 @@
-"""REST calls of `curation.dashboard`."""
+"""The REST call of the overview's figures."""
 
 from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from curation.dashboard.overview.stats import stats_json
+from curation.dashboard.overview.stats import Stats, project_stats
 from curation.dashboard.system.api import router as health_router
 from curation.projects.access import enter
 from curation.projects.models import Scope
@@ -14,7 +14,7 @@ router.add_router("", health_router)
 
 
 class BalanceOut(Schema):
-    """Kept trajectories, and the shares of them (0 to 1) by terminal and by task; 0 where none is kept."""
+    """Kept trajectories and their shares (0 to 1) by terminal and by task; 0 without any."""
 
     kept: int = Field(examples=[20])
     exit: float = Field(examples=[0.85])
@@ -42,5 +42,5 @@ class StatsOut(Schema):
 
 
 @router.get("/projects/{slug}/stats", response=StatsOut, summary="The dashboard's figures")
-def get_stats(request: HttpRequest, slug: str) -> dict[str, object]:
-    return stats_json(enter(request, slug, Scope.READ).project)
+def get_stats(request: HttpRequest, slug: str) -> Stats:
+    return project_stats(enter(request, slug, Scope.READ).project)

@@ -1,7 +1,6 @@
-"""The figures of a project: what the overview shows and `GET /projects/{slug}/stats` answers."""
+"""The figures of a project, for its overview and `GET /projects/{slug}/stats`."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,18 +10,19 @@ from django.db.models import Count, F, FloatField, IntegerField, QuerySet, Sum
 from django.db.models.functions import Cast, Floor, TruncDate
 from django.utils import timezone
 
-from curation.dashboard.overview.trajectory_stats import TrajectoryStats, trajectory_stats
 from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Decision
 from curation.runs.models import Call, Run
 from curation.samples.models import Bucket, Sample, Status
-from curation.scenarios.models import Status as Proven
-from curation.trajectories.rollout.balance import TerminalBalance
+from curation.scenarios.models import Scenario, ScenarioAxis
+from curation.scenarios.models import Status as ScenarioStatus
+from curation.trajectories.models import KEPT, Outcome, Trajectory
+from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, TerminalBalance
 
 Json = dict[str, Any]
-KEPT_SECONDS = 15
+CACHE_SECONDS = 15
 BIN = 5
 DAYS = 14
 
@@ -31,9 +31,7 @@ DAYS = 14
 class Stats:
     """`funnel` from source to export; `histogram` counts samples per `BIN` points of score; costs are US dollars.
 
-    `scenarios` by status and `outcomes` of trajectories; `balance` of the kept ones, as shares.
-
-    `at` is when the figures were counted: at a million samples they are kept for some seconds.
+    `scenarios` by status, `outcomes` of trajectories, `balance` of the kept ones. `at` is when they were counted.
     """
 
     funnel: dict[str, int]
@@ -52,35 +50,33 @@ class Stats:
 
 
 def project_stats(project: Project) -> Stats:
-    """The figures, at most `KEPT_SECONDS` old."""
+    """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while."""
     key = f"stats:{project.pk}"
     found = cache.get(key)
     if not isinstance(found, Stats):
         found = _count(project)
-        cache.set(key, found, KEPT_SECONDS)
+        cache.set(key, found, CACHE_SECONDS)
     return found
-
-
-def stats_json(project: Project) -> Json:
-    return asdict(project_stats(project))
 
 
 def _count(project: Project) -> Stats:
     samples = Sample.objects.of(project).order_by()
-    buckets = _by(samples, "bucket", Bucket.values)
-    statuses = _by(samples, "status", Status.values)
-    rolled = trajectory_stats(project)
+    buckets = _count_by(samples, "bucket", Bucket.values)
+    statuses = _count_by(samples, "status", Status.values)
+    scenarios = _count_by(Scenario.objects.of(project).order_by(), "status", ScenarioStatus.values)
+    outcomes = _count_by(Trajectory.objects.of(project).order_by(), "outcome", Outcome.values)
+    balance = _balance(project, outcomes)
     runs = Run.objects.filter(project=project).aggregate(cost=Sum("cost"), unknown=Sum("cost_unknown_calls"))
     return Stats(
-        funnel=_funnel(project, buckets, statuses, rolled),
+        funnel=_funnel(project, buckets, statuses, scenarios, outcomes, balance.kept),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(samples),
-        scenarios=rolled.scenarios,
-        outcomes=rolled.outcomes,
-        balance=rolled.balance,
+        scenarios=scenarios,
+        outcomes=outcomes,
+        balance=balance,
         pace=_pace(project),
-        seconds_per_decision=_seconds(project),
+        seconds_per_decision=_seconds_per_decision(project),
         cost=f"{runs['cost'] or Decimal(0):f}",
         cost_unknown_calls=runs["unknown"] or 0,
         cost_by_model=_cost_by_model(project),
@@ -88,37 +84,52 @@ def _count(project: Project) -> Stats:
     )
 
 
-def _by(samples: QuerySet[Sample], field: str, values: list[str]) -> dict[str, int]:
-    counted = dict(samples.values_list(field).annotate(n=Count("id")))
+def _count_by(rows: QuerySet[Any], field: str, values: list[str]) -> dict[str, int]:
+    counted = dict(rows.values_list(field).annotate(n=Count("id")))
     return {value: counted.get(value, 0) for value in values}
 
 
 def _funnel(
-    project: Project, buckets: dict[str, int], statuses: dict[str, int], rolled: TrajectoryStats
+    project: Project,
+    buckets: dict[str, int],
+    statuses: dict[str, int],
+    scenarios: dict[str, int],
+    outcomes: dict[str, int],
+    kept: int,
 ) -> dict[str, int]:
     answers = Answer.objects.filter(prompt__project=project, refusal="").order_by()
     newest = Export.objects.filter(project=project, ready=True).order_by("-id").first()
-    steps: dict[str, Callable[[], int]] = {
-        "prompts": Prompt.objects.of(project).count,
-        "answered by king": answers.filter(side=Side.KING).values("prompt").distinct().count,
-        "challenged": answers.filter(side=Side.CHALLENGER).values("prompt").distinct().count,
-        "duels": Duel.objects.of(project).count,
-        "parsed": lambda: sum(buckets.values()) - buckets[Bucket.UNPARSED],
-        "final or refined": lambda: buckets[Bucket.FINAL] + buckets[Bucket.REFINED],
-        "scenarios": lambda: sum(rolled.scenarios.values()),
-        "scenarios admitted": lambda: rolled.scenarios[Proven.ADMITTED],
-        "trajectories": lambda: sum(rolled.outcomes.values()),
-        "trajectories kept": lambda: rolled.balance.kept,
-        "decided": lambda: sum(statuses.values()) - statuses[Status.PENDING],
-        "approved": lambda: statuses[Status.APPROVED],
-        "in the last export": lambda: _exported(newest),
+    return {
+        "prompts": Prompt.objects.of(project).count(),
+        "answered by king": answers.filter(side=Side.KING).values("prompt").distinct().count(),
+        "challenged": answers.filter(side=Side.CHALLENGER).values("prompt").distinct().count(),
+        "duels": Duel.objects.of(project).count(),
+        "parsed": sum(buckets.values()) - buckets[Bucket.UNPARSED],
+        "final or refined": buckets[Bucket.FINAL] + buckets[Bucket.REFINED],
+        "scenarios": sum(scenarios.values()),
+        "scenarios admitted": scenarios[ScenarioStatus.ADMITTED],
+        "trajectories": sum(outcomes.values()),
+        "trajectories kept": kept,
+        "decided": sum(statuses.values()) - statuses[Status.PENDING],
+        "approved": statuses[Status.APPROVED],
+        # Samples, not rows: a sample can be in rows of several formats and in many preference pairs.
+        "in the last export": int(newest.counts.get("exported", 0)) if newest else 0,
     }
-    return {name: count() for name, count in steps.items()}
 
 
-def _exported(export: Export | None) -> int:
-    """The samples that the newest export holds: one may stand in rows of several formats, and in many preferences."""
-    return int(export.counts.get("exported", 0)) if export else 0
+def _balance(project: Project, outcomes: dict[str, int]) -> TerminalBalance:
+    """Count by index: a kept episode ended as its scenario wants, so its outcome determines its terminal."""
+    kept = sum(outcomes[outcome] for outcome in KEPT)
+    rows = ScenarioAxis.objects.filter(scenario__project=project, axis="task", value__in=(EMPTY_QUEUE, BLOCKED))
+    of_kept = rows.filter(scenario__trajectories__keep=True).order_by().values_list("value")
+    tasks = dict(of_kept.annotate(n=Count("scenario__trajectories")))
+    return TerminalBalance(
+        kept=kept,
+        exit=outcomes[Outcome.SOLVED] / max(kept, 1),
+        panic=outcomes[Outcome.CORRECT_PANIC] / max(kept, 1),
+        empty_queue=tasks.get(EMPTY_QUEUE, 0) / max(kept, 1),
+        blocked=tasks.get(BLOCKED, 0) / max(kept, 1),
+    )
 
 
 def _histogram(samples: QuerySet[Sample]) -> list[int]:
@@ -141,8 +152,8 @@ def _pace(project: Project) -> list[Json]:
     return [{"day": row["day"].isoformat(), "reviewer": row["reviewer__username"], "n": row["n"]} for row in rows]
 
 
-def _seconds(project: Project) -> float | None:
-    """Median seconds of the last 200 decisions; the mean would tell of one lunch break."""
+def _seconds_per_decision(project: Project) -> float | None:
+    """Median seconds of the last 200 decisions; one lunch break would distort the mean."""
     rows = Decision.objects.filter(sample__project=project, action__in=DECIDING, seconds__isnull=False)
     seconds = sorted(
         value for value in rows.order_by("-id").values_list("seconds", flat=True)[:200] if value is not None

@@ -1,4 +1,4 @@
-"""The overview of a project, its charts, and the page of components."""
+"""The overview of a project, its charts, the system page and the page of components."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.samples.models import Bucket, Status
-from curation.scenarios.models import Status as Proven
+from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
 
-# The first step of each way to a sample, and the steps that are its alone.
+# The steps of the funnel that belong to one source of samples, by its first step.
 SOURCES = {
     "prompts": ("prompts", "answered by king", "challenged", "duels", "parsed", "final or refined"),
     "scenarios": ("scenarios", "scenarios admitted", "trajectories", "trajectories kept"),
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A count with its word, tone and the list it opens."""
+    """A count with its label, tone and the list it opens."""
 
     label: str
     tone: str
@@ -46,10 +46,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """Terminals and watched tasks of the kept trajectories, the project's band in words, and what is out of it."""
+    """Terminals and tasks of the kept trajectories, the project's limits in words, and warnings about them."""
 
     lines: list[Step]
-    band: str
+    limits: str
     warnings: list[str]
 
 
@@ -61,11 +61,11 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "stats": stats,
         "funnel": _funnel(stats),
-        "buckets": _tallies(access.project, "bucket", Bucket, stats.buckets),
-        "statuses": _tallies(access.project, "status", Status, stats.statuses),
-        "scenarios": _scenarios(access.project, stats),
+        "buckets": _tallies(access.project, "sample-list", "bucket", Bucket, stats.buckets),
+        "statuses": _tallies(access.project, "sample-list", "status", Status, stats.statuses),
+        "scenarios": _tallies(access.project, "scenario-list", "status", ScenarioStatus, stats.scenarios),
         "endings": _endings(access.project, stats),
-        "left": stats.statuses[Status.PENDING],
+        "pending": stats.statuses[Status.PENDING],
         "runs": runs,
         "api_path": f"/api/v1/projects/{access.project.slug}/stats",
     }
@@ -106,21 +106,12 @@ def components(request: HttpRequest) -> HttpResponse:
 
 
 def _funnel(stats: Stats) -> list[Step]:
-    """Steps of a source that the project does not use say nothing and are left out, unless it uses none."""
+    """The steps of the sources that the project uses; all steps if it uses none."""
     unused = [source for source in SOURCES if not stats.funnel[source]]
-    left_out = {step for source in unused for step in SOURCES[source] if len(unused) < len(SOURCES)}
-    found = {name: count for name, count in stats.funnel.items() if name not in left_out}
+    hidden = {step for source in unused for step in SOURCES[source] if len(unused) < len(SOURCES)}
+    found = {name: count for name, count in stats.funnel.items() if name not in hidden}
     most = max(found.values(), default=0) or 1
     return [Step(name, count, 100 * count / most) for name, count in found.items()]
-
-
-def _scenarios(project: Project, stats: Stats) -> list[Tally]:
-    url = reverse("scenario-list", args=[project.slug])
-    return [
-        Tally(str(status.label), status.tone, stats.scenarios[status], f"{url}?status={status.value}")
-        for status in Proven
-        if stats.scenarios[status]
-    ]
 
 
 def _endings(project: Project, stats: Stats) -> Endings | None:
@@ -129,12 +120,18 @@ def _endings(project: Project, stats: Stats) -> Endings | None:
         return None
     shares = {"exit": balance.exit, "panic": balance.panic, EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked}
     lines = [Step(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
-    within = f"{band.panic_low:.0%} to {band.panic_high:.0%} may end in panic"
-    return Endings(lines, within, balance.warnings(band))
+    limits = f"{band.panic_low:.0%} to {band.panic_high:.0%} may end in panic"
+    return Endings(lines, limits, balance.warnings(band))
 
 
-def _tallies(project: Project, field: str, choices: type[Bucket] | type[Status], counts: dict[str, int]) -> list[Tally]:
-    url = reverse("sample-list", args=[project.slug])
+def _tallies(
+    project: Project,
+    view: str,
+    field: str,
+    choices: type[Bucket] | type[Status] | type[ScenarioStatus],
+    counts: dict[str, int],
+) -> list[Tally]:
+    url = reverse(view, args=[project.slug])
     return [
         Tally(str(choice.label), choice.tone, counts[choice.value], f"{url}?{field}={choice.value}")
         for choice in choices

@@ -1,4 +1,4 @@
-"""REST calls for whoever keeps the server running: is it live, is it ready, its figures."""
+"""REST calls for operators: health, readiness, metrics."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -35,9 +35,9 @@ class FindingOut(Schema):
 
 
 class SandboxOut(Schema):
-    """What one sandbox worker found, or this process where there is none."""
+    """What one sandbox worker reports, or this process without such a worker."""
 
-    backend: str = Field(examples=["docker"], description="The one that is used; empty where none works.")
+    backend: str = Field(examples=["docker"], description="The backend in use; empty if none works.")
     findings: list[FindingOut]
 
 
@@ -53,22 +53,20 @@ def health(request: HttpRequest) -> HealthOut:
 
 
 @router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker and sandbox")
-def ready(request: HttpRequest) -> Status[ReadyOut]:
-    """503 while the database or the broker does not answer. A missing sandbox is told, and does not count."""
+def ready(request: HttpRequest) -> Status[dict[str, object]]:
+    """503 while the database or the broker does not respond. A missing sandbox is reported but does not count."""
     parts = all_parts()
     is_ready = all(part.ok for part in parts if part.needed)
-    shown = [PartOut(name=p.name, ok=p.ok, needed=p.needed, detail=p.detail) for p in parts]
-    found = [SandboxOut.model_validate(one, from_attributes=True) for one in sandbox_reports()]
-    return Status(200 if is_ready else 503, ReadyOut(ready=is_ready, parts=shown, sandboxes=found))
+    return Status(200 if is_ready else 503, {"ready": is_ready, "parts": parts, "sandboxes": sandbox_reports()})
 
 
-@router.get("/metrics", summary="Figures in Prometheus' text format", include_in_schema=True)
+@router.get("/metrics", summary="Metrics in Prometheus' text format", include_in_schema=True)
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Open while the server listens on loopback only; else it wants a token with the scope `admin`."""
+    """Open while the server listens on loopback only; otherwise it needs a token with the scope `admin`."""
     if not settings.LOOPBACK_ONLY:
         principal = BearerToken()(request)
         if principal is None:
             raise NotAuthenticated("Send `Authorization: Bearer wn_…` with a token that has the scope `admin`.")
         if Scope.ADMIN not in principal.scopes:
-            raise NotAllowed("The figures of all projects need a token with the scope `admin`.")
+            raise NotAllowed("The metrics of all projects need a token with the scope `admin`.")
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: requests as the web processes counted them, the rest read from the database when asked."""
+"""Prometheus metrics: requests as counted by the web processes, everything else read from the database."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from curation.runs.models import Run, RunState
 
 
 class ProductCollector(Collector):
-    """Runs, items, calls, tokens, cost and queues over all projects. One aggregate over runs, one count a project."""
+    """Runs, items, calls, tokens, cost and queues of all projects: one aggregate over runs, one count per project."""
 
     def collect(self) -> Iterable[Metric]:
         by_state = dict(Run.objects.order_by().values_list("state").annotate(Count("id")))
@@ -29,7 +29,7 @@ class ProductCollector(Collector):
         yield CounterMetricFamily("winnow_calls", "Model calls that were sent.", value=sums["calls"])
         yield CounterMetricFamily("winnow_cost_usd", "Known cost of model calls.", value=float(sums["cost"]))
         unknown = sums["cost_unknown_calls"]
-        yield CounterMetricFamily("winnow_cost_unknown_calls", "Calls whose cost nobody knows.", value=unknown)
+        yield CounterMetricFamily("winnow_cost_unknown_calls", "Calls of unknown cost.", value=unknown)
         ended = sum(sums[key] for key in ITEMS.values())
         yield GaugeMetricFamily("winnow_items_open", "Items that have not ended.", value=sums["items_total"] - ended)
         queue = GaugeMetricFamily("winnow_review_queue", "Samples that wait for a decision.", labels=["project"])
@@ -44,7 +44,7 @@ COUNTED = ("items_total", *ITEMS.values(), *TOKENS.values(), "calls", "cost", "c
 
 
 def exposition() -> bytes:
-    """All figures in Prometheus' text format."""
+    """All metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library leaves it untyped
     registry.register(ProductCollector())

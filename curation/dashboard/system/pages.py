@@ -1,4 +1,4 @@
-"""What the system page says: each part, who works, what waits, which models answered."""
+"""What the system page shows: parts, workers, waiting work, the project's models."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ RECENT_CALLS = 200
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """A queue, its workers and a word where something is missing."""
+    """A queue and the slots of its workers; `missing` says how to start a worker if there is none."""
 
     name: str
     workers: int
@@ -29,7 +29,7 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """How an endpoint answered lately; counts are of its last `RECENT_CALLS` calls."""
+    """Successes and failures among an endpoint's last `RECENT_CALLS` calls."""
 
     endpoint: Endpoint
     ok: int

@@ -1,4 +1,4 @@
-"""The parts Winnow stands on, and whether each answers now: database, broker, sandbox."""
+"""The parts Winnow needs and whether each works now: database, broker, sandbox."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SECONDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part. `needed` parts decide whether the server is ready; `detail` says what was found, without secrets."""
+    """`needed` parts decide whether the server is ready; `detail` contains no secrets."""
 
     name: str
     ok: bool
@@ -41,7 +41,7 @@ def database() -> Part:
 
 
 def broker() -> Part:
-    """Connects, but sends nothing. The embedded broker is a folder, which must be writable."""
+    """Connect without sending anything. The embedded broker is a folder, which must be writable."""
     scheme = urlsplit(settings.CELERY_BROKER_URL).scheme
     if scheme == "filesystem":
         folder = Path(str(settings.CELERY_BROKER_TRANSPORT_OPTIONS["data_folder_out"]))
@@ -51,13 +51,13 @@ def broker() -> Part:
         with current_app.connection_for_write(connect_timeout=SECONDS) as found:
             found.ensure_connection(max_retries=1, timeout=SECONDS, interval_start=0)
     except (KombuError, OperationalError, OSError) as error:
-        # The text of the error may hold the URL and with it a password.
+        # The text of the error may contain the URL and with it a password.
         return Part("broker", False, f"{scheme}: {type(error).__name__}, no connection within {SECONDS} s")
     return Part("broker", True, scheme)
 
 
 def sandbox() -> Part:
-    """Which way of running commands in isolation is there. Only stages that run commands need one."""
+    """The backend that runs commands in isolation. Only stages that run commands need one."""
     reports = sandbox_reports()
     works = next((report for report in reports if report.works), None)
     return Part("sandbox", works is not None, (works or reports[0]).detail, needed=False)

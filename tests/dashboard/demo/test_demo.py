@@ -51,7 +51,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
         done.append(run_id)
         drive(run_id)
 
-    monkeypatch.setattr("curation.dashboard.demo.project.drive", stopped)
+    monkeypatch.setattr("curation.dashboard.demo.builder.drive", stopped)
 
 
 def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() -> None:

@@ -142,5 +142,5 @@ class TestDoors:
         project = make_project(user=user)
         client.force_login(user)
         page = client.get(f"/p/{project.slug}/system/").content.decode()
-        assert "No worker was heard of" in page
-        assert "nobody listens" in page
+        assert "No worker has reported" in page
+        assert "no worker" in page

@@ -1,4 +1,4 @@
-"""`manage.py demo`: a running Winnow with a sample project, nothing else installed. Bound to loopback only."""
+"""`manage.py demo`: Winnow with a sample project, without other services, on loopback only."""
 
 import fcntl
 import os
@@ -11,36 +11,30 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from curation.dashboard.demo.project import (
-    PASSWORD,
-    USERNAME,
-    DemoFailed,
-    RealModel,
-    launch_real_duel,
-    make_demo_project,
-)
+from curation.dashboard.demo.builder import DemoFailed
+from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project
 from curation.dashboard.demo.supervisor import StartFailed, Supervisor
 from curation.projects.models import Project
 
-MADE_HERE = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
+DATA_FILES = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
 
 
 class Command(BaseCommand):
-    help = "Migrates, makes the project `demo` on scripted models, and starts web and worker until Ctrl+C."
+    help = "Makes the project `demo` with scripted models, then runs web and worker until Ctrl+C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--reset", action="store_true", help="Start over: removes the demo's data first.")
-        parser.add_argument("--prepare-only", action="store_true", help="Make the project, start nothing.")
+        parser.add_argument("--reset", action="store_true", help="Remove the demo's data first.")
+        parser.add_argument("--prepare-only", action="store_true", help="Make the project, but start nothing.")
 
     def handle(self, *, reset: bool, prepare_only: bool, **options: object) -> None:
         if not settings.LOOPBACK_ONLY:
-            raise CommandError(f"The demo's password is public; it is not served on BIND={settings.BIND}.")
+            raise CommandError(f"The demo's password is public, so it is not served on BIND={settings.BIND}.")
         with self._lock():
             if reset:
                 self._reset()
             self._say("Preparing the database")
             call_command("migrate", verbosity=0)
-            self._say("Making the project `demo` (scripted models, nothing leaves this machine)")
+            self._say("Making the project `demo` with scripted models, which run on this machine")
             try:
                 project = make_demo_project(self._say)
                 if not prepare_only:
@@ -54,20 +48,20 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _lock(self) -> TextIO:
-        """One demo per data folder: two would drive each other's runs and reset each other's files."""
+        """One demo per data folder: two would do each other's runs and remove each other's files."""
         lock: TextIO = (settings.WINNOW_DATA / "demo.lock").open("w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.close()
-            busy = f"A demo is running on {settings.WINNOW_DATA} already; stop it, or set WINNOW_DATA."
+            busy = f"A demo is running on {settings.WINNOW_DATA} already. Stop it, or change WINNOW_DATA."
             raise CommandError(busy) from None
         return lock
 
     def _reset(self) -> None:
         connections.close_all()
         if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-            for name in MADE_HERE:
+            for name in DATA_FILES:
                 path = settings.WINNOW_DATA / name
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -84,10 +78,10 @@ class Command(BaseCommand):
         address = f"http://127.0.0.1:{settings.PORT}"
         self._say(f"\n  Winnow is ready   {address}\n  Sign in           {USERNAME} / {PASSWORD}")
         if model := os.environ.get("WINNOW_DEMO_MODEL", ""):
-            run = launch_real_duel(project, RealModel(model, os.environ.get("WINNOW_DEMO_API_BASE", "")))
+            run = launch_own_model(project, model)
             self._say(f"  {model} answers and judges the demo's turns: {address}/p/{project.slug}/runs/{run.pk}/")
         else:
-            self._say("  Models            scripted, offline; your own: make demo WINNOW_DEMO_MODEL=…")
+            self._say("  Models            scripted, offline. Use your own with: make demo WINNOW_DEMO_MODEL=…")
         self._say(f"  REST              {address}/api/v1/docs\n  Logs              {settings.WINNOW_DATA / 'logs'}")
         self._say("  Stop              Ctrl+C\n")
         connections.close_all()
