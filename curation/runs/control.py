@@ -1,4 +1,4 @@
-"""Cancel, resume, retry failed, clone: each a conditional update, so that two clicks do it once."""
+"""Cancel, resume, retry failed, clone. Each is a conditional update, so that two clicks do it once."""
 
 from decimal import Decimal
 
@@ -17,13 +17,13 @@ from curation.web.problems import Conflict, FieldError
 
 
 def cancel(*, run: Run, user: User | None) -> Run:
-    """Stops the run; items under way are given back within seconds. Raises `Conflict` where it has ended."""
+    """Stop the run; workers release its items within seconds. Raise `Conflict` if it has ended."""
     _move(run, LIVE, user, "cancel", "Cancelled.", state=RunState.CANCELLED, finished_at=timezone.now())
     return run
 
 
 def stop_for_budget(run_id: int) -> None:
-    """The run has spent its budget: it stops as if cancelled, says why, and can be resumed with a higher one."""
+    """Stop a run that has spent its budget; it can be resumed with a higher one."""
     run = Run.objects.get(pk=run_id)
     if run.budget is None:
         return
@@ -37,7 +37,7 @@ def stop_for_budget(run_id: int) -> None:
 
 
 def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run:
-    """Goes on with a cancelled or failed run where it stopped, with a new budget where one is given."""
+    """Continue a cancelled or failed run, with a new budget if one is given."""
     if budget is not None:
         check_budget(budget, kind_of(run.kind).estimate(run.project, kind_of(run.kind).read(run)))
     allowed = budget if budget is not None else run.budget
@@ -50,15 +50,15 @@ def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run
 
 
 def retry_failed(*, run: Run, user: User | None) -> Run:
-    """Takes up the run's failed items again, from the earliest stage that has any. Raises `Conflict` without one."""
+    """Retry the run's failed items, from the first stage that has any. Raise `Conflict` if there are none."""
     with transaction.atomic():
         Run.objects.hold(run.pk)
-        failed = Item.objects.filter(run=run, state=ItemState.FAILED)
+        failed = Item.objects.failed(run).order_by()
         stages = set(failed.values_list("stage", flat=True).distinct())
         first = next((stage.name for stage in stages_of(run) if stage.name in stages), None)
         if first is None:
             raise Conflict("The run has no failed items.", code="nothing_failed")
-        # Later stages were planned on what came through; they are planned anew once this stage has ended.
+        # Later stages were planned from the results of this one; they are planned again when it has ended.
         names = [stage.name for stage in stages_of(run)]
         _forget_later_stages(run, names[names.index(first) + 1 :])
         last_call = Call.objects.filter(run=run).aggregate(last=Max("pk"))["last"]
@@ -72,14 +72,14 @@ def retry_failed(*, run: Run, user: User | None) -> Run:
 
 
 def clone(*, run: Run, user: User | None) -> Run:
-    """A new run with the same kind, parameters and budget."""
+    """Launch a new run with the same kind, parameters and budget."""
     return launch(project=run.project, kind=run.kind, params=run.params, user=user, budget=run.budget, cloned_from=run)
 
 
 def _forget_later_stages(run: Run, names: list[str]) -> None:
-    """Later stages' items go, their results stay: answers and verdicts that exist are found again, not asked anew."""
+    """Delete the items of later stages. Their results stay: recorded answers and verdicts are found again."""
     later = Item.objects.filter(run=run, stage__in=names)
-    lose_calls(list(later.filter(state=ItemState.CLAIMED).values_list("pk", flat=True)), "its stage is planned anew")
+    lose_calls(list(later.filter(state=ItemState.CLAIMED).values_list("pk", flat=True)), "its stage is planned again")
     counts = {state: later.filter(state=state).count() for state in ItemState}
     Run.objects.filter(pk=run.pk).update(
         items_total=F("items_total") - sum(counts.values()),

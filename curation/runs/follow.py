@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 
 def follow(run: Run, say: Say, *, inline: bool = False, timeout: float | None = None) -> Run:
-    """Returns the run once it has ended, or after `timeout` seconds as it then is. `inline` also does its work here."""
+    """Return the run when it has ended, or after `timeout` seconds. `inline` also does its work in this process."""
     until = time.monotonic() + timeout if timeout is not None else None
     seen = 0
     with Bars() as bars, working(run.pk) if inline else nullcontext():
@@ -36,7 +36,7 @@ def follow(run: Run, say: Say, *, inline: bool = False, timeout: float | None = 
 
 @contextmanager
 def working(run_id: int) -> Iterator[None]:
-    """A worker for this one run, in a thread. Who leaves early leaves its items to the next worker."""
+    """Work on this one run in a thread. If the block ends early, other workers continue with its items."""
     over = threading.Event()
 
     def work() -> None:
@@ -59,7 +59,7 @@ def working(run_id: int) -> Iterator[None]:
 
 
 class Bars:
-    """One progress bar for each stage that is seen at work; they stay on the screen."""
+    """One progress bar per stage; finished bars stay on the screen."""
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None

@@ -1,4 +1,4 @@
-"""Launch: a run and the items of its first stage in one transaction, then the bell."""
+"""Launch: create a run and the items of its first stage in one transaction, then dispatch it."""
 
 from decimal import Decimal
 from typing import Any
@@ -28,7 +28,7 @@ def launch(
     budget: Decimal | None = None,
     cloned_from: Run | None = None,
 ) -> Run:
-    """Starts a run, or raises `Invalid` with the place of what is wrong; nothing is written then."""
+    """Start a run, or raise `Invalid` with the paths of what is wrong and write nothing."""
     found = kind_of(kind)
     read = read_params(found, params)
     found.check(project, read)
@@ -59,7 +59,7 @@ def launch(
 
 
 def estimate(*, project: Project, kind: str, params: dict[str, Any]) -> Estimate:
-    """What a launch with these parameters would do; the same refusals as `launch`."""
+    """Estimate a launch with these parameters; raise `Invalid` as `launch` does."""
     found = kind_of(kind)
     read = read_params(found, params)
     found.check(project, read)
@@ -75,7 +75,7 @@ def read_params(kind: Kind[Any], params: dict[str, Any]) -> BaseModel:
 
 
 def check_budget(budget: Decimal, estimated: Estimate) -> None:
-    """Raises `Invalid` where a run cannot be held to the budget."""
+    """Raise `Invalid` if the budget is no amount, or the price of a model is unknown."""
     if not (budget.is_finite() and 0 < budget <= MOST_BUDGET and budget == round(budget, 6)):
         reason = f"above 0, at most {MOST_BUDGET:,}, with at most 6 decimals"
         raise Invalid(f"A budget is an amount in US dollars {reason}.", errors=[FieldError("budget", reason)])

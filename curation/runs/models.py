@@ -13,9 +13,9 @@ from curation.projects.settings.document import ProjectSettings
 class RunState(models.TextChoices):
     """`queued → running → succeeded | failed | cancelled`; resume and retry lead back to `running`.
 
-    A run is `queued` until the first item is claimed. It has `succeeded` when every stage has ended, even if single
-    items failed (they are counted); `failed` when a stage could not be planned or none of its items came through.
-    A run whose budget is spent is `cancelled` with that reason, its items left for a resume.
+    A run is `queued` until its first item is claimed. It succeeds when every stage has ended, even if some items
+    failed (they are counted). It fails if a stage could not be planned or all of its items failed. A run that spent
+    its budget is `cancelled` with that reason and can be resumed.
     """
 
     QUEUED = "queued", "Queued"
@@ -43,21 +43,21 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(project=project)
 
     def hold(self, run_id: int) -> None:
-        """Locks the run's row until the transaction ends: who writes to a run's items or calls takes this lock first.
+        """Lock the run's row until the transaction ends; every write to a run's items or calls takes this lock first.
 
-        SQLite needs none: a transaction that writes holds the whole database.
+        SQLite needs none: a transaction that writes locks the whole database.
         """
         if connection.features.has_select_for_update:
             self.select_for_update(no_key=True).filter(pk=run_id).values_list("pk").first()
 
 
 class Run(models.Model):
-    """What a person or script asked for. `stage` is the stage in hand; `curation.runs.kinds` lists each kind's stages.
+    """A run that a person or script launched. `stage` is the current stage; each kind lists its stages.
 
-    `settings` and `instructions` (versions by name) are the project's at the launch: whatever is changed while the run
-    works, its stages agree with each other.
+    `settings` and `instructions` (versions by name) are copies from the launch, so that later changes of the project
+    do not change a run in progress.
 
-    The counters are kept by the transactions that end items and calls, so that reading them costs one row.
+    The counters are updated by the transactions that end items and calls, so that reading them costs one row.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
@@ -73,7 +73,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    dispatched_at = models.DateTimeField(null=True, help_text="When workers were last called for it.")
+    dispatched_at = models.DateTimeField(null=True, help_text="When workers were last told of it.")
     error = models.TextField(blank=True, default="")
     result = models.JSONField(default=dict)
 
@@ -102,17 +102,17 @@ class Run(models.Model):
 
     @property
     def state_choice(self) -> RunState:
-        """The state with its label and tone."""
+        """Return the state with its label and tone."""
         return RunState(self.state)
 
     @property
     def settings(self) -> ProjectSettings:
-        """The project's settings as they were at the launch."""
+        """Return the project's settings at the time of the launch."""
         return ProjectSettings.model_validate(self.settings_json)
 
 
 class ItemState(models.TextChoices):
-    """`pending → claimed → done | failed | skipped`; a lapsed lease and a cancel lead back to `pending`."""
+    """`pending → claimed → done | failed | skipped`; an expired lease or a cancel leads back to `pending`."""
 
     PENDING = "pending", "Pending"
     CLAIMED = "claimed", "Claimed"
@@ -121,8 +121,14 @@ class ItemState(models.TextChoices):
     SKIPPED = "skipped", "Skipped"
 
 
+class ItemQuerySet(models.QuerySet["Item"]):
+    def failed(self, run: Run) -> "ItemQuerySet":
+        """Return the run's failed items, oldest first."""
+        return self.filter(run=run, state=ItemState.FAILED).order_by("id")
+
+
 class Item(models.Model):
-    """One unit of a run's work, done once. `target_id` is the row that it is about, by the stage's own meaning."""
+    """One unit of a run's work, done once. `target_id` is the id of its subject; the stage knows in which table."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="items")
     stage = models.CharField(max_length=20)
@@ -140,17 +146,24 @@ class Item(models.Model):
     result = models.JSONField(default=dict)
     finished_at = models.DateTimeField(null=True)
 
+    objects = ItemQuerySet.as_manager()
+
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["run", "stage", "key"], name="item_once")]
         indexes: ClassVar = [
             # Claiming takes the oldest pending items; the run's page counts and lists by state.
             models.Index(fields=["run", "stage", "state", "id"], name="item_to_claim"),
-            # The reaper finds lapsed leases.
+            # The reaper finds expired leases.
             models.Index(fields=["lease_until"], name="item_lapsed", condition=models.Q(state="claimed")),
         ]
 
     def __str__(self) -> str:
         return f"{self.stage} {self.key}"
+
+
+class RunEventQuerySet(models.QuerySet["RunEvent"]):
+    def newest(self, run: Run) -> "RunEventQuerySet":
+        return self.filter(run=run).order_by("-id")
 
 
 class RunEvent(models.Model):
@@ -166,8 +179,10 @@ class RunEvent(models.Model):
     message = models.TextField()
     created_at = models.DateTimeField(auto_now_add=True)
 
+    objects = RunEventQuerySet.as_manager()
+
     class Meta:
-        # The log of one run, and what came after an id.
+        # The log of one run, and its events after an id.
         indexes: ClassVar = [models.Index(fields=["run", "id"], name="run_event_log")]
 
     def __str__(self) -> str:
@@ -175,7 +190,7 @@ class RunEvent(models.Model):
 
 
 class CallStatus(models.TextChoices):
-    """A call is written as `sent` before it leaves, so that no call is ever paid for without a row."""
+    """A call is stored as `sent` before it is made, so that no call is paid for without a row."""
 
     SENT = "sent", "Under way"
     OK = "ok", "Answered"
@@ -184,10 +199,10 @@ class CallStatus(models.TextChoices):
 
 
 class Call(models.Model):
-    """One request that was sent to a model endpoint, whatever came of it. `cost` None is unknown.
+    """One request to a model endpoint, answered or not. `cost` is None if unknown.
 
     `reserved` is the most it can cost, in a run with a budget: a call of unknown cost counts as that much. `item` is
-    None where its stage was planned anew since; the call stays.
+    None if its stage was planned again since; the call stays.
     """
 
     project = models.ForeignKey(Project, models.CASCADE)
@@ -213,11 +228,11 @@ class Call(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            # The request cache: an answered call of this project with the same content.
+            # The request cache: an answered call of the project with the same content.
             models.Index(fields=["project", "content_hash"], name="call_cache", condition=models.Q(status="ok")),
             # A run's calls that a dead worker left behind.
             models.Index(fields=["item"], name="call_sent", condition=models.Q(status="sent")),
-            # The list of a run's calls; and what its budget has to count besides the known cost.
+            # The list of a run's calls; and the calls that its budget counts besides the known cost.
             models.Index(fields=["run", "id"], name="call_by_run"),
             models.Index(fields=["run"], name="call_unsettled", condition=models.Q(cost=None, reserved__isnull=False)),
         ]
@@ -227,7 +242,7 @@ class Call(models.Model):
 
 
 class CallText(models.Model):
-    """What was answered: long, so it lives apart from the slim row."""
+    """The text of an answer, in a table of its own: lists of calls do not read it."""
 
     call = models.OneToOneField(Call, models.CASCADE, primary_key=True, related_name="text")
     text = models.TextField()
@@ -238,7 +253,7 @@ class CallText(models.Model):
 
 
 class WorkerSeen(models.Model):
-    """A worker process that told of itself lately; the system page lists them (`curation.runs.workers.presence`)."""
+    """A worker process that reported recently (`curation.runs.workers.presence`); listed on the system page."""
 
     name = models.CharField(max_length=120, primary_key=True)
     queues = models.CharField(max_length=200)

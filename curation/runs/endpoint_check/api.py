@@ -13,7 +13,7 @@ router = Router(tags=["models"])
 
 
 class TrialOut(Schema):
-    """What came of the call. `cost` is a decimal string in US dollars, null where it is unknown."""
+    """The result of the call. `cost` is a decimal string in US dollars, null if unknown."""
 
     ok: bool
     latency_ms: int | None = Field(None, examples=[412])
@@ -21,14 +21,14 @@ class TrialOut(Schema):
     tokens_out: int | None = Field(None, examples=[3])
     cost: str | None = Field(None, examples=["0.0000042"])
     text: str | None = Field(None, examples=["ready"])
-    error: str | None = Field(None, examples=[None], description="The endpoint's own words where it failed.")
+    error: str | None = Field(None, examples=[None], description="The endpoint's own message if the call failed.")
     run: str = Field(examples=["17"])
 
     @staticmethod
     def of(run: Run) -> "TrialOut":
         found = run.result
         if "ok" not in found:
-            # The run ended before a call was made: cancelled, or its stage could not be planned.
+            # The run ended without a call: it was cancelled, or its stage could not be planned.
             found = {"ok": False, "error": run.error or f"The test was {run.state}."}
         return TrialOut.model_validate({**found, "run": str(run.pk)})
 
@@ -47,7 +47,7 @@ class TrialPending(Schema):
 def post_test(
     request: HttpRequest, response: HttpResponse, slug: str, name: str
 ) -> Status[TrialOut] | Status[TrialPending]:
-    """A worker makes the call. Answers 200 when it ends within 10 s, else 202 with the run's `Location`."""
+    """A worker makes the call. The answer is 200 if it ends within 10 s, else 202 with the run's `Location`."""
     run = try_endpoint(access=enter(request, slug, Scope.RUN), name=name)
     if run.state in ENDED:
         return Status(200, TrialOut.of(run))

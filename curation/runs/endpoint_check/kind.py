@@ -1,4 +1,4 @@
-"""The run kind `test`: one small call to an endpoint, by a worker, for the button on the models page."""
+"""The run kind `test`: a worker makes one small call to an endpoint."""
 
 from collections.abc import Iterable, Sequence
 
@@ -44,7 +44,7 @@ class TestStage:
         return {item.pk: _target(run.project, self._params.model) for item in items}
 
     async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
-        """Never cached and tried once: the button shows what the endpoint says now, the exact error included."""
+        """Make one call, without the cache and without retries, and keep the endpoint's exact error."""
         request = Request([{"role": "user", "content": QUESTION}], {"max_tokens": MOST_TOKENS})
         try:
             said = (await context.ask(item, job, request, fresh=True, tries=1)).completion

@@ -1,4 +1,4 @@
-"""Try a model endpoint: one small call, made by a worker as a run of kind `test`, and waited for a little."""
+"""Test a model endpoint: start a run of kind `test` and wait a little for its end."""
 
 import time
 
@@ -15,9 +15,9 @@ LOOK_SECONDS = 0.1
 
 
 def try_endpoint(*, access: Access, name: str, wait_seconds: float | None = None) -> Run:
-    """The run as it stands when it has ended or `wait_seconds` (default `WAIT_SECONDS`) are over.
+    """Return the run when it has ended or `wait_seconds` (default `WAIT_SECONDS`) are over.
 
-    Inside a transaction nobody else can see the run yet, so there it comes back at once.
+    Inside a transaction no worker can see the run yet, so it returns at once.
     """
     access.require(Scope.RUN)
     endpoint_of(access.project, name)
@@ -30,5 +30,5 @@ def try_endpoint(*, access: Access, name: str, wait_seconds: float | None = None
 
 
 def last_trial(project: Project, name: str) -> Run | None:
-    """The newest test of an endpoint; runs of a project are few, and read newest first by index."""
+    """Return the newest test of an endpoint."""
     return Run.objects.of(project).filter(kind="test", params__model=name).order_by("-id").first()

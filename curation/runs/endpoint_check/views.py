@@ -1,4 +1,4 @@
-"""The fragment with an endpoint's last test, and the button's answer."""
+"""The fragment with the last test of an endpoint, and its button."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -16,7 +16,7 @@ from curation.runs.models import ENDED
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.READ)
 def model_test(request: HttpRequest, access: Access, name: str) -> HttpResponse:
-    """GET shows the last test, and while it is under way asks again by itself; POST starts one."""
+    """GET shows the last test and polls while it is live; POST starts one."""
     endpoint = endpoint_of(access.project, name)
     asked = request.method == "POST"
     run = try_endpoint(access=access, name=name, wait_seconds=0) if asked else last_trial(access.project, name)

@@ -1,4 +1,4 @@
-"""Advance: a stage without open items leads to the next, and the last stage to the run's end."""
+"""Advance: when a stage has no open items the next one begins, and after the last the run ends."""
 
 import logging
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ BATCH = 1000
 
 
 def enter_stage(run: Run, stage: Stage) -> int:
-    """Writes the stage's items and makes it the stage in hand; returns how many there are. Needs a transaction."""
+    """Create the stage's items and make it the current stage; return their number. Needs a transaction."""
     total = skipped = 0
     batch: list[Item] = []
     for planned in stage.plan(run):
@@ -53,23 +53,23 @@ def enter_stage(run: Run, stage: Stage) -> int:
 
 
 def advance(run_id: int) -> None:
-    """Moves a live run on where its stage has no open item left. Safe to call by anyone at any time.
+    """Begin the next stage of a live run if the current one has no open items. Any worker may call it at any time.
 
-    The run's row is locked while the next stage is planned, so that one caller plans and the others find it done.
+    The run's row is locked while the next stage is planned, so that only one caller plans it.
     """
     moved = False
-    with breakdown(run_id), transaction.atomic():
+    with fail_run_on_error(run_id), transaction.atomic():
         moved = _advance(run_id)
     if moved:
         dispatch(run_id)
 
 
 @contextmanager
-def breakdown(run_id: int) -> Iterator[None]:
-    """What keeps a run from going on ends it, with the reason, instead of being met again and again.
+def fail_run_on_error(run_id: int) -> Iterator[None]:
+    """End the run, with the reason, on an error that would otherwise repeat for ever.
 
-    A `Problem` is something that a person can mend (its model is gone, the project's settings no longer fit); then
-    "resume" goes on. Errors of the database pass: they are met by the reaper's next round.
+    A `Problem` is something that a person can fix (its model was deleted, the settings no longer fit), and then
+    resume the run. Database errors are not caught: the reaper tries again.
     """
     try:
         yield
@@ -77,7 +77,7 @@ def breakdown(run_id: int) -> Iterator[None]:
         _end(run_id, RunState.FAILED, problem.detail)
     except Error:
         raise
-    except Exception as error:  # the error boundary of planning and loading: a bug ends its run, never the worker
+    except Exception as error:  # error boundary of planning and loading: a bug ends its run, not the worker
         logger.exception("run %s", run_id)
         _end(run_id, RunState.FAILED, f"Internal error: {error!r}")
 
@@ -121,7 +121,7 @@ def _finish(run: Run) -> None:
 
 
 def _end(run_id: int, state: RunState, error: str) -> None:
-    """The one way a run ends by itself; a second caller changes nothing."""
+    """End the run; a second caller changes nothing."""
     with transaction.atomic():
         live = Run.objects.filter(pk=run_id, state__in=LIVE)
         if live.update(state=state, error=error, finished_at=timezone.now()) != 1:

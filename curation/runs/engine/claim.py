@@ -1,6 +1,6 @@
-"""Claims: who works on which item, for how long, and how an item ends.
+"""Claims: which worker works on which item, for how long, and how an item ends.
 
-Whoever writes to a run's items or calls locks the run's row first (`hold`), so that no two wait in a circle.
+Every write to a run's items or calls locks the run's row first (`hold`), so that no two workers deadlock.
 """
 
 import json
@@ -16,9 +16,9 @@ from curation.runs.kinds import Json, Write
 from curation.runs.models import LIVE, Item, ItemState, Run, RunState
 
 LEASE = timedelta(seconds=15)
-# An item that was claimed this often without ending takes its workers down with it.
+# An item that was claimed this often without ending probably kills its workers.
 MOST_CLAIMS = 6
-# Written out: it ends every item, and Django takes ten times as long to build it as a database to do it.
+# Raw: it ends every item, and Django takes ten times as long to build the query as the database to run it.
 END_ITEM = (
     "UPDATE runs_item SET state = %s, reason = %s, result = %s, finished_at = %s, lease_owner = '', lease_until = NULL "
     "WHERE id = %s AND state = 'claimed' AND lease_owner = %s"
@@ -27,13 +27,13 @@ COUNTERS = {ItemState.DONE: "items_done", ItemState.FAILED: "items_failed", Item
 
 
 class LeaseLost(Exception):
-    """Someone else has the item by now; what was worked out for it is dropped."""
+    """Another worker has the item by now; the result is dropped."""
 
 
 def claim(*, run: Run, owner: str, limit: int, most: int | None = None) -> list[Item]:
-    """Up to `limit` of the run's oldest pending items, now leased to `owner`; empty when there are none or it ended.
+    """Claim up to `limit` of the run's oldest pending items for `owner`; none if the run has ended.
 
-    Never so many that more than `most` of the run's items would be leased, to whomever.
+    At most `most` of the run's items are claimed at a time, over all workers.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -62,9 +62,9 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None) -> list[
 
 
 def extend(*, owner: str) -> int:
-    """The heartbeat: pushes the end of the leases of `owner` out; of how many.
+    """Extend the leases of `owner`; return their number.
 
-    Items that are being ended at this moment are passed over instead of waited for.
+    Items that another transaction is ending right now are skipped.
     """
     with transaction.atomic():
         mine = Item.objects.filter(lease_owner=owner, state=ItemState.CLAIMED)
@@ -73,36 +73,36 @@ def extend(*, owner: str) -> int:
 
 
 def release(*, run_id: int, owner: str) -> int:
-    """Gives back what `owner` has claimed and not ended, untried. Its calls under way are nobody's any more."""
+    """Return the items that `owner` has claimed and not ended to `pending`; calls in progress are lost."""
     with transaction.atomic():
         Run.objects.hold(run_id)
         mine = Item.objects.filter(run_id=run_id, lease_owner=owner, state=ItemState.CLAIMED)
-        lose_calls(list(mine.values_list("pk", flat=True)), "not waited for: its run was stopped")
+        lose_calls(list(mine.values_list("pk", flat=True)), "its run was stopped before the answer")
         return mine.update(state=ItemState.PENDING, lease_owner="", lease_until=None, claims=F("claims") - 1)
 
 
 def finish(*, item: Item, owner: str, write: Write) -> None:
-    """Ends the item as done and writes its result, in one transaction; raises `LeaseLost` and writes nothing."""
+    """End the item as done and write its result in one transaction, or raise `LeaseLost` and write nothing."""
     with transaction.atomic():
         Run.objects.hold(item.run_id)
         end_done(item=item, owner=owner, write=write)
 
 
-def set_aside(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
-    """Ends the item as failed or skipped, with the reason and what is to be kept all the same."""
+def give_up(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
+    """End the item as failed or skipped, with a reason and optional partial results."""
     with transaction.atomic():
         Run.objects.hold(item.run_id)
-        end_aside(item=item, owner=owner, state=state, reason=reason, write=write)
+        end_given_up(item=item, owner=owner, state=state, reason=reason, write=write)
 
 
 def end_done(*, item: Item, owner: str, write: Write) -> None:
-    """`finish` inside a transaction that holds the run and is rolled back when this raises."""
+    """Do what `finish` does, in a transaction that has locked the run and rolls back on errors."""
     _end(item, owner, ItemState.DONE, reason="", result=write())
 
 
-def end_aside(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
-    """`set_aside` inside a transaction that holds the run and is rolled back when this raises."""
-    lose_calls([item.pk], "its item failed meanwhile")
+def end_given_up(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
+    """Do what `give_up` does, in a transaction that has locked the run and rolls back on errors."""
+    lose_calls([item.pk], "its item failed first")
     _end(item, owner, state, reason=reason, result=write() if write is not None else {})
 
 

@@ -1,4 +1,4 @@
-"""Group commit: the database work of many coroutines, as much of it in one transaction as is waiting."""
+"""Group commit: the database work of many coroutines, with all that is waiting in one transaction."""
 
 import asyncio
 import logging
@@ -19,8 +19,8 @@ MOST_TOGETHER = 64
 
 
 class Joint(Protocol):
-    """Work that takes no more queries for many than for one: those of a class that follow each other in a group are
-    done by one `together`, which gives their results in the same order."""
+    """Work that needs as many queries for many as for one: consecutive works of one class in a group are done by one
+    call of `together`, which returns their results in the same order."""
 
     def __call__(self) -> Any: ...
 
@@ -43,14 +43,13 @@ def _nothing() -> None:
 
 
 class GroupCommit:
-    """`await commit(work)` runs `work` in the one database thread and returns once its transaction has committed.
+    """`await commit(work)` runs `work` in the database thread and returns when its transaction has committed.
 
-    A group whose works all succeed costs one transaction and nothing else. Where one raises, whether for its own sake
-    or the database's (a lost connection, a deadlock, a constraint that is checked at the commit), the group is undone
-    and each work is done once more by itself, so that only the guilty one fails: works must be repeatable until they
-    have committed. `Joint` works of a class are done together. `hold` is called first in every transaction; `rank`
-    orders the works of one: whoever locks rows that several runs share gives them a rank, so that no two workers wait
-    in a circle.
+    A group without errors costs one transaction. If one work raises, or the database fails (a lost connection, a
+    deadlock, a constraint that is checked at the commit), the group is rolled back and each work is done again in a
+    transaction of its own, so that only the one with the error fails: works must be repeatable until they have
+    committed. `hold` is called first in every transaction. `rank` orders the works of a group: those that lock rows
+    that several runs share have a rank, so that no two workers deadlock.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hold: Callable[[], None] = _nothing) -> None:
@@ -63,7 +62,7 @@ class GroupCommit:
     async def __call__(self, work: Callable[[], T], *, rank: int = 0) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
         self._waiting.put(_Waiting(work, rank, future))
-        # A cancelled waiter must not leave its write unseen: it ends when the write has.
+        # A cancelled waiter ends only when its write has ended.
         return await asyncio.shield(future)
 
     async def close(self) -> None:
@@ -94,14 +93,14 @@ class GroupCommit:
         return sorted(batch, key=lambda waiting: (waiting.rank, type(waiting.work).__qualname__))
 
     def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
-        """What came of each work. Nothing escapes: a coroutine that is never told would wait for ever."""
+        """Return the result or error of each work. Nothing is raised: the coroutines would wait for ever."""
         try:
             return self._commit(batch)
         except Error as error:
             logger.warning("a group of %s writes was not committed: %s", len(batch), error)
-            connection.close()  # it may be the connection that is broken
+            connection.close()  # the connection itself may be broken
             return self._one_by_one(batch)
-        except Exception:  # part of the run loop: what one of them raised is handed to who asked for it
+        except Exception:  # part of the run loop: the error is raised where the work was awaited
             return self._one_by_one(batch)
 
     def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
@@ -112,9 +111,8 @@ class GroupCommit:
                 (waiting.future, result, None) for waiting, result in zip(batch, results, strict=True)
             ]
             if connection.needs_rollback:
-                # A work's own savepoint could not be rolled back. Django would undo the block in silence, and works
-                # that are undone would pass for done.
-                raise DatabaseError("the transaction was lost")
+                # A savepoint could not be rolled back. Django would roll back the whole block without an error.
+                raise DatabaseError("the transaction was rolled back")
         return ended
 
     def _one_by_one(self, batch: list[_Waiting]) -> list[_Ended]:
@@ -132,7 +130,7 @@ class GroupCommit:
 
 
 def _results(works: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What came of each work, in their order."""
+    """Return the results of the works, in their order."""
     results: list[Any] = []
     for kind, following in groupby(works, key=type):
         alike = list(following)
@@ -149,4 +147,4 @@ def _settle(ended: list[_Ended]) -> None:
             future.set_result(result)
         else:
             future.set_exception(error)
-            future.exception()  # a waiter that was cancelled meanwhile will not read it
+            future.exception()  # a waiter that was cancelled will not read it

@@ -1,4 +1,4 @@
-"""The heartbeat of one worker's shard: keeps its leases alive and hears that the run was stopped."""
+"""The heartbeat of one worker's shard: extends its leases and notices that the run was stopped."""
 
 import logging
 import threading
@@ -13,9 +13,9 @@ EVERY_SECONDS = 2.0
 
 
 class Heartbeat:
-    """A thread with its own connection, so that neither a busy event loop nor a long query lets leases lapse.
+    """A thread with its own connection, so that neither a busy event loop nor a long query lets leases expire.
 
-    `stopped` turns true when the run has ended (it was cancelled) or has left the stage (it is tried again).
+    `stopped` becomes true when the run has ended (it was cancelled) or left the stage (it is retried).
     """
 
     def __init__(self, run: Run, owner: str) -> None:
@@ -40,7 +40,7 @@ class Heartbeat:
                     extend(owner=self._owner)
                     self.stopped = not Run.objects.live().filter(pk=self._run_id, stage=self._stage).exists()
                 except Error as error:
-                    # A restarted database is back before the lease ends, or the lease ends: both are safe.
+                    # Either the database is back before the lease expires, or the lease expires: both are safe.
                     logger.warning("heartbeat of run %s: %s", self._run_id, error)
                     connection.close()
         finally:

@@ -1,4 +1,4 @@
-"""Stages of model calls: one process drives many items at once with asyncio."""
+"""Stages of model calls: one process works on many items at once with asyncio."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from curation.runs.calls.ask import ask
 from curation.runs.calls.budget import BudgetSpent
 from curation.runs.calls.record import Answered
 from curation.runs.control import stop_for_budget
-from curation.runs.engine.claim import LeaseLost, claim, end_aside, end_done, release
+from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up, release
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat
 from curation.runs.kinds import MOST_TRIES, ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
@@ -31,7 +31,7 @@ SWITCH_SECONDS = 0.001
 
 
 class ShardContext:
-    """What a stage may use while it works on an item."""
+    """The `LlmContext` of one shard."""
 
     def __init__(self, run: Run, owner: str, commit: GroupCommit) -> None:
         self.run = run
@@ -51,7 +51,7 @@ class ShardContext:
         fresh: bool = False,
         tries: int = MOST_TRIES,
     ) -> Answered:
-        """One answer to one request; see `curation.runs.calls.ask.ask`."""
+        """Return the answer to one request; see `curation.runs.calls.ask.ask`."""
         return await ask(
             self,
             item=item,
@@ -73,7 +73,7 @@ class ShardContext:
         return self._clients[target.endpoint_id]
 
     async def keep_shares(self) -> None:
-        """Renews this worker's share of each endpoint's slots for as long as the shard lasts."""
+        """Renew this worker's share of each endpoint's slots until the shard ends."""
         while True:
             await asyncio.gather(*(self._renew(limiter) for limiter in self._limiters.values()))
             await asyncio.sleep(SHARE_SECONDS)
@@ -90,19 +90,19 @@ class ShardContext:
 
 @cache
 def _runner() -> asyncio.Runner:
-    """One event loop for the life of the process: HTTP connections outlive a shard.
+    """Return the process's event loop: HTTP connections live longer than a shard.
 
-    Between two calls an item is in the hands of several threads (loop, database, sandbox), and each may wait for
-    Python's lock; they get it after 1 ms instead of 5 (64 rollouts at once: 1.22 instead of 1.25 × of latency alone).
+    Between two calls an item passes through several threads (loop, database, sandbox) that wait for Python's lock;
+    they get it after 1 ms instead of 5 (64 rollouts at once: 1.22 instead of 1.25 × of latency alone).
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     return asyncio.Runner()
 
 
 def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
-    """Claims items as places become free, for about two minutes; then the bell lets another run have its turn.
+    """Claim items as slots become free, for about two minutes; then other runs get their turn.
 
-    Whether there was anything to take.
+    Return whether there was an item to claim.
     """
     worker = cast("LlmStage[Any]", stage)
     targets = worker.targets(run)
@@ -124,7 +124,7 @@ async def _drive(
 ) -> bool:
     run, owner, commit = context.run, context.owner, context.commit
     shares = asyncio.create_task(context.keep_shares())
-    # Twice the slots: while one half waits for answers, the other is being written and read.
+    # Twice the slots: while one half waits for answers, the other half is read and written.
     window = min(stage.most_open, max(16, 2 * sum(target.max_concurrency for target in targets)))
     open_items: set[asyncio.Task[None]] = set()
     freed = asyncio.Event()
@@ -150,7 +150,7 @@ async def _drive(
             try:
                 await asyncio.wait_for(freed.wait(), timeout=0.5)
             except TimeoutError:
-                exhausted = False  # items may have been given back meanwhile
+                exhausted = False  # items may have become pending again
     finally:
         for task in open_items:
             task.cancel()
@@ -174,9 +174,9 @@ async def _work_on(stage: "LlmStage[Any]", context: ShardContext, item: Item, jo
     except BudgetSpent:
         context.budget_spent = True
     except LeaseLost as error:
-        logger.info("%s was taken over; its result is dropped", error)
+        logger.info("another worker has %s; the result is dropped", error)
     except (OperationalError, InterfaceError) as error:
-        # Not the item's fault: it is given back with the shard and done again, from the record where it was answered.
+        # Not the item's fault: it is released with the shard and done again, with recorded answers where there are.
         logger.warning("item %s left: %s", item.pk, error)
 
 
@@ -185,18 +185,18 @@ async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, j
         write = await stage.work(context, item, job)
         await context.commit(lambda: end_done(item=item, owner=context.owner, write=write))
     except ItemFailed as failed:
-        await _set_aside(context, item, ItemState.FAILED, str(failed), failed.write)
+        await _give_up(context, item, ItemState.FAILED, str(failed), failed.write)
     except ItemSkipped as skipped:
-        await _set_aside(context, item, ItemState.SKIPPED, str(skipped))
+        await _give_up(context, item, ItemState.SKIPPED, str(skipped))
     except (BudgetSpent, LeaseLost, OperationalError, InterfaceError):
         raise
-    except Exception as error:  # the one error boundary of a stage: a bug ends the item, never the worker
+    except Exception as error:  # error boundary of a stage: a bug ends the item, not the worker
         logger.exception("item %s of run %s", item.pk, item.run_id)
-        await _set_aside(context, item, ItemState.FAILED, f"Internal error: {error!r}")
+        await _give_up(context, item, ItemState.FAILED, f"Internal error: {error!r}")
 
 
-async def _set_aside(
+async def _give_up(
     context: ShardContext, item: Item, state: ItemState, reason: str, write: Write | None = None
 ) -> None:
     said = storable(reason)
-    await context.commit(lambda: end_aside(item=item, owner=context.owner, state=state, reason=said, write=write))
+    await context.commit(lambda: end_given_up(item=item, owner=context.owner, state=state, reason=said, write=write))

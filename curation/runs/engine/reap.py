@@ -1,4 +1,4 @@
-"""The reaper: what a dead worker, a lost message or a restarted broker left behind goes on within seconds."""
+"""The reaper: continue what a dead worker, a lost message or a restarted broker left behind."""
 
 import logging
 import threading
@@ -9,25 +9,25 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from curation.runs.calls.record import lose_calls
-from curation.runs.engine.advance import advance, breakdown
+from curation.runs.engine.advance import advance, fail_run_on_error
 from curation.runs.engine.claim import MOST_CLAIMS
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0
-RING_AGAIN = timedelta(seconds=10)
-# Somebody works on the run, but of those that were called with it none may be left: longer than two shards.
-CALL_HELP = timedelta(seconds=300)
-# No call lasts that long: what is still under way then was opened by a worker that had lost its item, and died.
+DISPATCH_AGAIN = timedelta(seconds=10)
+# Longer than two shards: the workers that got the last messages may all be gone, although one still works on the run.
+DISPATCH_MORE = timedelta(seconds=300)
+# No call takes that long: its worker had lost the item, and died.
 FORGOTTEN = timedelta(hours=2)
 BATCH = 500
 
 
 def reap_all() -> None:
-    """One round: lapsed leases are returned, stuck runs advanced, and runs with waiting items dispatched for.
+    """One round: return expired leases, advance stuck runs, dispatch runs with pending items.
 
-    Any number of workers may do this at once. What is wrong with one run keeps no other from going on.
+    Any number of workers may do this at once. An error in one run does not stop the others.
     """
     lapsed = Item.objects.filter(state=ItemState.CLAIMED, lease_until__lt=timezone.now())
     for run_id in sorted(set(lapsed.values_list("run_id", flat=True)[: 10 * BATCH])):
@@ -36,24 +36,24 @@ def reap_all() -> None:
     for run_id in sorted(set(_forgotten_calls().values_list("run_id", flat=True))):
         _lose_forgotten(run_id)
     now = timezone.now()
-    quiet = Run.objects.live().filter(Q(dispatched_at=None) | Q(dispatched_at__lt=now - RING_AGAIN))
+    quiet = Run.objects.live().filter(Q(dispatched_at=None) | Q(dispatched_at__lt=now - DISPATCH_AGAIN))
     waiting = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.PENDING)
     claimed = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.CLAIMED)
     found = quiet.annotate(waits=Exists(waiting), works=Exists(claimed))
     for run_id, dispatched_at, waits, works in list(found.values_list("pk", "dispatched_at", "waits", "works")):
-        with breakdown(run_id):
+        with fail_run_on_error(run_id):
             _go_on(run_id, dispatched_at, waits, works)
 
 
 def _go_on(run_id: int, dispatched_at: datetime | None, waits: bool, works: bool) -> None:
     if not waits and not works:
         advance(run_id)
-    elif waits and (not works or dispatched_at is None or dispatched_at < timezone.now() - CALL_HELP):
+    elif waits and (not works or dispatched_at is None or dispatched_at < timezone.now() - DISPATCH_MORE):
         dispatch(run_id)
 
 
 def _return_lapsed(run_id: int) -> int:
-    """How many items came back. An item that keeps killing its workers fails instead."""
+    """Return expired leases, fail items that keep killing their workers; return the number of items."""
     with transaction.atomic():
         Run.objects.hold(run_id)
         lapsed = list(
@@ -63,20 +63,20 @@ def _return_lapsed(run_id: int) -> int:
         )
         if not lapsed:
             return 0
-        lose_calls([item.pk for item in lapsed], "its worker fell silent")
+        lose_calls([item.pk for item in lapsed], "its worker stopped responding")
         back = [item.pk for item in lapsed if item.claims < MOST_CLAIMS]
         Item.objects.filter(pk__in=back).update(state=ItemState.PENDING, lease_owner="", lease_until=None)
         for item in lapsed:
             if item.claims >= MOST_CLAIMS:
                 _fail(item)
-        message = f"A worker fell silent; {len(lapsed)} of its items were given back."
+        message = f"A worker stopped responding; {len(lapsed)} of its items are pending again."
         RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
-    logger.warning("run %s: %s items of a silent worker were given back", run_id, len(lapsed))
+    logger.warning("run %s: %s items of a worker that stopped responding are pending again", run_id, len(lapsed))
     return len(lapsed)
 
 
 def _fail(item: Item) -> None:
-    reason = f"Given up: its worker fell silent {item.claims} times in a row."
+    reason = f"Given up: its worker stopped responding {item.claims} times in a row."
     Item.objects.filter(pk=item.pk).update(
         state=ItemState.FAILED, reason=reason, lease_owner="", lease_until=None, finished_at=timezone.now()
     )
@@ -96,14 +96,14 @@ def _forgotten_calls() -> QuerySet[Call]:
     return Call.objects.filter(status=CallStatus.SENT, created_at__lt=timezone.now() - FORGOTTEN)
 
 
-class Reaping:
+class ReaperThread:
     """Run the reaper beside a shard: when all processes of a worker are busy, nothing else would."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._reap, name="reaper", daemon=True)
 
-    def __enter__(self) -> "Reaping":
+    def __enter__(self) -> "ReaperThread":
         self._thread.start()
         return self
 

@@ -1,4 +1,4 @@
-"""Stages whose items are worked on one at a time: imports, planning, scores, exports, sandboxes."""
+"""Stages that work on one item at a time: imports, planning, scores, exports, sandboxes."""
 
 import logging
 import time
@@ -6,7 +6,7 @@ from typing import cast
 
 from django.db import InterfaceError, OperationalError, transaction
 
-from curation.runs.engine.claim import LeaseLost, claim, finish, release, set_aside
+from curation.runs.engine.claim import LeaseLost, claim, finish, give_up, release
 from curation.runs.engine.heartbeat import Heartbeat
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, Stage, SyncStage, Write
 from curation.runs.models import Item, ItemState, Run
@@ -18,23 +18,23 @@ SHARD_SECONDS = 60.0
 
 
 class Interrupted(Exception):
-    """The run was cancelled or the lease lost; what is not committed is left to whoever goes on."""
+    """The run was cancelled or the lease lost; the next worker continues after the last commit."""
 
 
 class ItemContext:
-    """What a stage may use while it works on an item."""
+    """The `WorkContext` of one shard."""
 
     def __init__(self, run: Run, heartbeat: Heartbeat) -> None:
         self.run = run
         self._heartbeat = heartbeat
 
     def checkpoint(self) -> None:
-        """Raises `Interrupted` when the run has been stopped; long items call it between their batches."""
+        """Raise `Interrupted` if the run was stopped; long items call it between their batches."""
         if self._heartbeat.stopped:
             raise Interrupted("the run was stopped")
 
     def save_progress(self, item: Item, progress: Json, result: Json | None = None) -> None:
-        """Keeps how far an item has come, inside the transaction that wrote it: the next claim goes on from there."""
+        """Store the item's progress in the transaction that made it: the next claim continues from there."""
         with transaction.atomic():
             if result is not None:
                 Run.objects.hold(self.run.pk)
@@ -48,7 +48,7 @@ class ItemContext:
 
 
 def drive_sync(run: Run, stage: Stage, owner: str) -> None:
-    """Takes one item after the other for about a minute; then the bell lets another run have its turn."""
+    """Work on one item after the other for about a minute; then other runs get their turn."""
     worker = cast(SyncStage, stage)
     until = time.monotonic() + SHARD_SECONDS
     with Heartbeat(run, owner) as heartbeat:
@@ -69,21 +69,21 @@ def drive_sync(run: Run, stage: Stage, owner: str) -> None:
 
 
 def _end_item(stage: SyncStage, context: ItemContext, item: Item, owner: str) -> None:
-    """Errors of the database itself pass: the task ends, and the item's lease lapses."""
+    """Database errors are not caught: the task ends, and the item's lease expires."""
     try:
         finish(item=item, owner=owner, write=stage.work(context, item))
     except ItemFailed as failure:
-        _set_aside(item, ItemState.FAILED, str(failure), failure.write)
+        _give_up(item, ItemState.FAILED, str(failure), failure.write)
     except ItemSkipped as skipped:
-        _set_aside(item, ItemState.SKIPPED, str(skipped))
+        _give_up(item, ItemState.SKIPPED, str(skipped))
     except Problem as problem:
-        _set_aside(item, ItemState.FAILED, problem.detail)
+        _give_up(item, ItemState.FAILED, problem.detail)
     except (LeaseLost, Interrupted, OperationalError, InterfaceError):
         raise
-    except Exception as error:  # the one error boundary of a stage: a bug ends the item, never the worker
+    except Exception as error:  # error boundary of a stage: a bug ends the item, not the worker
         logger.exception("item %s of run %s", item.pk, item.run_id)
-        _set_aside(item, ItemState.FAILED, f"Internal error: {error!r}")
+        _give_up(item, ItemState.FAILED, f"Internal error: {error!r}")
 
 
-def _set_aside(item: Item, state: ItemState, reason: str, write: Write | None = None) -> None:
-    set_aside(item=item, owner=item.lease_owner, state=state, reason=storable(reason), write=write)
+def _give_up(item: Item, state: ItemState, reason: str, write: Write | None = None) -> None:
+    give_up(item=item, owner=item.lease_owner, state=state, reason=storable(reason), write=write)

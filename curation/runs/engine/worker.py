@@ -1,14 +1,14 @@
-"""Drive: what a worker does when the bell rings for a run."""
+"""Drive: what a worker does with a message that a run has work."""
 
 import os
 import socket
 import time
 import uuid
 
-from curation.runs.engine.advance import advance, breakdown
+from curation.runs.engine.advance import advance, fail_run_on_error
 from curation.runs.engine.dispatch import is_outdated, requeue
 from curation.runs.engine.llm_stage import drive_llm
-from curation.runs.engine.reap import Reaping
+from curation.runs.engine.reap import ReaperThread
 from curation.runs.engine.sync_stage import drive_sync
 from curation.runs.kinds import LlmStage, stage_of
 from curation.runs.models import LIVE, Item, ItemState, Run
@@ -17,14 +17,14 @@ CROWDED_PAUSE = 1.0
 
 
 def drive(run_id: int, dispatched: str = "") -> None:
-    """Works on one shard of the run's stage, then moves the run on or passes the ring on for what is left.
+    """Work on one shard of the run's stage, then advance the run, or requeue the message if work is left.
 
-    `dispatched` is the ring that called for it; a void one does nothing.
+    `dispatched` is the time in the message; an outdated message does nothing.
     """
     run = Run.objects.select_related("project").filter(pk=run_id, state__in=LIVE).first()
     if run is None or is_outdated(run, dispatched):
         return
-    with Reaping(), breakdown(run_id):
+    with ReaperThread(), fail_run_on_error(run_id):
         stage = stage_of(run)
         if stage is None:
             return
@@ -38,5 +38,5 @@ def drive(run_id: int, dispatched: str = "") -> None:
     left = Item.objects.filter(run_id=run_id, stage=run.stage, state=ItemState.PENDING)
     if dispatched and left.exists():
         if not took:
-            time.sleep(CROWDED_PAUSE)  # others have as many of its items in hand as it allows
+            time.sleep(CROWDED_PAUSE)  # other workers have as many of its items as the kind allows
         requeue(run_id, dispatched)

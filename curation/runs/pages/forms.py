@@ -1,4 +1,4 @@
-"""The launch form, made from a kind's parameters: a new parameter has its field."""
+"""The launch form, built from the parameters of a run kind."""
 
 import types
 from typing import Any, Literal, Union, get_args, get_origin
@@ -13,30 +13,30 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
 from curation.web.problems import Problem
 
-# Who answers and who judges is what a launch is about; the rest has defaults that mostly stay.
+# The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter")
 ONE_MODEL = ("model", "king_model", "challenger_model")
 HELP = {
     "samples": "Answers per prompt, or rollouts per scenario.",
-    "attempts": "Tries per answer or verdict that is refused or does not parse.",
+    "attempts": "Attempts per answer or verdict, if one is refused or cannot be parsed.",
     "swap": "Every judge reads both orders.",
     "mode": "2: against the king; 1: against the source's own turn.",
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
-    "fresh": "Ask again what is on record.",
-    "filter": 'What the run is about, as JSON: {"repo": "acme/billing"}. Empty means all.',
+    "fresh": "Call the model even if the record has an answer.",
+    "filter": 'Filter, as JSON: {"repo": "acme/billing"}. Empty means all.',
     "max_turns": "Replies of the model in one episode.",
     "command_timeout": "Seconds after which one command is killed.",
     "episode_timeout": "Seconds that all commands of an episode may take together.",
-    "repeats": "How often the reference solution is proven again.",
+    "repeats": "How often the reference solution is repeated.",
     "n": "Scenarios to write.",
-    "axes": 'Axes that are not free, as JSON: {"task": ["cleanup", "archive"], "difficulty": 2}.',
-    "structured": "Send the form of the answer as a JSON schema, where the model takes one.",
-    "seed": "The same seed picks the same combinations; empty picks others in every run.",
-    "dry_run": "Look at the structure alone and execute nothing; such scenarios are never rolled out.",
-    "strategy": "One action against the other where two rollouts part, or all that follows the orientation.",
+    "axes": 'Fixed axes, as JSON: {"task": ["cleanup", "archive"], "difficulty": 2}. Empty leaves all free.',
+    "structured": "Send a JSON schema for the answer, if the model supports it.",
+    "seed": "The same seed picks the same combinations. Empty picks different ones in every run.",
+    "dry_run": "Check only the structure and run nothing. Such scenarios cannot be rolled out.",
+    "strategy": "Compare the first action that differs, or everything after the orientation.",
     "weights": 'Weight per dimension, as JSON: {"correctness": 2}.',
-    "run": "Id of the run whose duels are scored anew; empty means by filter.",
+    "run": "Id of the run whose duels are scored again. Empty uses the filter.",
 }
 FALLBACKS = {
     "king_model": ("generation", "king_model"),
@@ -51,7 +51,7 @@ FALLBACKS = {
 
 
 class LaunchForm(forms.Form):
-    """`params()` are the run's parameters as a script would send them; empty fields are left to their defaults."""
+    """`params()` returns the parameters as a script would send them, without empty fields."""
 
     def __init__(self, kind: Kind[Any], project: Project, data: Any = None, initial: Json | None = None) -> None:
         self._kind = kind
@@ -61,11 +61,11 @@ class LaunchForm(forms.Form):
             self.fields[name] = _field(name, info, names)
         self.order_fields(FIRST)
         self.fields["budget"] = forms.DecimalField(
-            required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it is overrun."
+            required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it spends more."
         )
 
     def params(self) -> Json:
-        """The parameters that were filled in; call it when the form is valid."""
+        """Return the parameters that were filled in; the form must be valid."""
         given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields}
         return {name: value for name, value in given.items() if value not in (None, "", [], {})}
 
@@ -93,7 +93,7 @@ class JsonField(forms.CharField):
 
 
 def explain(form: forms.Form, problem: Problem) -> None:
-    """Puts each of the problem's errors at its field; what has none stands above the form."""
+    """Add the problem's errors to their fields; an error without a field is shown above the form."""
     placed = False
     for error in problem.errors:
         name = error.path.removeprefix("params.").split(".")[0]
@@ -134,7 +134,7 @@ def _field(name: str, info: FieldInfo, models: list[str]) -> forms.Field:
 
 
 def _plain(annotation: Any) -> Any:
-    """The type behind `X | None` and `Annotated[X, …]`."""
+    """Return the type inside `X | None` and `Annotated[X, …]`."""
     while True:
         if get_origin(annotation) in (Union, types.UnionType):
             annotation = next(part for part in get_args(annotation) if part is not type(None))

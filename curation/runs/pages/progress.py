@@ -1,4 +1,4 @@
-"""How far a run has come, for its page and the command line: stages, rate, what is left."""
+"""The progress of a run, for its page and the command line: stages, rate, time left."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,13 +9,13 @@ from django.utils import timezone
 from curation.runs.kinds import stages_of
 from curation.runs.models import LIVE, Item, ItemState, Run
 
-# The rate is measured over the last minute: what was quick an hour ago says little about what is left.
-LATELY = timedelta(seconds=60)
+# The rate is measured over the last minute.
+RATE_WINDOW = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """One stage's items by state. `state` is a word: waiting, at work, done."""
+    """The items of one stage by state. `state` is shown: waiting, at work, stopped or done."""
 
     name: str
     total: int
@@ -33,7 +33,7 @@ class StageProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`rate` in items per second; `seconds_left` of the stage in hand, None where nothing can be said."""
+    """`rate` in items per second; `seconds_left` of the current stage, None if unknown."""
 
     stages: list[StageProgress]
     live: bool
@@ -46,7 +46,7 @@ class Progress:
 
 
 def progress_of(run: Run) -> Progress:
-    """Two queries, by the index of the run's items."""
+    """Read the progress in two queries, by the index of the run's items."""
     counted: dict[str, dict[str, int]] = {}
     rows = Item.objects.filter(run=run).order_by().values_list("stage", "state").annotate(n=Count("id"))
     for stage, state, number in rows:
@@ -79,7 +79,7 @@ def _stage(name: str, states: dict[str, int], index: int, at: int, live: bool) -
 
 
 def _rate(run: Run) -> float | None:
-    since = timezone.now() - LATELY
+    since = timezone.now() - RATE_WINDOW
     if run.started_at is not None:
         since = max(since, run.started_at)
     ended = Item.objects.filter(run=run, stage=run.stage, state=ItemState.DONE, finished_at__gte=since).count()

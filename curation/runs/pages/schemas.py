@@ -1,4 +1,4 @@
-"""A run as every call answers it (`GET /runs/{id}`, and the 202 of whatever starts one)."""
+"""A run in REST answers: `GET /runs/{id}`, and every 202 that starts one."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from curation.runs.models import Run
 
 
 class RunOut(Schema):
-    """`result` names what is being made from the start and holds the figures at the end."""
+    """`result` has the id of what the run creates, and at the end its figures."""
 
     id: str = Field(examples=["97"])
     kind: str = Field(examples=["import"])
@@ -33,7 +33,7 @@ class RunOut(Schema):
 
 
 def run_out(run: Run) -> dict[str, object]:
-    """`cost` is null where calls were made and the price of none of them is known. Reads `run.project`."""
+    """Return the run as JSON. `cost` is null if calls were made and no price is known. Reads `run.project`."""
     unknown = run.cost_unknown_calls > 0 and run.cost == 0
     return {
         "id": str(run.pk),

@@ -24,7 +24,7 @@ from curation.web.lists.pages import page_urls, read_params
 from curation.web.lists.params import one_of, words
 from curation.web.problems import Problem
 
-SHOWN_EVENTS = 30
+SHOWN_EVENTS, SHOWN_FAILURES = 30, 5
 
 
 @require_GET
@@ -173,8 +173,8 @@ def _run_context(run: Run) -> dict[str, object]:
         "run": run,
         "progress": progress,
         "kind": kind,
-        "events": RunEvent.objects.filter(run=run).order_by("-id")[:SHOWN_EVENTS],
-        "failures": Item.objects.filter(run=run, state=ItemState.FAILED).order_by("id")[:5],
+        "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
+        "failures": Item.objects.failed(run)[:SHOWN_FAILURES],
         "section": render_to_string(kind.section_template, dict(kind.section(run))) if kind.section_template else "",
         "may_resume": run.state in (RunState.CANCELLED, RunState.FAILED),
         "may_retry": run.items_failed > 0,

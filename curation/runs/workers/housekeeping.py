@@ -1,6 +1,6 @@
-"""A worker of the queue `sandbox` tends to its machine: removes sandboxes of the dead, tells what works.
+"""Housekeeping of a `sandbox` worker: remove sandboxes of dead workers, report what works on its machine.
 
-In each such worker and not by beat: a task would reach one of many machines, and wait behind busy slots.
+Each such worker does it in a thread: a Celery task would reach only one machine, and wait behind busy slots.
 """
 
 import logging
@@ -10,7 +10,7 @@ from celery import signals
 from celery.worker import WorkController
 from django.db import Error, connection
 
-from curation.runs.workers.presence import tell_of_sandbox
+from curation.runs.workers.presence import report_sandbox
 from curation.runs.workers.sandbox import reap_sandboxes
 from curation.runs.workers.sandbox_report import QUEUE, try_sandbox
 from sandbox.errors import SandboxError
@@ -25,7 +25,7 @@ def begin(sender: object, **_: object) -> None:
     controller = getattr(sender, "controller", None)
     if isinstance(controller, WorkController) and QUEUE in controller.app.amqp.queues.consume_from:
         _over.clear()
-        threading.Thread(target=_tend, name="sandboxes", daemon=True).start()
+        threading.Thread(target=_clean_up, name="sandboxes", daemon=True).start()
 
 
 @signals.worker_shutdown.connect
@@ -33,15 +33,15 @@ def end(**_: object) -> None:
     _over.set()
 
 
-def _tend() -> None:
+def _clean_up() -> None:
     while True:
-        tend_once()
+        clean_up_once()
         if _over.wait(EVERY_SECONDS):
             return
 
 
-def tend_once() -> None:
-    """One round. The engine may be away for a while, and so may the database: the next round comes."""
+def clean_up_once() -> None:
+    """Do one round. The engine or the database may be down for a while: the next round tries again."""
     try:
         count = reap_sandboxes()
         if count:
@@ -49,9 +49,9 @@ def tend_once() -> None:
     except (SandboxError, Error) as error:
         logger.warning("sandboxes: %s", error)
     finally:
-        # Closed in between: the pool forks from this process, and a child must not inherit an open connection.
+        # The pool forks from this process; a child must not inherit an open connection.
         connection.close()
     try:
-        tell_of_sandbox(try_sandbox().model_dump(mode="json", exclude={"place"}))
+        report_sandbox(try_sandbox().model_dump(mode="json", exclude={"place"}))
     except (SandboxError, OSError) as error:
         logger.warning("sandboxes: %s", error)

@@ -1,4 +1,4 @@
-"""Presence: each worker tells the database that it lives, on any broker, so that pages can say who works."""
+"""Presence: each worker reports to the database, with any broker, so that pages can list the workers."""
 
 import logging
 import threading
@@ -19,19 +19,19 @@ _over = threading.Event()
 _sandbox: dict[str, object] = {}
 
 
-def tell_of_sandbox(report: dict[str, object]) -> None:
-    """From now on this worker tells that of its machine's sandbox (`curation.runs.workers.sandbox_report`)."""
+def report_sandbox(report: dict[str, object]) -> None:
+    """Add the sandbox report of this machine to what this worker reports."""
     _sandbox.update(report)
 
 
 def workers_alive() -> list[WorkerSeen]:
-    """The workers that were heard of within `SILENT_AFTER`."""
+    """Return the workers that reported within `SILENT_AFTER`."""
     return list(WorkerSeen.objects.filter(seen_at__gt=timezone.now() - SILENT_AFTER))
 
 
 @signals.worker_ready.connect
 def begin(sender: object, **_: object) -> None:
-    """Starts the thread that tells of this worker; the embedded broker has no remote control to ask it by."""
+    """Start the thread that reports; the embedded broker has no remote control to ask a worker by."""
     controller = getattr(sender, "controller", None)
     if not isinstance(controller, WorkController):
         return
@@ -39,7 +39,7 @@ def begin(sender: object, **_: object) -> None:
     slots = int(getattr(controller, "concurrency", 1) or 1)
     name = str(getattr(controller, "hostname", "worker"))
     _over.clear()
-    threading.Thread(target=_tell, args=(name, queues, slots), name="presence", daemon=True).start()
+    threading.Thread(target=_report, args=(name, queues, slots), name="presence", daemon=True).start()
 
 
 @signals.worker_shutdown.connect
@@ -47,7 +47,7 @@ def end(**_: object) -> None:
     _over.set()
 
 
-def _tell(name: str, queues: str, slots: int) -> None:
+def _report(name: str, queues: str, slots: int) -> None:
     started = timezone.now()
     values = {"queues": queues, "slots": slots, "started_at": started}
     try:
@@ -59,7 +59,7 @@ def _tell(name: str, queues: str, slots: int) -> None:
                 WorkerSeen.objects.filter(seen_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
             except Error as error:
                 logger.warning("presence: %s", error)
-            # Closed in between: the pool forks from this process, and a child must not inherit an open connection.
+            # The pool forks from this process; a child must not inherit an open connection.
             connection.close()
             if _over.wait(EVERY_SECONDS):
                 return

@@ -1,4 +1,4 @@
-"""The sandbox that this machine's runs use, and whose sandboxes are still somebody's."""
+"""The sandbox backend of this machine, and the removal of sandboxes whose worker died."""
 
 import os
 import threading
@@ -15,13 +15,12 @@ from sandbox.choose import choose_backend
 from sandbox.errors import SandboxUnavailable
 from sandbox.protocol import Backend, Labels, Session, Setup
 
-# To open a session is work for a processor: hundreds that begin at once would only keep each other, and the calls that
-# are to leave meanwhile, from getting anywhere.
+# Opening a session takes processor time: hundreds at once would slow down each other and the model calls.
 _openings = threading.Semaphore(os.cpu_count() or 1)
 
 
 class NoSandbox(Problem):
-    """Nothing here can run commands in isolation; `detail` says what to install."""
+    """No backend works on this machine; `detail` says what to install."""
 
     status = 409
     title = "No sandbox"
@@ -29,7 +28,7 @@ class NoSandbox(Problem):
 
 
 def backend() -> Backend:
-    """The backend that `SANDBOX` names, or the one that is there; raises `NoSandbox`."""
+    """Return the backend that `SANDBOX` names, or the first that works; raise `NoSandbox`."""
     try:
         return choose_backend(settings.SANDBOX, folder=sandbox_folder())
     except SandboxUnavailable as missing:
@@ -37,13 +36,13 @@ def backend() -> Backend:
 
 
 def sandbox_folder() -> Path:
-    """Where bubblewrap's root lies once it was built, and the name that this Winnow has on an engine."""
+    """Return the folder of bubblewrap's root; its path also identifies this installation to Docker."""
     folder: Path = settings.WINNOW_DATA / "sandbox"
     return folder
 
 
 def shell_environment(task: Task, rooms: Backend, *, command_seconds: float) -> ShellEnvironment:
-    """An environment whose session is opened in its turn, in a thread that this process keeps."""
+    """Return an environment for the task; its session is opened in a thread of this process, a few at a time."""
 
     def session(setup: Setup) -> Session:
         with _openings:
@@ -54,17 +53,17 @@ def shell_environment(task: Task, rooms: Backend, *, command_seconds: float) -> 
 
 @cache
 def _session_threads() -> ThreadPoolExecutor:
-    """One thread for every session that is open, so that none waits for another's command; they live as the process."""
+    """Return the pool with one thread per session; a bubblewrap session ends with the thread that opened it."""
     return ThreadPoolExecutor(settings.SANDBOX_SESSIONS, thread_name_prefix="session")
 
 
 def labels_of(item: Item) -> dict[str, str]:
-    """What a sandbox is labelled with, so that `reap_sandboxes` knows whose it is."""
+    """Return the labels by which `reap_sandboxes` finds the item of a sandbox."""
     return {"run": str(item.run_id), "item": str(item.pk), "lease": item.lease_owner}
 
 
 def reap_sandboxes() -> int:
-    """Removes the sandboxes of dead workers; of how many. Nothing where there is no backend."""
+    """Remove the sandboxes of dead workers; return their number."""
     try:
         return backend().reap(_is_alive)
     except NoSandbox:

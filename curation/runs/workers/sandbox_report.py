@@ -1,7 +1,6 @@
-"""What the sandboxes of this installation can do: as its workers tell, or as this process finds by trying.
+"""Reports of which sandbox works: from the workers, or from this process if no worker reported.
 
-Web and workers may be different machines, of which only the workers' have an engine: what a worker tells counts before
-what this process sees.
+Web and workers may run on different machines, and only the workers' machines need a sandbox.
 """
 
 import threading
@@ -24,7 +23,7 @@ PAGE_SECONDS = 3.0
 
 
 class SandboxReport(BaseModel):
-    """`backend` is the one that is used, empty where none works; `place` is the worker, empty for this process."""
+    """`backend` is empty if none works; `place` is the worker's name, empty for this process."""
 
     backend: str = ""
     findings: list[Finding] = []
@@ -36,7 +35,7 @@ class SandboxReport(BaseModel):
 
     @property
     def detail(self) -> str:
-        """One line: what is used, or what is missing and how to get it."""
+        """Return one line: the backend, or what is missing and how to get it."""
         if self.works:
             return self.backend
         if not self.findings:
@@ -46,7 +45,7 @@ class SandboxReport(BaseModel):
 
 
 def try_sandbox() -> SandboxReport:
-    """Tries what `SANDBOX` names, each by a session of its own where it gets that far; takes up to a minute."""
+    """Try the backends that `SANDBOX` allows, each with a real session; takes up to a minute."""
     wanted = settings.SANDBOX
     names = {"none": (), "auto": BACKENDS}.get(wanted, (wanted,))
     told: list[Finding] = []
@@ -59,9 +58,9 @@ def try_sandbox() -> SandboxReport:
 
 
 def sandbox_reports() -> list[SandboxReport]:
-    """What each live sandbox worker tells; where none does, what this process finds, at most a minute old.
+    """Return the report of each live sandbox worker, else that of this process, at most a minute old.
 
-    Also where the database is away: that it is, another part says.
+    Works without a database, so that the system page can still be shown.
     """
     try:
         told = _told()
@@ -71,7 +70,7 @@ def sandbox_reports() -> list[SandboxReport]:
 
 
 def require_sandbox() -> None:
-    """Raises `NoSandbox` where no worker, or without workers not this machine, can run commands in isolation."""
+    """Raise `NoSandbox` if no worker has a working sandbox; without workers this machine is asked."""
     told = _told()
     if not told:
         backend()
@@ -88,7 +87,7 @@ def _of(worker: WorkerSeen) -> SandboxReport:
 
 
 class _Own:
-    """The report of this process: made beside the request that wants it, since an engine may take its time."""
+    """The report of this process, made in a thread: the engine can be slow to answer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,7 +97,7 @@ class _Own:
         self._due = 0.0
 
     def report(self, seconds: float) -> SandboxReport:
-        """The last report; waits at most so long for the first one."""
+        """Return the last report; wait at most `seconds` for the first one."""
         if settings.SANDBOX == "none":
             return SandboxReport()
         with self._lock:

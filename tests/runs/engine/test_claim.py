@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from curation.runs.engine.claim import MOST_CLAIMS, LeaseLost, claim, extend, finish, release, set_aside
+from curation.runs.engine.claim import MOST_CLAIMS, LeaseLost, claim, extend, finish, give_up, release
 from curation.runs.engine.reap import reap_all
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from tests.factories import make_project, make_run
@@ -66,7 +66,7 @@ def test_a_lost_lease_writes_nothing() -> None:
     with pytest.raises(LeaseLost):
         finish(item=item, owner="slow", write=write)
     with pytest.raises(LeaseLost):
-        set_aside(item=item, owner="slow", state=ItemState.FAILED, reason="x", write=write)
+        give_up(item=item, owner="slow", state=ItemState.FAILED, reason="x", write=write)
     item.refresh_from_db()
     run.refresh_from_db()
     assert (item.state, item.lease_owner, item.result) == (ItemState.CLAIMED, "quick", {})

@@ -91,7 +91,7 @@ class TestWhatWorkersTell:
     ) -> None:
         told: dict[str, object] = {}
         monkeypatch.setattr(presence, "_sandbox", told)
-        housekeeping.tend_once()
+        housekeeping.clean_up_once()
         assert told["backend"] == ""
         assert "no engine answers at unix:///nowhere/docker.sock" in str(told["findings"])
 
@@ -183,7 +183,7 @@ class TestReaping:
             raise SandboxFailed("Docker: no engine answers")
 
         monkeypatch.setattr(housekeeping, "reap_sandboxes", fails)
-        housekeeping.tend_once()
+        housekeeping.clean_up_once()
 
 
 class TestCommand:

@@ -1,4 +1,4 @@
-"""`manage.py reap`: one round of the reaper, for operators who run no beat or want it now."""
+"""`manage.py reap`: one round of the reaper, for installations without Celery beat."""
 
 from django.core.management.base import BaseCommand
 

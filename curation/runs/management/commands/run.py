@@ -1,4 +1,4 @@
-"""`manage.py run <kind>`: launches a run as a page or a script would, and follows it where asked."""
+"""`manage.py run <kind>`: launch a run and, with `--follow`, show its progress."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ from curation.web.problems import Problem
 
 
 class Command(BaseCommand):
-    help = "Launches a run. With --follow it shows its progress and prints the run as JSON at the end."
+    help = "Launch a run. --follow shows its progress and prints the run as JSON at the end."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = ", ".join(kind.name for kind in listed_kinds())

@@ -1,4 +1,4 @@
-"""`manage.py sandbox build|check`: makes what sessions stand on, and says what works here and what is missing."""
+"""`manage.py sandbox build|check`: build the image or root of the sandboxes; check what works on this machine."""
 
 import shutil
 import sys
@@ -99,7 +99,7 @@ class Command(BaseCommand):
 
 
 def _wanted() -> str:
-    """What to build for: what `SANDBOX` names; else Docker where its engine answers, else bubblewrap."""
+    """Return the backend that `SANDBOX` names, else Docker if its engine answers, else bubblewrap."""
     if settings.SANDBOX in BACKENDS:
         return str(settings.SANDBOX)
     engine = findings_of("docker", folder=sandbox_folder())[0]
