@@ -95,7 +95,7 @@ def test_release_gives_back_untried_and_closes_calls_that_nobody_waits_for() -> 
     assert (call.status, run.calls, run.cost_unknown_calls) == (CallStatus.LOST, 1, 1)
 
 
-def test_the_reaper_returns_what_a_silent_worker_held_and_says_so() -> None:
+def test_the_reaper_returns_the_items_of_a_worker_that_stopped_responding() -> None:
     run = make_waiting()
     item = claim(run=run, owner="a", limit=2)[0]
     Call.objects.create(project=run.project, run=run, item=item, endpoint_name="m", content_hash="0")
@@ -105,7 +105,9 @@ def test_the_reaper_returns_what_a_silent_worker_held_and_says_so() -> None:
     run.refresh_from_db()
     assert Item.objects.filter(run=run, state=ItemState.PENDING, claims=1).count() == 2
     assert (Call.objects.get().status, run.calls, run.cost_unknown_calls) == (CallStatus.LOST, 1, 1)
-    assert [event.message for event in run.events.all()] == ["A worker fell silent; 2 of its items were given back."]
+    assert [event.message for event in run.events.all()] == [
+        "A worker stopped responding; 2 of its items are pending again."
+    ]
 
 
 def test_an_item_that_takes_its_workers_down_fails_after_six_of_them() -> None:
@@ -117,7 +119,7 @@ def test_an_item_that_takes_its_workers_down_fails_after_six_of_them() -> None:
     poison = Item.objects.get(run=run, key="0")
     run.refresh_from_db()
     assert (poison.state, run.items_failed) == (ItemState.FAILED, 1)
-    assert poison.reason == "Given up: its worker fell silent 6 times in a row."
+    assert poison.reason == "Given up: its worker stopped responding 6 times in a row."
     assert claim(run=run, owner="b", limit=2)[0].key == "1"
 
 

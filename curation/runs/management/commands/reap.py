@@ -8,7 +8,7 @@ from curation.runs.workers.sandbox import reap_sandboxes
 
 class Command(BaseCommand):
     help = (
-        "Gives back what silent workers held, moves stuck runs on, rings for runs with waiting items, and removes "
+        "Return the items of dead workers, advance stuck runs, dispatch runs with pending items, and remove "
         "sandboxes that nobody works in."
     )
 
