@@ -1,4 +1,5 @@
-"""The sandbox engine, without Django: rooms in which model-written commands run, and the agent loop in them.
+"""The sandbox engine, without Django. Commands written by models run in sessions.
 
-Begin at `protocol`: what a session takes and gives. `bubblewrap/` and `docker/` are the two backends behind it.
+Start at `protocol`: what a session takes and returns. `bubblewrap/` and `docker/` are the two backends behind it.
+`agent/` plays in sessions: the agent loop, the reference gate, replay, and episodes on other servers.
 """

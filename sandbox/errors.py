@@ -1,4 +1,4 @@
-"""What can go wrong around a sandbox. A command that fails is none of these: it is a result like any other."""
+"""What can go wrong with a sandbox. A command that fails is not an error: it is a result."""
 
 
 class SandboxError(Exception):
@@ -10,20 +10,20 @@ class SandboxUnavailable(SandboxError):
 
 
 class SandboxFailed(SandboxError):
-    """The sandbox itself broke (would not start, died, went silent): infra. Retried in a new one, never a label."""
+    """The sandbox itself broke (did not start, died, stopped responding). Tried again in a new one, never a label."""
 
 
 class SetupRefused(SandboxError):
-    """What was to be put into the session is not allowed there (a fixture outside the roots, a NUL in a command)."""
+    """The session does not accept this input (a fixture outside the roots, a NUL in a command)."""
 
 
 class BuildFailed(SandboxError):
-    """The image or folder that sessions stand on could not be made; the message says why."""
+    """The image or root folder of sessions could not be built; the message says why."""
 
 
 class EnvironmentFull(SandboxFailed):
-    """The server has as many episodes open as it takes; there will be room later."""
+    """The server has as many open episodes as it allows; try again later."""
 
 
 class UnknownAction(SandboxError):
-    """The server's action has no field that a command obviously goes into; a person has to name it."""
+    """The field for a command in the server's action cannot be guessed; a person has to name it."""

@@ -1,7 +1,7 @@
 """The frames between a session and the supervisor inside its sandbox.
 
-A frame is 4 bytes of length (big endian), then so many bytes: one of kind, then fields, each with its own 4 bytes of
-length before it. Numbers are fields of decimal digits. What a kind means stands with `Ask` and `Reply`.
+A frame is 4 bytes of length (big endian), then that many bytes: one of kind, then fields, each after its own 4 bytes of
+length. Numbers are fields of decimal digits. `Request` and `Reply` say what each kind has in its fields.
 """
 
 import struct
@@ -11,19 +11,19 @@ from enum import Enum
 
 from sandbox.errors import SandboxFailed
 
-FRAME_MOST = 64 * 1024 * 1024
+MAX_FRAME_BYTES = 64 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
 
-class Ask(Enum):
-    """What the supervisor is asked. Everything up to GO is sent in one go and answered once, by READY."""
+class Request(Enum):
+    """To the supervisor. Everything up to GO is sent at once and gets one reply, READY."""
 
     LIMITS = b"L"  # output bytes, processes, RLIMIT_NPROC or 0, RLIMIT_AS or 0
     FOLDER = b"D"  # path, octal mode
     FILE = b"F"  # path, octal mode, content
     VARIABLE = b"V"  # name, value
-    INODES = b"I"  # tmpfs, most files in it; for a supervisor that was given CAP_SYS_ADMIN over its mounts
-    FILTER = b"S"  # ELF machine, seccomp filter; one of another machine is passed over
+    INODES = b"I"  # tmpfs, maximum number of files; for a supervisor with CAP_SYS_ADMIN over its mounts
+    FILTER = b"S"  # ELF machine, seccomp filter; ignored on another machine
     GO = b"G"  # the home
     COMMAND = b"X"  # text, milliseconds
     CHECK = b"C"  # text, terminal, reason, milliseconds
@@ -32,8 +32,8 @@ class Ask(Enum):
 class Reply(Enum):
     READY = b"R"
     DONE = b"D"  # exit code, timed out, left, microseconds, bytes cut, cwd, first part, last part
-    REFUSED = b"N"  # reason: a fixture could not be put there
-    BROKEN = b"B"  # reason: the supervisor cannot go on
+    REFUSED = b"N"  # reason: a fixture could not be written
+    BROKEN = b"B"  # reason: the supervisor cannot continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Frame:
     fields: tuple[bytes, ...]
 
 
-def packed(kind: Ask, *fields: bytes) -> bytes:
+def packed(kind: Request, *fields: bytes) -> bytes:
     body = kind.value + b"".join(_LENGTH.pack(len(field)) + field for field in fields)
     return _LENGTH.pack(len(body)) + body
 
 
 class FrameReader:
-    """Puts frames together from bytes as they come; raises `SandboxFailed` at bytes that are no frame."""
+    """Assembles frames from a stream of bytes; raises `SandboxFailed` for bytes that are no frame."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -57,11 +57,11 @@ class FrameReader:
         self._held += data
 
     def next(self) -> Frame | None:
-        """The next whole frame, or None where more bytes have to come first."""
+        """Return the next whole frame, or None if more bytes are needed."""
         if len(self._held) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._held)
-        if not 1 <= length <= FRAME_MOST:
+        if not 1 <= length <= MAX_FRAME_BYTES:
             raise SandboxFailed(f"The sandbox sent a frame of {length} bytes.")
         if len(self._held) < _LENGTH.size + length:
             return None

@@ -1,7 +1,7 @@
-"""What a sandbox is to those who use it: plain data in, frozen results out, two protocols between.
+"""The sandbox as its users see it: plain data in, frozen results out, and the protocols `Session` and `Backend`.
 
 Nothing here names an image, a mount or a privilege: those come from the machine's settings, never from a scenario.
-Calls block; who drives many sessions at once gives each its thread.
+Calls block; to drive many sessions at once, give each its own thread.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 USER = "agent"
 HOME = "/home/agent"
-# The folders that an agent may write to, each a small tmpfs; all else of the root is read-only.
+# The folders for fixtures. An agent may write to them, each is a small tmpfs; the rest of the root is read-only.
 ROOTS = (HOME, "/srv", "/opt", "/usr/local", "/var")
 MEBIBYTE = 1024 * 1024
 Labels = Mapping[str, str]
@@ -19,7 +19,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """A file that is there before the agent comes. `path` is absolute and below one of `ROOTS`."""
+    """A file that exists before the first command. `path` is absolute and inside one of `ROOTS`."""
 
     path: str
     content: bytes
@@ -28,7 +28,7 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one session may use. `disk` bounds all that it writes; sizes in bytes, times in seconds."""
+    """What one session may use. `disk` limits all files that it writes; sizes in bytes, times in seconds."""
 
     memory: int = 256 * MEBIBYTE
     pids: int = 128
@@ -41,9 +41,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A session to be opened. `motd` and `banner` become `/etc/motd` and `/etc/issue`.
+    """What a session is opened with. `motd` and `banner` become `/etc/motd` and `/etc/issue`.
 
-    `labels` say whose it is (`run`, `item`, `lease`), so that it can be found when its worker is dead.
+    `labels` (`run`, `item`, `lease`) say who owns it, so that it can be found when its worker is dead.
     """
 
     fixtures: Sequence[Fixture] = ()
@@ -58,11 +58,10 @@ class Setup:
 class ExecResult:
     """One command as a terminal would show it.
 
-    `output` is stdout and stderr as they came, decoded as UTF-8 (what is none becomes U+FFFD, NUL bytes are dropped),
-    cut in the middle when it was longer than the limit (`truncated`). `exit_code` is the shell's, 128 + n for signal
-    n. `timed_out`: it was killed with all its children. `left`: its shell ended before the end of the command
-    (`exit`, `exec`, `set -e`, a syntax error).
-    `duration` in seconds.
+    `output` is stdout and stderr in order, decoded as UTF-8 (other bytes become U+FFFD, NUL bytes are dropped) and cut
+    in the middle if it is longer than the limit (`truncated`). `exit_code` is the shell's, 128 + n for signal n.
+    `timed_out`: it was killed with all its children. `left`: its shell ended before the end of the command (`exit`,
+    `exec`, `set -e`, a syntax error). `duration` is in seconds.
     """
 
     output: str
@@ -75,7 +74,7 @@ class ExecResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What the checker said of the state that the agent left. A checker that hangs has not passed."""
+    """The checker's result on the state that the agent left. A checker that times out has not passed."""
 
     passed: bool
     exit_code: int
@@ -85,26 +84,26 @@ class CheckResult:
 
 
 class Session(Protocol):
-    """One fresh sandbox, from opening to removal. `SandboxFailed` from any call means: infra, take a new one."""
+    """One fresh sandbox, from opening to removal. If any call raises `SandboxFailed`, try again in a new session."""
 
     def exec(self, command: str, timeout: float | None = None) -> ExecResult:
-        """Runs `command` in `/bin/sh`, in a process of its own with empty stdin.
+        """Run `command` in its own `/bin/sh` with empty stdin.
 
-        Working directory and exported variables carry over to the next one; so do background processes, which a
-        timeout ends. `timeout` in seconds, `limits.command_seconds` by default.
+        The working directory, exported variables and background processes carry over to the next command; a timeout
+        ends background processes. `timeout` is in seconds, `limits.command_seconds` by default.
         """
 
     def cwd(self) -> str:
-        """The directory that the next command begins in."""
+        """The directory that the next command starts in."""
 
     def check(self, checker: str, *, terminal: str, panic_reason: str = "") -> CheckResult:
-        """Kills every process of the agent, then runs the checker against what is left; the session's last call.
+        """Kill every process of the agent, then run the checker. No command can follow.
 
-        The checker sees `TERMINAL` (`exit`, `panic` or empty) and `PANIC_REASON`, in an environment of its own.
+        The checker has its own environment, with `TERMINAL` (`exit`, `panic` or empty) and `PANIC_REASON`.
         """
 
     def close(self) -> None:
-        """Removes the sandbox with all that is in it; may be called again."""
+        """Remove the sandbox with everything in it; may be called again."""
 
     def __enter__(self) -> Self: ...
 
@@ -128,15 +127,15 @@ class Finding:
 
 
 class Backend(Protocol):
-    """A way to make sessions. `name` is what `SANDBOX` calls it."""
+    """A way to make sessions. `name` is its value in `SANDBOX`."""
 
     name: str
 
     def session(self, setup: Setup) -> Session:
-        """A fresh session, ready for its first command; raises `SandboxFailed` or `SetupRefused`."""
+        """Open a fresh session, ready for its first command; raises `SandboxFailed` or `SetupRefused`."""
 
     def findings(self) -> Sequence[Finding]:
-        """What works here and what is missing, by trying."""
+        """Try what works on this machine and what is missing."""
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
-        """Removes the sandboxes whose labels nobody alive answers for; of how many."""
+        """Remove the sandboxes whose owner, named by their labels, is not alive; return how many."""

@@ -1,7 +1,7 @@
-"""The root that sessions stand on: what is in it, and the folder that bubblewrap shows where one was made.
+"""The root folder of sessions: how its archive is made, and where it is unpacked for bubblewrap.
 
-Docker's image is built of the same packages and files (`docker/`). A root made from packages.txt is the same root for
-both, so what a scenario finds does not depend on the backend.
+Docker's image is built from the same packages and files (`docker/`), so a scenario finds the same root on both
+backends.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def _recipe() -> str:
     return hashlib.sha256(b"\0".join(part.read_bytes() for part in parts)).hexdigest()[:12]
 
 
-# Changes with whatever the root is made of, so that an old one is known as old.
+# A hash of the root's sources: a root built from others is outdated.
 RECIPE = _recipe()
 
 
@@ -39,9 +39,9 @@ def packages() -> list[str]:
 
 
 def make_archive(archive: Path, *, mirror: str = MIRROR) -> None:
-    """Writes a root made of Debian's packages, compressed as the name's ending says. Needs mmdebstrap, no registry.
+    """Write a root made of Debian's packages, compressed by the suffix of `archive`. Needs mmdebstrap, but no registry.
 
-    Raises `BuildFailed` with mmdebstrap's last words.
+    Raises `BuildFailed` with the end of mmdebstrap's output.
     """
     if shutil.which("mmdebstrap") is None:
         raise BuildFailed("mmdebstrap is not installed; on Debian and Ubuntu: apt install mmdebstrap")
@@ -64,21 +64,21 @@ def make_archive(archive: Path, *, mirror: str = MIRROR) -> None:
 
 
 def rootfs_of(folder: Path) -> Path:
-    """Where the unpacked root lies in the sandbox's folder."""
+    """The unpacked root in the sandbox's folder."""
     return folder / "rootfs"
 
 
 def rootfs_recipe(folder: Path) -> str:
-    """The recipe of the unpacked root; empty where there is none."""
+    """The recipe of the unpacked root; empty if there is none."""
     marker = folder / "rootfs.recipe"
     return marker.read_text() if rootfs_of(folder).is_dir() and marker.is_file() else ""
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpacks a root into the sandbox's folder, in the place of one that was there; raises `BuildFailed`.
+    """Unpack a root into the sandbox's folder and replace an earlier one; raises `BuildFailed`.
 
-    Everything belongs to whoever unpacks. Device nodes stay behind, no member leads out of the folder, and no file
-    keeps a set-user-id bit: an archive can do no more than hold the wrong files.
+    All files belong to the current user. Device nodes are dropped, no member can leave the folder, and no file keeps a
+    set-user-id bit: an archive can do no harm beyond wrong files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix="unpacking-", dir=folder))
@@ -100,7 +100,7 @@ def _member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
     top = Path(member.name.lstrip("./")).parts[:1]
     if member.isdev() or (top and top[0] in _NOT_FILES):
         return None
-    # Leading slashes go, and whatever would be written through a link to the outside is refused.
+    # Removes leading slashes and refuses members that would be written through a link to the outside.
     kept = tarfile.tar_filter(member, folder)
     root = os.path.realpath(folder)
     if kept.islnk() and not os.path.realpath(os.path.join(root, kept.linkname)).startswith(root + os.sep):  # noqa: PTH118
@@ -109,11 +109,11 @@ def _member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
 
 
 def _finish(root: Path) -> None:
-    """What the Dockerfile does after its packages. A folder that is a link would lead these files elsewhere."""
+    """Do what the Dockerfile does after its packages. Refuse links that would lead these files elsewhere."""
     for name in (*FILES, *_LINKS):
         path = root / name
         if path.parent.is_symlink():
-            raise BuildFailed(f"In this archive {path.parent.name} is a link; it is not a root of Debian's kind.")
+            raise BuildFailed(f"In this archive {path.parent.name} is a link; this is not a Debian root.")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
     for name in FILES:
@@ -128,7 +128,7 @@ def _finish(root: Path) -> None:
 
 
 def _folder(root: Path, name: str) -> None:
-    """Makes a place to mount on. `/var/run` and its like may be links; the places themselves must not."""
+    """Make a folder to mount on. It must not be a link; other folders such as `/var/run` may be."""
     path = root
     for part in Path(name).parts[1:]:
         path = path / part
@@ -148,7 +148,7 @@ def _put_in_place(fresh: Path, place: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Also where a folder of the archive may not be written to."""
+    """Remove a folder, including read-only ones inside it."""
     if not folder.exists():
         return
     for place, _, _ in os.walk(folder):

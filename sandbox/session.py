@@ -1,4 +1,4 @@
-"""A session at the supervisor inside a sandbox, whatever holds the sandbox: a backend brings only a `Channel`."""
+"""A session with the supervisor inside a sandbox. It is the same for each backend, which provides a `Channel`."""
 
 import codecs
 import functools
@@ -9,12 +9,12 @@ from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.frames import Ask, Frame, FrameReader, Reply, packed
+from sandbox.frames import Frame, FrameReader, Reply, Request, packed
 from sandbox.protocol import HOME, CheckResult, ExecResult, Setup
 from sandbox.seccomp import filters
 from sandbox.setup import BANNER, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
 
-# What the supervisor gets on top of a command's own limit to kill, drain and answer on a machine that is busy.
+# The supervisor's time beyond a command's limit to kill, drain and reply on a busy machine.
 GRACE_SECONDS = 15.0
 OPENING_SECONDS = 60.0
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -23,24 +23,24 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 class Channel(Protocol):
     """The bytes to and from one sandbox's supervisor. Deadlines are `time.monotonic()` values.
 
-    Every fault is a `SandboxFailed` with what is known of it (the engine's message, the start's stderr).
+    Every fault is a `SandboxFailed` with its cause (the engine's message, the stderr of the start).
     """
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Sends all of `data`."""
+        """Send all of `data`."""
 
     def receive(self, deadline: float) -> bytes:
-        """At least one byte; an end of the stream and a deadline that passed are faults."""
+        """Return at least one byte. The end of the stream and a missed deadline are faults."""
 
     def kill(self) -> None:
-        """Ends the sandbox at once."""
+        """End the sandbox at once."""
 
     def close(self) -> None:
-        """Lets the sandbox end, sees that it did and removes what is left of it; may be called again."""
+        """End the sandbox, wait for its end and remove what is left; may be called again."""
 
 
 def supervisor_command() -> list[str]:
-    """What is to be the first process of every sandbox, by name from its own PATH."""
+    """The command of every sandbox's first process, found on the sandbox's own PATH."""
     return ["perl", "-e", supervisor_text()]
 
 
@@ -50,7 +50,7 @@ def supervisor_text() -> str:
 
 
 class SupervisedSession:
-    """`Session` of the protocol. Made by `open_session`."""
+    """The protocol's `Session`, made by `open_session`."""
 
     def __init__(self, channel: Channel, setup: Setup) -> None:
         self._channel = channel
@@ -62,7 +62,7 @@ class SupervisedSession:
     def exec(self, command: str, timeout: float | None = None) -> ExecResult:
         text = checked_text("command", command)
         seconds = self._limits.command_seconds if timeout is None else timeout
-        done = self._ask(packed(Ask.COMMAND, text, _milliseconds(seconds)), seconds)
+        done = self._ask(packed(Request.COMMAND, text, _milliseconds(seconds)), seconds)
         self._cwd = done.cwd
         return ExecResult(
             output=done.output,
@@ -77,10 +77,10 @@ class SupervisedSession:
         return self._cwd
 
     def check(self, checker: str, *, terminal: str, panic_reason: str = "") -> CheckResult:
-        told = (checked_text("terminal", terminal), checked_text("reason of the panic", panic_reason))
-        texts = (checked_text("checker", checker), *told)
+        ending = (checked_text("terminal", terminal), checked_text("reason of the panic", panic_reason))
+        texts = (checked_text("checker", checker), *ending)
         seconds = self._limits.check_seconds
-        done = self._ask(packed(Ask.CHECK, *texts, _milliseconds(seconds)), seconds)
+        done = self._ask(packed(Request.CHECK, *texts, _milliseconds(seconds)), seconds)
         self._over = "its checker has run"
         passed = done.exit_code == 0 and not done.timed_out
         return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out)
@@ -99,20 +99,20 @@ class SupervisedSession:
 
     def _begin(self, setup: Setup, *, nproc: int, address_space: int, inodes: Mapping[str, int]) -> None:
         bounds = (setup.limits.output, setup.limits.pids, nproc, address_space)
-        asked = [packed(Ask.LIMITS, *map(_number, bounds))]
-        asked += [packed(Ask.INODES, path.encode(), _number(most)) for path, most in inodes.items()]
+        asked = [packed(Request.LIMITS, *map(_number, bounds))]
+        asked += [packed(Request.INODES, path.encode(), _number(most)) for path, most in inodes.items()]
         asked += [_constant_frames()]
-        asked += [packed(Ask.FILE, MOTD.encode(), b"644", setup.motd.encode())]
-        asked += [packed(Ask.FILE, BANNER.encode(), b"644", setup.banner.encode())]
-        asked += [packed(Ask.FILE, file.path.encode(), _octal(file.mode), file.content) for file in setup.fixtures]
+        asked += [packed(Request.FILE, MOTD.encode(), b"644", setup.motd.encode())]
+        asked += [packed(Request.FILE, BANNER.encode(), b"644", setup.banner.encode())]
+        asked += [packed(Request.FILE, file.path.encode(), _octal(file.mode), file.content) for file in setup.fixtures]
         environment = {**ENVIRONMENT, **setup.env}
-        asked += [packed(Ask.VARIABLE, name.encode(), value.encode()) for name, value in environment.items()]
-        asked += [packed(Ask.GO, HOME.encode())]
+        asked += [packed(Request.VARIABLE, name.encode(), value.encode()) for name, value in environment.items()]
+        asked += [packed(Request.GO, HOME.encode())]
         reply = self._exchange(b"".join(asked), time.monotonic() + OPENING_SECONDS)
         if reply.kind is Reply.REFUSED:
             raise SetupRefused(f"The session could not be set up: {_said(reply)}")
         if reply.kind is not Reply.READY:
-            raise SandboxFailed(f"The sandbox answered its opening with {reply.kind.name}.")
+            raise SandboxFailed(f"The sandbox replied {reply.kind.name} when it was opened.")
 
     def _ask(self, question: bytes, seconds: float) -> "_Done":
         if self._over:
@@ -141,11 +141,11 @@ def open_session(
     address_space: int = 0,
     inodes: Mapping[str, int] = NOTHING,
 ) -> SupervisedSession:
-    """A session at `channel`, where a supervisor was just started, ready for its first command.
+    """Open a session with the supervisor at `channel`, ready for its first command.
 
-    `nproc` and `address_space` (bytes) become rlimits of what the agent runs, for backends that have no cgroup; 0 is
-    none. `inodes` is how many files each tmpfs may hold, for backends that could not say so when they made it.
-    Raises `SandboxFailed` or `SetupRefused`; the channel is closed then.
+    `nproc` and `address_space` (bytes) become rlimits of the agent's commands, for backends without a cgroup; 0 is no
+    limit. `inodes` is how many files each tmpfs may hold, for backends that cannot set it when they make the tmpfs.
+    If it raises `SandboxFailed` or `SetupRefused`, the channel is closed.
     """
     session = SupervisedSession(channel, setup)
     try:
@@ -160,14 +160,14 @@ def open_session(
 
 @functools.cache
 def _constant_frames() -> bytes:
-    """What every session is told: the filters of system calls, and the folders that are there."""
-    asked = [packed(Ask.FILTER, _number(machine), program) for machine, program in filters().items()]
-    asked += [packed(Ask.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
+    """The frames of every session: the seccomp filters and the folders."""
+    asked = [packed(Request.FILTER, _number(machine), program) for machine, program in filters().items()]
+    asked += [packed(Request.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
     return b"".join(asked)
 
 
 class _Done:
-    """One DONE frame, read."""
+    """The fields of a DONE frame."""
 
     def __init__(self, fields: tuple[bytes, ...]) -> None:
         code, timed_out, left, microseconds, cut, cwd, first, last = fields
@@ -177,23 +177,22 @@ class _Done:
         self.duration = int(microseconds) / 1e6
         self.truncated = int(cut) > 0
         self.cwd = cwd.decode(errors="replace")
-        self.output = shown(first, last, int(cut))
+        self.output = decode_output(first, last, int(cut))
 
 
 def _done(reply: Frame) -> _Done:
     if reply.kind is not Reply.DONE:
-        raise SandboxFailed(f"The sandbox answered with {reply.kind.name} instead of a result.")
+        raise SandboxFailed(f"The sandbox replied {reply.kind.name} instead of a result.")
     try:
         return _Done(reply.fields)
     except ValueError:
         raise SandboxFailed("The sandbox sent a result that cannot be read.") from None
 
 
-def shown(first: bytes, last: bytes, cut: int) -> str:
-    """Output as text: what is no UTF-8 becomes U+FFFD, NUL bytes are dropped, as a terminal does both.
+def decode_output(first: bytes, last: bytes, cut: int) -> str:
+    """Decode output as a terminal would: bytes that are not UTF-8 become U+FFFD, NUL bytes are dropped.
 
-    Where `cut` bytes are missing between the parts, a line says so, and a character that the cut went through is left
-    out whole.
+    If `cut` bytes are missing between the parts, a line says so, and a character that was cut through is dropped.
     """
     if not cut:
         return (first + last).decode(errors="replace").replace("\0", "")

@@ -1,4 +1,4 @@
-"""What may be put into a session, and how a session's bounds are shared out: the same in every backend."""
+"""What a session accepts, and how its limits are divided: the same in every backend."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from sandbox.protocol import HOME, MEBIBYTE, ROOTS, USER, Fixture, Limits, Setup
 
 UID = 1000
 HOSTNAME = "host"
-# Shares of `limits.disk`, in 64ths: each writable folder is a tmpfs of its own, and together they are the bound.
-# /run holds the motd and the banner, to which /etc/motd and /etc/issue point.
+# Shares of `limits.disk`, in 64ths: each writable folder is its own tmpfs. /run has the motd and the banner, to which
+# /etc/motd and /etc/issue point.
 SHARES = {HOME: 32, "/tmp": 16, "/srv": 4, "/opt": 4, "/usr/local": 4, "/var": 3, "/run": 1}  # noqa: S108
 MODES = {"/tmp": 0o1777}  # noqa: S108
 MOTD, BANNER = "/run/motd", "/run/issue"
-# Folders that programs and scenarios take for granted below the fresh tmpfs.
+# Folders in a fresh tmpfs that programs and scenarios rely on.
 FOLDERS = {
     "/usr/local/bin": 0o755,
     "/usr/local/lib": 0o755,
@@ -33,9 +33,9 @@ ENVIRONMENT = {
     "SHELL": "/bin/sh",
     "USER": USER,
 }
-COMMAND_MOST = 120 * 1024  # one argument of exec() is 128 KiB at most
-ENVIRONMENT_MOST = 64 * 1024
-FIXTURES_MOST = 16 * MEBIBYTE
+MAX_COMMAND_BYTES = 120 * 1024  # one argument of exec() is 128 KiB at most
+MAX_ENVIRONMENT_BYTES = 64 * 1024
+MAX_FIXTURES_BYTES = 16 * MEBIBYTE
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -45,25 +45,25 @@ def tmpfs_sizes(limits: Limits) -> dict[str, int]:
 
 
 def tmpfs_inodes(limits: Limits) -> dict[str, int]:
-    """How many files each writable folder may hold: an empty one costs kernel memory that no size counts."""
+    """How many files each writable folder may hold: an empty file takes kernel memory that no size limits."""
     return {path: max(256, size // 4096) for path, size in tmpfs_sizes(limits).items()}
 
 
 def memory_bound(limits: Limits) -> int:
-    """Bytes that the whole sandbox may hold: files on a tmpfs count as its memory, so a full disk must still fit."""
+    """Memory of the whole sandbox in bytes. Files on a tmpfs count, so a full disk must fit."""
     return limits.memory + limits.disk
 
 
 def check_setup(setup: Setup) -> None:
-    """Raises `SetupRefused` at the first thing that may not be put into a session."""
+    """Raise `SetupRefused` for the first input that a session does not accept."""
     seen: set[str] = set()
     for fixture in setup.fixtures:
         _check_fixture(fixture)
         if fixture.path in seen:
-            raise SetupRefused(f"Fixture {fixture.path} is there twice.")
+            raise SetupRefused(f"Fixture {fixture.path} appears twice.")
         seen.add(fixture.path)
-    if sum(len(fixture.content) for fixture in setup.fixtures) > FIXTURES_MOST:
-        raise SetupRefused(f"The fixtures are larger than {FIXTURES_MOST} bytes in all.")
+    if sum(len(fixture.content) for fixture in setup.fixtures) > MAX_FIXTURES_BYTES:
+        raise SetupRefused(f"The fixtures are larger than {MAX_FIXTURES_BYTES} bytes together.")
     check_environment(setup.env)
     for name, text in (("motd", setup.motd), ("banner", setup.banner)):
         if len(text) > 64 * 1024:
@@ -75,19 +75,19 @@ def check_setup(setup: Setup) -> None:
 def check_environment(env: Mapping[str, str]) -> None:
     for name, value in env.items():
         if not _NAME.match(name):
-            raise SetupRefused(f"{name!r} is no name of an environment variable.")
+            raise SetupRefused(f"{name!r} is not a valid name for an environment variable.")
         checked_text(f"variable {name}", value)
-    if sum(len(name) + len(value.encode()) for name, value in env.items()) > ENVIRONMENT_MOST:
-        raise SetupRefused(f"The environment is larger than {ENVIRONMENT_MOST} bytes.")
+    if sum(len(name) + len(value.encode()) for name, value in env.items()) > MAX_ENVIRONMENT_BYTES:
+        raise SetupRefused(f"The environment is larger than {MAX_ENVIRONMENT_BYTES} bytes.")
 
 
-def checked_text(what: str, text: str, most: int = COMMAND_MOST) -> bytes:
-    """The bytes of a command, checker or value; refused where a process could not be given them."""
+def checked_text(what: str, text: str, most: int = MAX_COMMAND_BYTES) -> bytes:
+    """Encode a command, checker or value; refuse what cannot be passed to a process."""
     data = encoded(what, text)
     if b"\0" in data:
-        raise SetupRefused(f"The {what} has a NUL byte in it.")
+        raise SetupRefused(f"The {what} contains a NUL byte.")
     if len(data) > most:
-        raise SetupRefused(f"The {what} is {len(data)} bytes long, {most} are allowed.")
+        raise SetupRefused(f"The {what} is {len(data)} bytes long; the limit is {most}.")
     return data
 
 
@@ -95,7 +95,7 @@ def encoded(what: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise SetupRefused(f"The {what} is no text: it has half of a surrogate pair in it.") from None
+        raise SetupRefused(f"The {what} is not valid text: it contains half of a surrogate pair.") from None
 
 
 def _check_fixture(fixture: Fixture) -> None:
@@ -103,6 +103,6 @@ def _check_fixture(fixture: Fixture) -> None:
     checked_text("path of a fixture", path, most=4000)
     normal = path == str(PurePosixPath(path)) and ".." not in PurePosixPath(path).parts and not path.startswith("//")
     if not normal or not any(path.startswith(f"{root}/") for root in ROOTS):
-        raise SetupRefused(f"Fixture {path!r}: must be a plain absolute path below one of {', '.join(ROOTS)}.")
+        raise SetupRefused(f"Fixture {path!r}: the path must be plain, absolute and inside one of {', '.join(ROOTS)}.")
     if not 0 <= fixture.mode <= 0o777:
-        raise SetupRefused(f"Fixture {path}: mode {fixture.mode:o} is not within 0 to 777.")
+        raise SetupRefused(f"Fixture {path}: mode {fixture.mode:o} is not between 0 and 777.")

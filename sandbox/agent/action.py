@@ -1,13 +1,13 @@
-"""Reading a model's reply: the one command in it, or why there is none.
+"""Reads a model's reply: the one command in it, or why there is none.
 
-The thinking is cut first. The action is the first fenced block where there is one, else the whole reply; `exit` and
+Thinking is removed first. The action is the first fenced block, or without one the whole reply. `exit` and
 `panic [reason]` alone are terminals, everything else is a command.
 """
 
 import re
 from dataclasses import dataclass
 
-MOST_BYTES = 16 * 1024
+MAX_ACTION_BYTES = 16 * 1024
 _OPENING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
@@ -18,26 +18,26 @@ _CUT = frozenset({"length", "max_tokens"})
 
 
 class FormatError(Exception):
-    """The reply holds no action; the message is for the model that gave it."""
+    """The reply contains no action; the message is sent to the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An action that ends the session: `terminal` is `exit` or `panic`, `reason` what follows a panic."""
+    """An action that ends the session: `terminal` is `exit` or `panic`, `reason` the text after `panic`."""
 
     terminal: str
     reason: str = ""
 
     @property
     def line(self) -> str:
-        """The action as it is recorded; `exit 0` says no more than `exit`."""
+        """The action as recorded; `exit 0` becomes `exit`."""
         return f"{self.terminal} {self.reason}".strip()
 
 
 def read_action(reply: str, *, finish_reason: str = "") -> str:
-    """The command of a reply, stripped; raises `FormatError` for none, an unfinished or an over-long one.
+    """Return the command of a reply, stripped; raises `FormatError` if it is missing, unfinished or too long.
 
-    `finish_reason` is the endpoint's: a reply that was cut by the token limit counts only where its block is whole.
+    `finish_reason` is the endpoint's: a reply cut by the token limit counts only if its block is complete.
     """
     said = cut_thinking(reply)
     block = _first_block(said)
@@ -49,14 +49,14 @@ def read_action(reply: str, *, finish_reason: str = "") -> str:
     if "\0" in action or any("\ud800" <= sign <= "\udfff" for sign in action):
         raise FormatError("Your command holds characters that no terminal takes (NUL, half a character).")
     size = len(action.encode())
-    if size > MOST_BYTES:
-        raise FormatError(f"Your command has {size:,} bytes; at most {MOST_BYTES:,} are taken.")
+    if size > MAX_ACTION_BYTES:
+        raise FormatError(f"Your command has {size:,} bytes; at most {MAX_ACTION_BYTES:,} are taken.")
     ending = ending_of(action)
     return ending.line if ending else action
 
 
 def ending_of(action: str) -> Ending | None:
-    """What ends the session, where the action is a terminal and nothing else."""
+    """Return the ending if the action is a terminal and nothing else."""
     found = _TERMINAL.fullmatch(action.strip())
     if found is None:
         return None
@@ -64,8 +64,8 @@ def ending_of(action: str) -> Ending | None:
 
 
 def cut_thinking(reply: str) -> str:
-    """The reply without its thinking: closed sections, all that stands before a lone closing tag, and a section at the
-    beginning that was never closed. Tags inside a fenced block belong to the command."""
+    """Return the reply without its thinking: closed sections, everything before a lone closing tag, and an unclosed
+    section at the start. Tags inside a fenced block belong to the command."""
     said = reply
     while True:
         opening, closing, fence = _OPENING.search(said), _CLOSING.search(said), _FENCE.search(said)
@@ -85,7 +85,7 @@ def _before(closing: re.Match[str] | None, opening: re.Match[str]) -> bool:
 
 
 def _first_block(said: str) -> str | None:
-    """What stands in the first fenced block; None without one, `FormatError` where it was never closed."""
+    """Return the text of the first fenced block, None without one; raises `FormatError` if it is not closed."""
     lines = said.split("\n")
     for number, line in enumerate(lines):
         if inline := _ONE_LINE_BLOCK.fullmatch(line):

@@ -1,7 +1,7 @@
 """The agent loop: run → step → query → act, until a terminal or a limit ends the episode.
 
-The model and the environment are handed in. What is recorded has two forms: `turns`, as a terminal at work would show
-them (deploy format: no scaffold, no prose, the bare commands), and `exchange`, what was really said, for audit.
+The model and the environment are passed in. An episode is recorded twice: `turns` is what a terminal would show (the
+deploy format: bare commands, no scaffold and no prose), `exchange` is every message, for audit.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,8 +12,8 @@ from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import CheckResult
 
-MOST_FORMAT_ERRORS = 3
-MOST_SANDBOXES = 3
+MAX_FORMAT_ERRORS = 3
+MAX_SANDBOXES = 3
 NO_REPLY = "(no reply)"
 Message = Mapping[str, object]
 Complete = Callable[[Sequence[Message]], Awaitable["Reply"]]
@@ -21,7 +21,7 @@ Complete = Callable[[Sequence[Message]], Awaitable["Reply"]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said. `text` is without thinking; `tokens` are those that the call took, in and out."""
+    """A model's reply. `text` is without thinking; `tokens` counts the call's tokens, in and out."""
 
     text: str
     thinking: str = ""
@@ -31,7 +31,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLimits:
-    """`max_turns` bounds the model's replies, `episode_seconds` the time of all commands together."""
+    """`max_turns` limits the model's replies, `episode_seconds` the time of all commands together."""
 
     max_turns: int = 30
     episode_seconds: float = 300.0
@@ -39,7 +39,7 @@ class EpisodeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """`kind`: orientation, action or output. The text of what is shown ends with the prompt, which `prompt` repeats."""
+    """`kind` is orientation, action or output. The text of an orientation or output ends with its `prompt`."""
 
     kind: str
     text: str
@@ -59,8 +59,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One rollout. `outcome`: solved, correct_panic, wrong_terminal, checker_failed, no_terminal, format_error,
-    timeout or infra_error. `checker` is None where it did not run; `error` says what broke in an `infra_error`."""
+    """One rollout. `outcome` is solved, correct_panic, wrong_terminal, checker_failed, no_terminal, format_error,
+    timeout or infra_error. `checker` is None if it did not run; `error` says what broke in an `infra_error`."""
 
     outcome: str
     turns: tuple[Turn, ...]
@@ -85,7 +85,7 @@ class Episode:
 
 
 def outcome_of(terminal: str, *, expected: str, passed: bool) -> str:
-    """How an episode that ended in a terminal is called."""
+    """Return the outcome of an episode that ended in a terminal."""
     if terminal != expected:
         return "wrong_terminal"
     if not passed:
@@ -101,9 +101,9 @@ async def run_episode(
     expected_terminal: str,
     limits: EpisodeLimits,
 ) -> Episode:
-    """One whole episode, from the start in a new environment where the sandbox broke; the third break ends it.
+    """Run one episode. If the sandbox breaks, it starts over in a new environment; the third break ends it.
 
-    What `complete` raises passes.
+    Exceptions of `complete` are not caught.
     """
     opened = 0
     while True:
@@ -113,7 +113,7 @@ async def run_episode(
         try:
             return await agent.run()
         except SandboxFailed as failed:
-            if opened == MOST_SANDBOXES:
+            if opened == MAX_SANDBOXES:
                 return agent.episode("infra_error", error=str(failed))
         finally:
             await environment.close()
@@ -160,15 +160,15 @@ class _Agent:
             self._outcome = "no_terminal"
 
     async def _query(self) -> Reply:
-        """Asks for the next reply. Its thinking is kept for audit and never sent back."""
+        """Ask for the next reply. Its thinking is kept for audit and never sent back."""
         reply = await self._complete(list(self._messages))
         self._replies += 1
         self._tokens += reply.tokens
-        # Some servers refuse a conversation in which somebody has said nothing.
+        # Some servers refuse a conversation with an empty message.
         self._messages.append({"role": "assistant", "content": reply.text if reply.text.strip() else NO_REPLY})
-        besides = {"thinking": reply.thinking, "finish": reply.finish_reason}
-        said = {"role": "assistant", "content": reply.text}
-        self._exchange.append(said | {name: value for name, value in besides.items() if value})
+        extra = {"thinking": reply.thinking, "finish": reply.finish_reason}
+        message = {"role": "assistant", "content": reply.text}
+        self._exchange.append(message | {name: value for name, value in extra.items() if value})
         return reply
 
     async def _act(self, action: str) -> None:
@@ -182,11 +182,11 @@ class _Agent:
             self._outcome = outcome_of(ending.terminal, expected=self._expected_terminal, passed=step.check.passed)
 
     def _refuse(self, why: str) -> None:
-        """A format error is told to the model and leaves no trace in the turns."""
+        """Send a format error to the model; it is not part of the turns."""
         self._format_errors += 1
         self._errors_in_a_row += 1
         self._tell(why)
-        if self._errors_in_a_row == MOST_FORMAT_ERRORS:
+        if self._errors_in_a_row == MAX_FORMAT_ERRORS:
             self._outcome = "format_error"
 
     def _show(self, kind: str, seen: ShellObservation) -> None:
@@ -200,7 +200,7 @@ class _Agent:
         self._exchange.append(message)
 
     def episode(self, outcome: str, *, error: str = "") -> Episode:
-        """What there is so far, called `outcome`."""
+        """Return the episode so far, with this outcome."""
         return Episode(
             outcome=outcome,
             turns=tuple(self._turns),

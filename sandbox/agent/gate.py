@@ -1,7 +1,7 @@
-"""The reference gate: a scenario is admitted when it cannot be passed without work and its reference solves it.
+"""The reference gate: a scenario is admitted if it cannot be passed without work and its reference solves it.
 
-Each check runs in a fresh session: the checker must fail on untouched fixtures, on a bare `exit`, on a bare `panic`
-and on the reference's own claim without its work; the reference must end as expected and pass, and pass again.
+Each check runs in a fresh session. The checker must fail on untouched fixtures, on a bare `exit`, on a bare `panic` and
+on the reference's own claim without its work. The reference must end as expected and pass, and pass again.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,15 +13,15 @@ from sandbox.agent.terminal import exit_code_of
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import CheckResult, Session
 
-MOST_SANDBOXES = 3
+MAX_SANDBOXES = 3
 REFERENCE_SECONDS = 120.0
 CHECKER = "(the checker)"
-Go = Callable[[], None]
+Checkpoint = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A command of a check as a terminal shows it; `seconds` it took. `exit_code` is None for a terminal."""
+    """A command of a check as a terminal shows it, and its time. `exit_code` is None for a terminal."""
 
     command: str
     output: str = ""
@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of the gate; `reason` says why it was not passed."""
+    """One check of the gate; `reason` says why it failed."""
 
     name: str
     passed: bool
@@ -53,7 +53,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """What the gate says: `reason` is the first failed check's, empty for an admitted scenario."""
+    """The result of the gate. `reason` is that of the first failed check, empty for an admitted scenario."""
 
     admitted: bool
     reason: str
@@ -62,7 +62,7 @@ class GateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference solution taken apart: `body` runs as one command, then `ending` is said."""
+    """A reference solution: `body` runs as one command, then `ending` ends the session."""
 
     body: str
     ending: Ending
@@ -70,7 +70,7 @@ class Reference:
 
 @dataclass
 class _Tried:
-    """What one session came to: the lines so far, the checker's word, or why it got no further."""
+    """The result of one session: its lines, the checker's result, or why it stopped."""
 
     ending: Ending | None
     lines: list[Line] = field(default_factory=list)
@@ -83,23 +83,25 @@ class _Tried:
 
 
 def run_gate(
-    *, task: Task, reference: Reference, open_session: OpenSession, repeats: int, go_on: Go = lambda: None
+    *, task: Task, reference: Reference, open_session: OpenSession, repeats: int, checkpoint: Checkpoint = lambda: None
 ) -> GateVerdict:
-    """All checks but the repeats are made whatever the others say, so that a report shows all that is to be mended.
+    """All checks but the repeats always run, so that a report shows everything to fix.
 
-    `go_on` is called before every session and may raise to stop the gate. Raises `SandboxFailed` where a check broke
-    `MOST_SANDBOXES` sandboxes: then nothing is known of the scenario.
+    `checkpoint` is called before every session and may raise to stop the gate. Raises `SandboxFailed` if a check broke
+    `MAX_SANDBOXES` sandboxes: then nothing is known about the scenario.
     """
     checks: list[Check] = []
-    for check in _checks(task, reference, open_session, repeats, go_on):
+    for check in _checks(task, reference, open_session, repeats, checkpoint):
         checks.append(check)
     failed = next((check for check in checks if not check.passed), None)
     return GateVerdict(failed is None, f"{failed.name}: {failed.reason}" if failed else "", tuple(checks))
 
 
-def _checks(task: Task, reference: Reference, open_session: OpenSession, repeats: int, go_on: Go) -> Iterator[Check]:
+def _checks(
+    task: Task, reference: Reference, open_session: OpenSession, repeats: int, checkpoint: Checkpoint
+) -> Iterator[Check]:
     def tried(body: str, ending: Ending | None) -> _Tried:
-        return _in_fresh_session(task, open_session, body, ending, go_on)
+        return _in_fresh_session(task, open_session, body, ending, checkpoint)
 
     yield _must_fail("untouched", tried("", None), "the checker passes on the untouched fixtures")
     for ending in (Ending("exit"), Ending("panic")):
@@ -133,11 +135,13 @@ def _must_solve(name: str, tried: _Tried, task: Task) -> Check:
     return Check(name, not reason, reason, tuple(tried.lines))
 
 
-def _in_fresh_session(task: Task, open_session: OpenSession, body: str, ending: Ending | None, go_on: Go) -> _Tried:
-    """`body`, the terminal and the checker in a new session; another one where the sandbox itself broke."""
+def _in_fresh_session(
+    task: Task, open_session: OpenSession, body: str, ending: Ending | None, checkpoint: Checkpoint
+) -> _Tried:
+    """Run `body`, the terminal and the checker in a new session; again in another one if the sandbox broke."""
     opened = 0
     while True:
-        go_on()
+        checkpoint()
         opened += 1
         try:
             with open_session(task.setup) as session:
@@ -145,7 +149,7 @@ def _in_fresh_session(task: Task, open_session: OpenSession, body: str, ending: 
         except SetupRefused as refused:
             return _Tried(ending, stopped=f"the sandbox does not take the scenario: {refused}")
         except SandboxFailed:
-            if opened == MOST_SANDBOXES:
+            if opened == MAX_SANDBOXES:
                 raise
 
 

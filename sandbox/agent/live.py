@@ -1,7 +1,7 @@
-"""A live episode on a server elsewhere: one prompt a turn from task and history, one command, until done or the limit.
+"""A live episode on a server elsewhere: a prompt from task and history, then one command, until done or the limit.
 
-The prompt is made anew for every turn, as the models that are measured here were trained to read it: system text, then
-one message with the task, what the last command brought, and the commands before.
+Each turn has a new prompt in the form that the measured models were trained on: system text, then one message with the
+task, the last command's output and the commands before it.
 """
 
 import re
@@ -12,7 +12,7 @@ from sandbox.agent.environment import Environment, Observation
 from sandbox.agent.episode import Complete
 from sandbox.agent.openenv import visible
 
-# What servers call these. The first one that an observation holds counts.
+# Names that servers use. The first one with a value counts.
 TASK = ("task", "task_description", "instruction", "question", "goal", "prompt")
 TASK_TEXT = ("description", "instruction", "text", "prompt", "goal", "title")
 OUTPUT = ("command_output", "output", "stdout", "result", "text", "message")
@@ -26,7 +26,7 @@ PLACEHOLDER = re.compile(r"\{(task|step|output|error|reward|history)\}")
 
 @dataclass(frozen=True, slots=True)
 class LivePrompt:
-    """`system` is sent as it is; in `turn`, `{task} {step} {output} {error} {reward} {history}` are filled in."""
+    """`system` is sent unchanged; in `turn`, `{task} {step} {output} {error} {reward} {history}` are filled in."""
 
     system: str
     turn: str
@@ -34,8 +34,8 @@ class LivePrompt:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How commands are read: `read` gives the command of a reply or None; then `fallback` is run and the reply counts
-    as a format failure. `asks_hint` says whether a command asks for a hint."""
+    """How commands are read. `read` returns the command of a reply or None; without one `fallback` runs and the reply
+    counts as a format failure. `asks_hint` says whether a command asks for a hint."""
 
     read: Callable[[str], str | None]
     fallback: str
@@ -44,7 +44,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class LiveStep:
-    """One turn: what was asked and answered, what was run, what came of it. `progress` is 0–1 where it is told."""
+    """One turn: prompt, reply, the command that ran and its result. `progress` is 0–1, None if not reported."""
 
     prompt: str
     reply: str
@@ -60,8 +60,8 @@ class LiveStep:
 
 @dataclass(frozen=True, slots=True)
 class LiveEpisode:
-    """`completed`: the task was achieved, as the environment says; where it says nothing, the episode was done with a
-    reward above 0 in its last step. `task` and `tier` are what the first observation tells."""
+    """`completed`: the environment reports the task as achieved; if it reports nothing, the episode is done with a
+    reward above 0 in its last step. `task` and `tier` are from the first observation."""
 
     task: str
     tier: str
@@ -79,7 +79,7 @@ class LiveEpisode:
 
     @property
     def max_progress(self) -> float:
-        """The furthest the episode came, kept when it fell back later; a completed one came to the end."""
+        """The most progress at any step; 1 for a completed episode."""
         return max([1.0 if self.completed else 0.0, *(step.progress or 0.0 for step in self.steps)])
 
     @property
@@ -94,7 +94,7 @@ class LiveEpisode:
 async def run_live_episode(
     *, environment: Environment, complete: Complete, prompt: LivePrompt, rules: Rules, max_steps: int
 ) -> LiveEpisode:
-    """One episode. `SandboxFailed` from the environment and whatever `complete` raises pass: infra, begun anew."""
+    """Run one episode. `SandboxFailed` and exceptions of `complete` are not caught: the caller starts again."""
     seen = await environment.reset()
     task, tier = task_of(seen.fields), _tier_of(seen.fields)
     steps: list[LiveStep] = []
@@ -123,7 +123,7 @@ async def run_live_episode(
 
 
 def task_of(fields: Mapping[str, object]) -> str:
-    """The task in words: a text, or the description in an object; nothing that it is scored by."""
+    """The task's text, or the description in a task object, without any scoring field."""
     shown = visible(fields)
     for name in TASK:
         value = shown.get(name)
@@ -145,7 +145,8 @@ def _turn(template: str, task: str, seen: Observation, steps: Sequence[LiveStep]
     given = {
         "task": task or "(what the environment shows below)",
         "step": str(len(steps)),
-        "output": str(output) if output is not None else _rest(seen),
+        # A server may call none of its fields an output: then all of it is shown.
+        "output": str(output) if output is not None else seen.text,
         "error": str(error or ""),
         "reward": f"{steps[-1].reward or 0.0:.2f}" if steps else "0.00",
         "history": "\n".join(f"{n}. {step.action}" for n, step in enumerate(steps, 1)) or "None",
@@ -153,13 +154,8 @@ def _turn(template: str, task: str, seen: Observation, steps: Sequence[LiveStep]
     return PLACEHOLDER.sub(lambda found: given[found[1]], template)
 
 
-def _rest(seen: Observation) -> str:
-    """What a server shows that calls none of its fields an output: all of it."""
-    return seen.text
-
-
 def _more_hints(before: object, after: object) -> bool:
-    """A hint was given in this step: a count that grew, a flag that was raised, or a text."""
+    """Whether this step gave a hint: a higher count, a flag that was set, or a new text."""
     if isinstance(after, str):
         return bool(after) and after != before
     return isinstance(after, int | float) and after > (before if isinstance(before, int | float) else 0)
@@ -172,5 +168,5 @@ def _number(value: object) -> float | None:
 def _completed(steps: Sequence[LiveStep]) -> bool:
     if not steps:
         return False
-    told = [value for step in steps if isinstance(value := Observation("", step.fields).observed(ACHIEVED), bool)]
-    return any(told) if told else steps[-1].done and (steps[-1].reward or 0.0) > 0
+    reported = [value for step in steps if isinstance(value := Observation("", step.fields).observed(ACHIEVED), bool)]
+    return any(reported) if reported else steps[-1].done and (steps[-1].reward or 0.0) > 0

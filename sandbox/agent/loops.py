@@ -1,4 +1,4 @@
-"""Whether an agent went round in circles, computed from its commands."""
+"""Whether an agent looped, computed from its commands."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ HALF, ENOUGH = 0.5, 4
 
 @dataclass(frozen=True, slots=True)
 class LoopFacts:
-    """`repeated_share` (0–1) of the commands were given before; `longest_repeat` equal ones stand in a row."""
+    """`repeated_share` (0–1) of the commands repeat earlier ones; `longest_repeat` is the longest run of equal ones."""
 
     commands: int
     repeated_share: float
@@ -18,12 +18,12 @@ class LoopFacts:
 
     @property
     def looping(self) -> bool:
-        """Three equal commands in a row, or half of at least four commands given before."""
+        """Three equal commands in a row, or at least four commands of which half are repeats."""
         return self.longest_repeat >= LONG_RUN or (self.commands >= ENOUGH and self.repeated_share >= HALF)
 
 
 def loop_facts(commands: Sequence[str]) -> LoopFacts:
-    """`commands` without the terminal, compared as they were given."""
+    """`commands` are without the terminal and compared as text."""
     total = len(commands)
     repeated = (total - len(set(commands))) / total if total else 0.0
     longest = max((len(list(run)) for _, run in groupby(commands)), default=0)

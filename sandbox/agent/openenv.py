@@ -1,7 +1,7 @@
-"""An episode on an OpenEnv server: one WebSocket from reset to close, spoken by `openenv-core`'s generic client.
+"""An episode on an OpenEnv server: one WebSocket from reset to close, with `openenv-core`'s generic client.
 
-The generic client hands observations on as they came, so no field is lost to a class that does not know it. Whatever
-goes wrong between us and the server is infra: the episode is begun anew, never scored.
+The generic client passes observations on unchanged, so no unknown field is lost. Every fault of the connection or the
+server is infrastructure: the episode starts again and is never scored.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ OK = 200
 COMMAND_FIELDS = ("command", "action", "message", "text")
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
-MOST_MEGABYTES = 16.0
+MAX_MEGABYTES = 16.0
 FULL = "CAPACITY_REACHED"
-# What an episode is scored by is no part of what an agent is shown, wherever a server puts it.
+# Fields that an episode is scored by are never shown to an agent, at any depth.
 SCORING = re.compile(r"criteri|expected|solution|answer|reference|rubric|ground_truth|grader|checker", re.IGNORECASE)
-# What the server says beside the observation proper.
+# Fields of the server that are not part of the observation.
 BESIDE = frozenset({"done", "reward", "metadata"})
 
 
 class OpenEnvEnvironment:
-    """`url` is the server's (`ws://host:port`), `reset` what it is reset with (`seed`, `task_id`, …).
+    """`url` is the server's (`ws://host:port`), `reset` the arguments of its reset (`seed`, `task_id`, …).
 
-    `action_field` names the one field of the server's action that takes the command (`action_field_of` finds it);
-    `seconds` bounds each answer.
+    `action_field` is the field for the command in the server's action (`action_field_of` finds it); `seconds` is the
+    timeout of each response.
     """
 
     def __init__(self, url: str, *, reset: Mapping[str, object], action_field: str, seconds: float = 60.0) -> None:
@@ -45,12 +45,12 @@ class OpenEnvEnvironment:
         self._client: GenericEnvClient | None = None
 
     async def reset(self) -> Observation:
-        await asyncio.to_thread(_client_class)  # the first import takes seconds; other episodes go on meanwhile
+        await asyncio.to_thread(_client_class)  # the first import takes seconds; other episodes continue
         self._client = _client_class()(
             self._url,
             connect_timeout_s=CONNECT_SECONDS,
             message_timeout_s=self._seconds,
-            max_message_size_mb=MOST_MEGABYTES,
+            max_message_size_mb=MAX_MEGABYTES,
             mode="simulation",
         )
         return (await self._ask("reset", self._client.reset(**self._reset))).observation
@@ -63,12 +63,12 @@ class OpenEnvEnvironment:
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            # A server that hangs does not answer the farewell either; the socket goes with the client.
+            # A server that hangs does not respond to this either; the socket is dropped with the client.
             with suppress(TimeoutError):
                 await asyncio.wait_for(client.disconnect(), CLOSE_SECONDS)
 
     async def _last_words(self) -> str:
-        """What a server said before it hung up: the client, whose own message no longer left, has not read it."""
+        """The server's message before it hung up: the client could not send and has not read it."""
         socket = self._client._ws if self._client is not None else None
         if socket is None:
             return ""
@@ -95,8 +95,8 @@ class OpenEnvEnvironment:
 
 
 async def action_field_of(url: str) -> str:
-    """The field of the server's action that takes a command: the one text that its schema requires, else the one with
-    a usual name. A server that publishes no schema is taken to use the first of these names."""
+    """Find the field for a command in the server's action: the only required text in its schema, else one with a usual
+    name. Without a schema it is the first of the usual names."""
     async with httpx.AsyncClient(timeout=CONNECT_SECONDS, trust_env=False) as client:
         try:
             answer = await client.get(f"{_http(url)}/schema")
@@ -120,7 +120,7 @@ def _http(url: str) -> str:
 
 
 def visible(fields: Mapping[str, object]) -> dict[str, object]:
-    """The observation's fields that an agent may see: not empty, and nothing that it is scored by, however deep."""
+    """The fields that an agent may see: not empty, and none that it is scored by, at any depth."""
     shown: dict[str, object] = {}
     for name, value in fields.items():
         if name in BESIDE or SCORING.search(name) or value is None or value == "":
@@ -136,7 +136,7 @@ def _seen(value: object) -> object:
 
 
 def visible_text(fields: Mapping[str, object]) -> str:
-    """One line a field; a field with fields of its own as `name.inner`."""
+    """One line per field; nested fields as `name.inner`."""
     lines: list[str] = []
 
     def write(values: Mapping[str, object], before: str) -> None:

@@ -1,6 +1,6 @@
-"""Preference pairs: a kept trajectory against a rejected one of the same scenario, or why the two make none.
+"""Preference pairs: a kept trajectory against a rejected one of the same scenario, or why they make no pair.
 
-Turns are compared as a terminal shows them: the action's text, and what was shown with its prompt. Timings are not.
+Turns are compared as a terminal shows them: commands, output and prompts, but no timings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class LeftOut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One trajectory: its `turns`, its `outcome`, and the bundle that it was rolled out with."""
+    """One trajectory: its turns, its outcome, and the scenario bundle it was rolled out with."""
 
     turns: Sequence[Turn]
     outcome: str
@@ -34,15 +34,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """`at` is the index into both sides' turns of the first action that is chosen and rejected; what stands before it
-    on the chosen side is the prompt."""
+    """`at` is the index, in both sides' turns, of the first action that differs; the chosen side's turns before it are
+    the prompt."""
 
     at: int
 
 
 def pair_sides(chosen: Side, rejected: Side, *, strategy: str = FIRST_DIVERGENCE) -> Divergence | LeftOut:
-    """Where the two part. `first_divergence`: one action against the other after an equal prefix. `whole_trajectory`:
-    all from the first action on, after an equal orientation."""
+    """Find where the two sides differ. `first_divergence`: the first action after an equal prefix. `whole_trajectory`:
+    everything from the first action on, after an equal orientation."""
     if rejected.outcome in NEVER_NEGATIVE:
         return LeftOut.INFRA
     if chosen.bundle_sha256 != rejected.bundle_sha256:

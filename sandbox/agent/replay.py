@@ -1,4 +1,4 @@
-"""Replay: a recorded trajectory's commands in a fresh session, and whether they show and come to the same."""
+"""Replay: the commands of a recorded trajectory in a fresh session, and what differs."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import OpenSession, Task
-from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, shown
+from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, screen_text
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import Session
 
-MOST_SANDBOXES = 3
-# What a clock says differs from run to run: listings show when the sandbox was made.
+MAX_SANDBOXES = 3
+# Times differ between runs: listings show when the sandbox was made.
 _CLOCK = re.compile(
     r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)?"
     r"(?:\d{4}-\d\d-\d\d|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2})?"
@@ -23,7 +23,7 @@ Turn = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`turn` is the index into the recorded turns; `what`: orientation, output, exit code, checker."""
+    """`turn` is the index of the recorded turn; `what` is orientation, output, exit code or checker."""
 
     turn: int
     what: str
@@ -36,8 +36,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A trajectory as it was recorded: `ending` None where no terminal was reached, `checker_passed` None where the
-    checker did not run; then it does not run now."""
+    """A recorded trajectory. `ending` is None if no terminal was reached. `checker_passed` is None if the checker did
+    not run; then it does not run in the replay."""
 
     turns: Sequence[Turn]
     ending: Ending | None
@@ -59,31 +59,31 @@ def run_replay(
     recorded: Recorded,
     open_session: OpenSession,
     command_seconds: float,
-    go_on: Callable[[], None] = lambda: None,
+    checkpoint: Callable[[], None] = lambda: None,
 ) -> ReplayVerdict:
-    """Every difference, in the order of the turns. Readings of a clock are no difference.
+    """Return every difference, in the order of the turns. Dates and times are ignored.
 
-    `go_on` is called before every turn and may raise to stop. Raises `SandboxFailed` where `MOST_SANDBOXES` sandboxes
-    broke, `SetupRefused` where the scenario is not taken.
+    `checkpoint` is called before every turn and may raise to stop. Raises `SandboxFailed` if `MAX_SANDBOXES` sandboxes
+    broke, `SetupRefused` if the scenario is refused.
     """
     opened = 0
     while True:
         opened += 1
         try:
             with open_session(task.setup) as session:
-                return ReplayVerdict(tuple(_play(session, task, recorded, command_seconds, go_on)))
+                return ReplayVerdict(tuple(_play(session, task, recorded, command_seconds, checkpoint)))
         except SandboxFailed:
-            if opened == MOST_SANDBOXES:
+            if opened == MAX_SANDBOXES:
                 raise
 
 
 def _play(
-    session: Session, task: Task, recorded: Recorded, command_seconds: float, go_on: Callable[[], None]
+    session: Session, task: Task, recorded: Recorded, command_seconds: float, checkpoint: Callable[[], None]
 ) -> list[Difference]:
     found: list[Difference] = []
     command = ""
     for index, turn in enumerate(recorded.turns):
-        go_on()
+        checkpoint()
         if turn["kind"] == "action":
             command = str(turn["text"])
         elif turn["kind"] == "orientation":
@@ -92,7 +92,7 @@ def _play(
             found += _differ(index, "orientation", str(turn["text"]), text)
         else:
             result = session.exec(command, command_seconds)
-            found += _differ(index, "output", str(turn["text"]), shown(result, prompt_of(session.cwd())))
+            found += _differ(index, "output", str(turn["text"]), screen_text(result, prompt_of(session.cwd())))
             found += _differ(index, "exit code", str(turn["exit_code"]), str(exit_code_of(result)))
     if recorded.checker_passed is not None:
         terminal, reason = (recorded.ending.terminal, recorded.ending.reason) if recorded.ending else ("", "")
@@ -108,7 +108,7 @@ def _differ(turn: int, what: str, recorded: str, replayed: str) -> list[Differen
 
 
 def without_clock(text: str) -> str:
-    """The text with dates and times of day masked."""
+    """Return the text with dates and times masked."""
     return _CLOCK.sub("<time>", text)
 
 

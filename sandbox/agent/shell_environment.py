@@ -1,4 +1,4 @@
-"""A scenario as an environment: one session, whose blocking calls run in threads of their own."""
+"""A scenario as an environment: one session, whose blocking calls run in threads."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sandbox.agent.action import Ending, ending_of
 from sandbox.agent.environment import Observation, Step
-from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, shown
+from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, screen_text
 from sandbox.errors import SandboxError, SandboxFailed
 from sandbox.protocol import HOME, CheckResult, Session, Setup
 
@@ -18,10 +18,7 @@ OpenSession = Callable[[Setup], Session]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A scenario as the engine needs it: what stands in the session, what proves it, how it should end.
-
-    `expected_terminal` is `exit` or `panic`.
-    """
+    """What the engine needs of a scenario: the session's setup, the checker, and `exit` or `panic` as its right end."""
 
     setup: Setup
     checker: str
@@ -30,7 +27,7 @@ class Task:
 
 @dataclass(frozen=True)
 class ShellObservation(Observation):
-    """`text` is what the terminal shows; the other fields are None or empty for the orientation."""
+    """`text` is what the terminal shows; other fields are None or empty for the orientation."""
 
     prompt: str = ""
     exit_code: int | None = None
@@ -40,17 +37,17 @@ class ShellObservation(Observation):
 
 @dataclass(frozen=True)
 class ShellStep(Step):
-    """`check` is what the checker said, once `done`; `reward` is 1 for the right terminal and state, else 0."""
+    """`check` is the checker's result once `done`; `reward` is 1 for the right terminal and state, else 0."""
 
     observation: ShellObservation
     check: CheckResult | None = None
 
 
 class ShellEnvironment:
-    """`reset` shows the orientation while a fresh session is opened beside; `exit` and `panic` run the checker and end
-    it. What goes wrong with the opening is raised by the first step.
+    """`reset` shows the orientation while a fresh session opens in a thread; the first step raises what went wrong with
+    it. `exit` and `panic` run the checker and end the episode.
 
-    `open_session` is a backend's; `threads` has one place for every environment that is open at once.
+    `open_session` is a backend's; `threads` needs one thread for every environment that is open at once.
     """
 
     def __init__(self, task: Task, open_session: OpenSession, threads: Executor, *, command_seconds: float) -> None:
@@ -61,14 +58,14 @@ class ShellEnvironment:
         self._opening: asyncio.Future[Session] | None = None
 
     async def reset(self) -> ShellObservation:
-        """What is seen at login is known before: the model need not wait for the sandbox, nor it for the model."""
+        """The text at login is known beforehand, so model and sandbox need not wait for each other."""
         setup = self._task.setup
         self._opening = self._blocking(lambda: self._open_session(setup))
         prompt = prompt_of(HOME)
         return ShellObservation(orientation(banner=setup.banner, motd=setup.motd, prompt=prompt), prompt=prompt)
 
     async def step(self, action: str, *, seconds: float | None = None) -> ShellStep:
-        """`seconds` bounds this command where that is less than the bound of every command."""
+        """`seconds` is the time limit of this command, if it is less than that of every command."""
         if ending := ending_of(action):
             return await self.end(ending)
         limit = self._command_seconds if seconds is None else min(seconds, self._command_seconds)
@@ -77,7 +74,7 @@ class ShellEnvironment:
         return ShellStep(observation, 0.0, False)
 
     async def end(self, ending: Ending | None) -> ShellStep:
-        """Ends the episode with a terminal, or without one (None), and runs the checker."""
+        """End the episode with a terminal, or without one (None), and run the checker."""
         terminal, reason = (ending.terminal, ending.reason) if ending else ("", "")
         session, checker = await self._opened(), self._task.checker
         check = await self._blocking(lambda: session.check(checker, terminal=terminal, panic_reason=reason))
@@ -85,7 +82,7 @@ class ShellEnvironment:
         return ShellStep(ShellObservation(""), float(right), True, check=check)
 
     async def close(self) -> None:
-        """Removes the session, also where it is still being opened, or the caller is given up meanwhile."""
+        """Remove the session, even if it is still being opened or the caller is cancelled."""
         if self._opening is not None:
             await asyncio.shield(asyncio.ensure_future(self._remove(self._opening)))
 
@@ -93,13 +90,13 @@ class ShellEnvironment:
         try:
             session = await opening
         except SandboxError:
-            return  # there is none; whoever wanted to step in it has heard why
+            return  # it did not open; the first step has raised why
         await self._blocking(session.close)
 
     async def _opened(self) -> Session:
         if self._opening is None:
             raise SandboxFailed("the episode has no session: it was not reset")
-        # A caller who is given up must not take the session with it that nobody would close then.
+        # A cancelled caller must not cancel the opening: its session would never be closed.
         return await asyncio.shield(self._opening)
 
     def _blocking(self, work: Callable[[], T]) -> "asyncio.Future[T]":
@@ -110,7 +107,7 @@ def _exec(session: Session, command: str, seconds: float) -> ShellObservation:
     result = session.exec(command, seconds)
     prompt = prompt_of(session.cwd())
     return ShellObservation(
-        shown(result, prompt),
+        screen_text(result, prompt),
         prompt=prompt,
         exit_code=exit_code_of(result),
         seconds=result.duration,

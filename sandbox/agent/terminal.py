@@ -3,7 +3,7 @@
 from sandbox.protocol import HOME, USER, ExecResult
 
 HOST = "host"
-# A shell says this of a job that was killed; what is killed by SIGKILL ends with 128 + 9.
+# What a shell prints for a killed job; SIGKILL is exit code 128 + 9.
 KILLED, KILLED_CODE = "Killed\n", 137
 
 
@@ -14,7 +14,7 @@ def prompt_of(cwd: str) -> str:
 
 
 def orientation(*, banner: str, motd: str, prompt: str) -> str:
-    """What is seen on entering: the login banner, the message of the day, the first prompt."""
+    """The text at login: the banner, the message of the day, the first prompt."""
     lines = [text if text.endswith("\n") else f"{text}\n" for text in (banner, motd) if text]
     return "".join(lines) + prompt
 
@@ -23,8 +23,8 @@ def exit_code_of(result: ExecResult) -> int:
     return KILLED_CODE if result.timed_out else result.exit_code
 
 
-def shown(result: ExecResult, prompt: str) -> str:
-    """The output as it came and the next prompt; a command that ran out of time was killed, and the shell says so."""
+def screen_text(result: ExecResult, prompt: str) -> str:
+    """The output and the next prompt; after a timeout also the shell's message that the command was killed."""
     output = result.output
     if result.timed_out:
         output += ("" if not output or output.endswith("\n") else "\n") + KILLED

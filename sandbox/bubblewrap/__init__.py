@@ -1,1 +1,1 @@
-"""Sandboxes by bubblewrap: for a Linux machine without a container engine. `backend.find` begins here."""
+"""Sandboxes with bubblewrap, for Linux machines without a container engine. Start at `backend.find`."""

@@ -1,4 +1,4 @@
-"""Sessions by bubblewrap: one per session, with the supervisor as its first process."""
+"""Sessions in bubblewrap: one process each, with the supervisor as PID 1 inside."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ class BubblewrapBackend:
         self._records = Records(sessions)
 
     def session(self, setup: Setup) -> Session:
-        """A fresh session. It lives no longer than the thread that calls this."""
+        """Open a fresh session. It ends with the thread that opens it, if not before."""
         check_setup(setup)
         name, limits = new_name(), setup.limits
         bounded = set(self._host.cgroups.parents) if self._host.cgroups else set()
@@ -43,19 +43,19 @@ class BubblewrapBackend:
             address_space=0 if "memory" in bounded else limits.memory,
             inodes=tmpfs_inodes(limits),
         )
-        # Only now: asking the kernel about a process that is becoming another one waits for it.
+        # After the opening: reading /proc about a process during its exec would block.
         try:
             self._records.write(name, process.pid, setup.labels)
         except OSError as error:
             session.close()
-            raise SandboxFailed(f"The sandbox could not be entered in {self._folder}: {error}") from None
+            raise SandboxFailed(f"The sandbox could not be recorded in {self._folder}: {error}") from None
         return session
 
     def findings(self) -> Sequence[Finding]:
         return findings_of(self, self._host)
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
-        """What does not end at once is left to the next call; its record stays till then."""
+        """What does not end at once stays, with its record, for the next call."""
         count = 0
         for record in list(self._records.all()):
             if not record.is_owned(is_alive):
@@ -63,7 +63,7 @@ class BubblewrapBackend:
                 with suppress(SandboxFailed):
                     self._remove(record.name)
                     count += 1
-        # A worker that was killed between the group and its record left a group without one.
+        # A worker that was killed in between left a control group without a record.
         for name in self._host.cgroups.names() if self._host.cgroups else ():
             maker = maker_of(name)
             if maker is not None and not maker.is_alive():
@@ -84,13 +84,13 @@ class BubblewrapBackend:
             *supervisor_command(),
         ]
         try:
-            return BubblewrapProcess(command, pass_fds=opened.values(), when_gone=lambda: self._gone(name))
+            return BubblewrapProcess(command, pass_fds=opened.values(), on_end=lambda: self._gone(name))
         finally:
             for number in opened.values():
                 os.close(number)
 
     def _gone(self, name: str) -> None:
-        """What was found out in a session is good, also where something of it stays for the reaper."""
+        """A session's results count even if something of it is left for the reaper."""
         try:
             self._remove(name)
         except SandboxFailed as failure:
@@ -105,12 +105,12 @@ class BubblewrapBackend:
 
 
 def bubblewrap_backend(folder: Path) -> BubblewrapBackend:
-    """The backend without a trial: whether it works, its findings say. Raises `SandboxUnavailable` without bwrap."""
+    """Return the backend without trying it. Raises `SandboxUnavailable` without bwrap."""
     return BubblewrapBackend(folder, find_host(folder))
 
 
 def find(folder: Path) -> BubblewrapBackend:
-    """The backend, if a session of it works; else raises `SandboxUnavailable` with what to do."""
+    """Return the backend if a session works in it; else raise `SandboxUnavailable` with what to do."""
     backend = bubblewrap_backend(folder)
     try:
         with backend.session(Setup()) as session:

@@ -1,5 +1,5 @@
-"""Control groups for sessions: the kernel's way to bound a whole sandbox. Version 2 where it is delegated, else the
-version 1 controllers that can be written to; where there is neither, rlimits have to do."""
+"""Control groups, which limit a whole sandbox: version 2 if it is delegated, else the writable version 1 controllers.
+With neither, sessions only have rlimits."""
 
 import os
 import time
@@ -15,20 +15,20 @@ from sandbox.setup import memory_bound
 CONTROLLERS = ("memory", "pids", "cpu")
 PREFIX = "winnow-"
 _PERIOD = 100_000  # microseconds
-# Of 1024: where processors are short, the worker that serves all sessions comes before what runs in one.
+# Of 1024: under load the worker, which serves all sessions, gets more processor time than any one of them.
 _WEIGHT = 128
 _EMPTYING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroups:
-    """Where sessions' groups are made: the folder of each controller. In version 2 it is one for all three."""
+    """Where the groups of sessions are made: the folder of each controller. Version 2 has one for all three."""
 
     version: int
     parents: Mapping[str, Path]
 
     def make(self, name: str, limits: Limits) -> tuple[Path, ...]:
-        """The folders of a new bounded group; raises `SandboxFailed`."""
+        """Make a group with these limits and return its folders; raises `SandboxFailed`."""
         made: list[Path] = []
         try:
             for folder in self.folders(name):
@@ -43,11 +43,11 @@ class Cgroups:
         return tuple(made)
 
     def entrances(self, folders: Sequence[Path]) -> list[str]:
-        """The files that a process joins by writing 0. `tasks` moves the one thread without stopping the machine."""
+        """The files that a process joins by writing 0. `tasks` moves one thread and does not stop the machine."""
         return [str(folder / ("tasks" if self.version == 1 else "cgroup.procs")) for folder in folders]
 
     def names(self) -> set[str]:
-        """The groups of sessions that are there, dead ones among them."""
+        """The names of all sessions' groups, dead ones included."""
         found = [path.name for parent in self.parents.values() for path in parent.glob(f"{PREFIX}*")]
         return {name.removeprefix(PREFIX) for name in found}
 
@@ -56,7 +56,7 @@ class Cgroups:
 
 
 def remove(folders: Sequence[Path], *, patience: float = _EMPTYING_SECONDS) -> None:
-    """Removes the folders of a group whose processes are ending; raises `SandboxFailed` if one stays that long."""
+    """Remove the folders of a group whose processes are ending; raises `SandboxFailed` after `patience` seconds."""
     deadline = time.monotonic() + patience
     for folder in folders:
         while True:
@@ -73,7 +73,7 @@ def remove(folders: Sequence[Path], *, patience: float = _EMPTYING_SECONDS) -> N
 
 
 def find_cgroups() -> Cgroups | None:
-    """Where this process may make groups, tried by making one; None where it may not."""
+    """Find where this process may make groups, by making one; None if nowhere."""
     for candidate in _candidates():
         with suppress(SandboxFailed):
             remove(candidate.make(f"trial-{os.getpid()}-{time.monotonic_ns()}", Limits()))
@@ -84,7 +84,7 @@ def find_cgroups() -> Cgroups | None:
 def _candidates() -> Iterator[Cgroups]:
     own, mounts = _own_groups(), _mounts()
     if "" in own and "" in mounts:
-        # The nearest folder above us whose children have the controllers: our own cannot, we are in it.
+        # The nearest parent folder whose children have the controllers. Our own cannot have any: this process is in it.
         place = mounts[""] / own[""]
         for folder in (place, *place.parents):
             if not folder.is_relative_to(mounts[""]):
@@ -105,7 +105,7 @@ def _candidates() -> Iterator[Cgroups]:
 
 
 def _own_groups() -> dict[str, str]:
-    """Of each controller (version 2: of "") the group that this process is in, without the leading slash."""
+    """The group of this process by controller (version 2: ""), without the leading slash."""
     own: dict[str, str] = {}
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         _, controllers, place = line.split(":", 2)
@@ -114,7 +114,7 @@ def _own_groups() -> dict[str, str]:
 
 
 def _mounts() -> dict[str, Path]:
-    """Of each controller (version 2: of "") where its hierarchy is mounted."""
+    """Where each controller's hierarchy is mounted (version 2: "")."""
     found: dict[str, Path] = {}
     for line in _read(Path("/proc/self/mountinfo")).splitlines():
         fields, _, rest = line.partition(" - ")

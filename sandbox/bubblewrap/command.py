@@ -1,4 +1,4 @@
-"""The command line that a session is started by, made once per process: only sizes and entrances differ by session."""
+"""The command line that starts a session. It is made once per process; only sizes and control groups differ."""
 
 import functools
 import shutil
@@ -10,12 +10,12 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.protocol import Limits
 from sandbox.setup import BANNER, HOSTNAME, MODES, MOTD, UID, tmpfs_sizes
 
-# The host's user for agents of a server that is root: of no package and no login, so that it owns nothing here.
+# The host's user for agents if the server is root: no package and no login uses it, so it owns nothing here.
 HOST_UID = 60999
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 ETC = Path(__file__).parents[1] / "docker" / "etc"
-# Joins the groups and becomes the rest. In the sandboxed process itself, before it is one: nothing can run ahead of
-# it, and Python need not fork.
+# Joins the control groups, then runs the rest of the line in the same process: nothing runs outside the groups, and
+# Python need not fork.
 _JOIN = 'until [ "$1" = -- ]; do echo 0 >"$1" || exit 125; shift; done; shift; exec "$@"'
 
 
@@ -27,7 +27,7 @@ class Programs:
 
 
 def find_programs() -> Programs:
-    """Raises `SandboxUnavailable` where bubblewrap is not installed."""
+    """Raises `SandboxUnavailable` if bubblewrap is not installed."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         raise SandboxUnavailable("bubblewrap is not installed: `apt install bubblewrap` (or dnf, pacman).")
@@ -35,7 +35,7 @@ def find_programs() -> Programs:
 
 
 def as_agent(programs: Programs, *, drop: bool) -> list[str]:
-    """What makes the sandbox's user on the host another than root, where the server is root and `drop` is wanted."""
+    """The words that run the sandbox as another user of the host, if the server is root and `drop` is set."""
     if not drop or programs.setpriv is None:
         return []
     user = str(HOST_UID)
@@ -43,15 +43,15 @@ def as_agent(programs: Programs, *, drop: bool) -> list[str]:
 
 
 def joining(programs: Programs, entrances: Sequence[str]) -> list[str]:
-    """What enters the control groups by writing to `entrances`."""
+    """The words that join the control groups by writing to `entrances`."""
     return [programs.sh, "-c", _JOIN, "sh", *entrances, "--"] if entrances else []
 
 
 def sandboxing(programs: Programs, *, root: Path | None, limits: Limits, files: Mapping[str, int]) -> list[str]:
-    """bubblewrap's own part: what is in view, and what is not.
+    """The bubblewrap command: what the sandbox can see.
 
-    `root` is a root folder that was built, or None for the host's own /usr with an /etc of `files` (path in the
-    sandbox to open file). The supervisor is left two capabilities over the sandbox's own mounts, for its first step.
+    `root` is a built root folder, or None for the host's own /usr with an /etc of `files` (path in the sandbox to open
+    file). The supervisor keeps two capabilities over the sandbox's own mounts and drops them when it starts.
     """
     etc: list[str] = []
     for path, number in files.items():
@@ -73,7 +73,7 @@ def _constant(programs: Programs, root: Path | None, limits: Limits) -> tuple[st
 
 
 def etc_files() -> dict[str, bytes]:
-    """The /etc that stands before the host's /usr: names for user ids, and nothing of the host's."""
+    """The files of /etc beside the host's /usr: names for user ids, nothing from the host."""
     return {
         "/etc/passwd": (ETC / "passwd").read_bytes(),
         "/etc/group": (ETC / "group").read_bytes(),
@@ -85,7 +85,7 @@ def etc_files() -> dict[str, bytes]:
 
 
 def _devices() -> list[str]:
-    """bubblewrap's own --dev would need a second user namespace, for terminals that nobody has here."""
+    """bubblewrap's own --dev would need a second user namespace, for terminals that are not used here."""
     line = ["--tmpfs", "/dev"]
     for name in DEVICES:
         line += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
@@ -102,7 +102,7 @@ def _hosts_root() -> list[str]:
             line += ["--symlink", str(path.readlink()), str(path)]
         elif path.is_dir():
             line += ["--ro-bind", str(path), str(path)]
-    # /usr is not whole without these two: links of /usr/bin lead through the one, the loader looks into the other.
+    # /usr needs these two: links in /usr/bin lead through the first, the loader reads the second.
     line += ["--perms", "0755", "--dir", "/etc"]
     for shared in ("/etc/alternatives", "/etc/ld.so.cache"):
         line += ["--ro-bind-try", shared, shared]

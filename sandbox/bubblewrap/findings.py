@@ -1,4 +1,4 @@
-"""What a bubblewrap sandbox has on this machine and what it lacks: `manage.py sandbox check` and the system page."""
+"""What bubblewrap needs and has on this machine, for `manage.py sandbox check` and the system page."""
 
 import subprocess
 import time
@@ -15,7 +15,7 @@ NAMESPACES = (
     "Allow unprivileged user namespaces: `sysctl kernel.unprivileged_userns_clone=1`, and where AppArmor restricts "
     "them `sysctl kernel.apparmor_restrict_unprivileged_userns=0`."
 )
-DELEGATE = "Run the worker as a systemd service with `Delegate=yes`, or as root, so that it may make control groups."
+DELEGATE = "Run the worker as a systemd service with `Delegate=yes`, or as root: it needs to make control groups."
 
 
 class Opens(Protocol):
@@ -44,19 +44,19 @@ def _session(backend: Opens) -> Finding:
 
 def _user(host: Host) -> Finding:
     if host.drop:
-        return Finding("user", True, f"agents are user {HOST_UID} of this machine")
+        return Finding("user", True, f"agents run as user {HOST_UID} of this machine")
     if Path("/proc/self").stat().st_uid:
-        return Finding("user", True, "agents are the user that the worker is, without any capability")
-    detail = "agents are root of this machine, though without any capability and in namespaces of their own"
+        return Finding("user", True, "agents run as the worker's user, without any capability")
+    detail = "agents run as root of this machine, without any capability and in their own namespaces"
     return Finding("user", False, detail, f"Install setpriv (util-linux). {NAMESPACES}")
 
 
 def _bounds(host: Host) -> list[Finding]:
     bounded = set(host.cgroups.parents) if host.cgroups else set()
     weaker = {
-        "memory": "by rlimit only: each process is bound, not the session as a whole",
-        "pids": "by rlimit" if host.counts else "not bound: this kernel counts a user's processes over all sandboxes",
-        "cpu": "not bound: a session may take as many processors as there are",
+        "memory": "by rlimit only: for each process, not for the session as a whole",
+        "pids": "by rlimit" if host.counts else "no limit: this kernel counts a user's processes over all sandboxes",
+        "cpu": "no limit: a session may use all processors",
     }
     version = host.cgroups.version if host.cgroups else 0
     return [
@@ -72,4 +72,4 @@ def _root(host: Host) -> Finding:
         return Finding("root", True, f"the root built at {host.root}")
     shell = Path("/bin/sh").resolve().name
     detail = f"this machine's own /usr, read-only, with {shell} as /bin/sh"
-    return Finding("root", shell == "dash", detail, "`manage.py sandbox build --rootfs FILE` makes a root of its own.")
+    return Finding("root", shell == "dash", detail, "`manage.py sandbox build --rootfs FILE` builds a separate root.")

@@ -1,4 +1,4 @@
-"""What this machine lets sessions stand on: found out once per process, by trying."""
+"""What this machine offers to sessions, found out once per process by trying."""
 
 import os
 import re
@@ -14,11 +14,11 @@ from sandbox.errors import SandboxUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What this machine lets a session stand on, found out once per process.
+    """What this machine offers to a session.
 
-    `root`: the root folder that was built, None for the host's /usr. `drop`: the server is root and agents get a user
-    id of their own. `counts`: RLIMIT_NPROC counts a sandbox's own processes (Linux 5.14) and not all of its user's.
-    `files` are open files that each session reads anew.
+    `root` is the built root folder, None for the host's /usr. `drop`: the server is root, and agents get their own user
+    id. `counts`: RLIMIT_NPROC counts the processes of one sandbox (Linux 5.14), not all of its user. `files` are open
+    files that each session reads again.
     """
 
     programs: Programs
@@ -30,7 +30,7 @@ class Host:
 
 
 def find_host(folder: Path) -> Host:
-    """Raises `SandboxUnavailable` without bubblewrap, and where agents could not reach the root that was built."""
+    """Raises `SandboxUnavailable` without bubblewrap, or if agents could not reach the built root."""
     programs = find_programs()
     root = (folder / "rootfs").resolve() if (folder / "rootfs").is_dir() else None
     drop = os.geteuid() == 0 and _may_drop(programs)
@@ -51,12 +51,12 @@ def _must_be_reachable(root: Path) -> None:
     if closed:
         raise SandboxUnavailable(
             f"Agents are user {HOST_UID} here and cannot reach the root at {root}: `chmod o+x {' '.join(closed)}`,"
-            " or put WINNOW_DATA where everybody may look."
+            " or put WINNOW_DATA in a folder that every user can enter."
         )
 
 
 def _may_drop(programs: Programs) -> bool:
-    """Whether a user that is not root may make namespaces here."""
+    """Whether a user other than root may make namespaces here."""
     trial = [*as_agent(programs, drop=True), programs.bwrap, "--unshare-all", "--ro-bind", "/", "/", "/bin/true"]
     if trial[0] == programs.bwrap:
         return False
@@ -68,7 +68,7 @@ def _kernel() -> tuple[int, ...]:
 
 
 def _kept(name: str, content: bytes) -> int:
-    """A file in memory that stays open with this process."""
+    """Make a file in memory that stays open as long as this process runs."""
     number = os.memfd_create(name.replace("/", "-"))
     os.write(number, content)
     return number

@@ -1,4 +1,4 @@
-"""One running bubblewrap: a `Channel` over a socket pair that is its stdin and stdout."""
+"""A running bubblewrap process: a `Channel` over the socket pair that is its stdin and stdout."""
 
 import os
 import select
@@ -14,14 +14,14 @@ ENDING_SECONDS = 5.0
 
 
 class BubblewrapProcess:
-    """Starts `command`, to which the open files `pass_fds` are handed; implements `Channel`.
+    """Starts `command` with the open files `pass_fds`; implements `Channel`.
 
-    `when_gone` is called once, when no process of the sandbox is left. The sandbox lives no longer than the thread
-    that started it (`--die-with-parent` counts threads), nor than this process, nor than the socket.
+    `on_end` is called once, when no process of the sandbox is left. The sandbox ends with the thread that started it
+    (`--die-with-parent` counts threads), with this process and with the socket.
     """
 
-    def __init__(self, command: Sequence[str], *, pass_fds: Collection[int], when_gone: Callable[[], None]) -> None:
-        self._when_gone = when_gone
+    def __init__(self, command: Sequence[str], *, pass_fds: Collection[int], on_end: Callable[[], None]) -> None:
+        self._when_gone = on_end
         self._closed = False
         self._process: subprocess.Popen[bytes]
         self._stderr = os.memfd_create("sandbox-stderr")
@@ -35,7 +35,7 @@ class BubblewrapProcess:
             self._socket.close()
             os.close(self._stderr)
             self._closed = True
-            when_gone()
+            on_end()
             raise SandboxFailed(f"bubblewrap could not be started: {error}") from None
         finally:
             theirs.close()
@@ -49,16 +49,16 @@ class BubblewrapProcess:
             self._socket.settimeout(_remaining(deadline))
             self._socket.sendall(data)
         except OSError as error:
-            raise SandboxFailed(f"The sandbox does not listen ({error}). {self._said()}".rstrip()) from None
+            raise SandboxFailed(f"The sandbox cannot be reached ({error}). {self._said()}".rstrip()) from None
 
     def receive(self, deadline: float) -> bytes:
         try:
             self._socket.settimeout(_remaining(deadline))
             data = self._socket.recv(1 << 18)
         except TimeoutError:
-            raise SandboxFailed(f"The sandbox went silent. {self._said()}".rstrip()) from None
+            raise SandboxFailed(f"The sandbox does not respond. {self._said()}".rstrip()) from None
         except OSError as error:
-            raise SandboxFailed(f"The sandbox went away ({error}). {self._said()}".rstrip()) from None
+            raise SandboxFailed(f"The connection to the sandbox broke ({error}). {self._said()}".rstrip()) from None
         if not data:
             raise SandboxFailed(f"The sandbox ended by itself. {self._said()}".rstrip())
         return data
@@ -68,9 +68,9 @@ class BubblewrapProcess:
             self._process.kill()
 
     def close(self) -> None:
-        """The supervisor ends at the end of its stdin, and all of its PID namespace with it.
+        """The supervisor ends when its stdin ends, and with it everything in its PID namespace.
 
-        A thread that waits for a command is woken: without the shutdown its `recv` would keep the socket open.
+        The shutdown wakes a thread that waits for a command: its `recv` would keep the socket open.
         """
         if self._closed:
             return
@@ -85,13 +85,13 @@ class BubblewrapProcess:
         self._when_gone()
 
     def _said(self) -> str:
-        """What bubblewrap or the supervisor said on stderr, once they had the time to; nothing after the close."""
+        """What bubblewrap or the supervisor wrote to stderr, after a short wait for it; nothing after the close."""
         if self._closed:
             return ""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=0.2)
         text = os.pread(self._stderr, 4096, 0).decode(errors="replace").strip()
-        return f"It said: {text}" if text else ""
+        return f"It wrote: {text}" if text else ""
 
 
 def _remaining(deadline: float) -> float:
@@ -99,7 +99,7 @@ def _remaining(deadline: float) -> float:
 
 
 def _ended(pid: int, seconds: float) -> bool:
-    """Waits for a child's end without polling; False where it did not come in time."""
+    """Wait for a child's end without polling; False if it did not end in time."""
     descriptor = os.pidfd_open(pid)
     try:
         poll = select.poll()

@@ -1,4 +1,4 @@
-"""Who has which sandbox, on disk: so that a dead worker's can be found and removed by anybody."""
+"""Records on disk of who owns which sandbox, so that any worker can remove those of a dead one."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ _GONE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that cannot be mistaken for a later one with its number. `began` is in the kernel's clock ticks."""
+    """A process, told from later ones with the same number by `began`, in the kernel's clock ticks."""
 
     pid: int
     began: int
@@ -26,7 +26,7 @@ class Process:
         return _began(self.pid) == self.began
 
     def kill(self) -> bool:
-        """Kills it and waits for its end; False where it was gone."""
+        """Kill it and wait for its end; False if it was gone."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -47,8 +47,8 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One sandbox. `maker` is the process that opened it, `process` bubblewrap's: None where the maker was killed
-    before it had written that down, and the sandbox ended with it."""
+    """One sandbox. `maker` is the process that opened it, `process` bubblewrap's. That is None if the maker was killed
+    before it was recorded; the sandbox ended with it."""
 
     name: str
     maker: Process
@@ -56,7 +56,7 @@ class Record:
     labels: dict[str, str] = field(default_factory=dict)
 
     def is_owned(self, is_alive: Callable[[Labels], bool]) -> bool:
-        """Whether somebody alive answers for it; a sandbox without labels is its process's own affair."""
+        """Whether its maker is alive, and the owner named by its labels, if it has any."""
         return self.maker.is_alive() and (not self.labels or is_alive(self.labels))
 
     def kill(self) -> None:
@@ -65,7 +65,7 @@ class Record:
 
 
 class Records:
-    """The records in one folder, a small file each. A file's name tells its maker from the moment it is there."""
+    """The records in one folder, a small file each. The file's name says who made it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -78,7 +78,7 @@ class Records:
         (self._folder / f"{name}.json").unlink(missing_ok=True)
 
     def all(self) -> Iterator[Record]:
-        """Those of this PID namespace: of another one nobody here can tell who lives."""
+        """The records of this PID namespace; which processes of another one are alive cannot be seen here."""
         for path in self._folder.glob("*.json"):
             maker = maker_of(path.stem)
             if maker is None:
@@ -94,13 +94,13 @@ class Records:
 
 
 def new_name() -> str:
-    """A name for a session that says who made it: also a group whose record was never written has a maker."""
+    """A name for a session that says who made it: a control group has a maker even without a record."""
     own = this_process()
     return f"{own.pid}-{own.began}-{_space()}-{uuid.uuid4().hex[:8]}"
 
 
 def maker_of(name: str) -> Process | None:
-    """The process that gave the name; None for other names, and those of another PID namespace."""
+    """The process in the name; None for other names and for another PID namespace."""
     match name.split("-"):
         case [pid, began, space, _] if pid.isdecimal() and began.isdecimal() and space == _space():
             return Process(int(pid), int(began))
@@ -113,12 +113,12 @@ def this_process() -> Process:
 
 @functools.cache
 def _process(pid: int) -> Process:
-    """By number, since a worker that was forked is another process."""
+    """Cached by number, because a forked worker is another process."""
     return Process(pid, _began(pid))
 
 
 def _began(pid: int) -> int:
-    """When it began; -1 where it is no more, or ended and only waits to be asked for its status."""
+    """When it began; -1 if it is gone or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

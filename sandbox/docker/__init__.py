@@ -1,1 +1,1 @@
-"""The Docker backend: `engine` (the daemon and its clients), `image` (what a session's root is made of), `backend`."""
+"""The Docker backend: `engine` (the daemon and its clients), `image` (the root of a session), `backend`."""

@@ -1,4 +1,4 @@
-"""Sessions in Docker containers: one fresh container each, one supervisor in it, attached to once."""
+"""Sessions in Docker containers: a fresh container for each, attached to its supervisor."""
 
 import functools
 import time
@@ -9,7 +9,7 @@ from typing import TypedDict, cast
 
 from sandbox.docker.channel import AttachedChannel
 from sandbox.docker.container import remove_container, start_container
-from sandbox.docker.engine import DockerSettings, Engine, docker_host, told_as
+from sandbox.docker.engine import DockerSettings, Engine, docker_host, engine_errors_as
 from sandbox.docker.findings import needs
 from sandbox.docker.image import BASE, Say, build_image
 from sandbox.errors import SandboxError, SandboxFailed, SandboxUnavailable
@@ -19,12 +19,12 @@ from sandbox.setup import check_setup
 
 PREFIX = "winnow."
 HOST = f"{PREFIX}host"
-# A sandbox that says of no item whose it is was opened by hand; nobody can be asked for it, so it has an hour.
+# A sandbox without an item's label was opened by hand; it is removed after an hour.
 UNLABELLED_SECONDS = 3600
 
 
 class _Listed(TypedDict):
-    """What is read of the engine's list of containers; `Created` in seconds since 1970."""
+    """The fields used of the engine's list of containers; `Created` in seconds since 1970."""
 
     Id: str
     Created: int
@@ -32,7 +32,7 @@ class _Listed(TypedDict):
 
 
 class DockerBackend:
-    """Sessions on the engine that the environment names. `folder` keeps the name by which this Winnow knows its own."""
+    """Sessions on the engine that the environment names. `folder` keeps the label of this installation's containers."""
 
     name = "docker"
 
@@ -59,21 +59,21 @@ class DockerBackend:
         return [*found, self._trial()] if all(one.works for one in found) else found
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
-        with told_as(SandboxFailed), self._engine.client() as client:
+        with engine_errors_as(SandboxFailed), self._engine.client() as client:
             listed = cast(list[_Listed], client.containers(all=True, filters={"label": f"{HOST}={self._host}"}))
-        dead = [row["Id"] for row in listed if not _is_somebodys(row, is_alive)]
+        dead = [row["Id"] for row in listed if not _is_owned(row, is_alive)]
         for container in dead:
             remove_container(self._engine, container)
         return len(dead)
 
     def build(self, say: Say, *, base: str = "", rootfs: Path | None = None, network: str = "") -> str:
-        """Builds the image that sessions stand on and returns its name; raises `BuildFailed`."""
+        """Build the image of sessions and return its name; raises `BuildFailed`."""
         image = self._settings.image
         build_image(self._engine, image=image, say=say, base=base or BASE, rootfs=rootfs, network=network)
         return image
 
     def needs(self) -> list[Finding]:
-        """The findings without the trial: what `find` wants to be there."""
+        """The findings without the trial session; `find` requires them."""
         return list(needs(self._engine, self._settings))
 
     def _trial(self) -> Finding:
@@ -89,7 +89,7 @@ class DockerBackend:
 
 
 def find(folder: Path) -> DockerBackend:
-    """The backend, if all that it needs is there; else raises `SandboxUnavailable` with what to do."""
+    """Return the backend if it has all it needs; else raise `SandboxUnavailable` with what to do."""
     found = docker_backend(folder)
     for finding in found.needs():
         if not finding.works:
@@ -98,18 +98,18 @@ def find(folder: Path) -> DockerBackend:
 
 
 def docker_backend(folder: Path) -> DockerBackend:
-    """The backend whether it can work or not: its findings say. Raises `SandboxUnavailable` for a senseless setting."""
+    """Return the backend without trying it. Raises `SandboxUnavailable` for an invalid setting."""
     return DockerBackend(folder, DockerSettings.from_environment(), _engine(docker_host()))
 
 
 @functools.cache
 def _engine(_address: str) -> Engine:
-    """One per process and address, so that its connections are used again."""
+    """One per process and address, so that connections are reused."""
     return Engine()
 
 
 def instance_of(folder: Path) -> str:
-    """The name of this Winnow on an engine that it may share: made once, kept in the sandbox's folder."""
+    """The name of this installation on a shared engine: made once, kept in the sandbox's folder."""
     path = folder / "instance"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,13 +118,13 @@ def instance_of(folder: Path) -> str:
         try:
             path.hardlink_to(aside)
         except FileExistsError:
-            pass  # another process was first; its name holds
+            pass  # another process was first; its name counts
         finally:
             aside.unlink()
     return path.read_text()
 
 
-def _is_somebodys(row: _Listed, is_alive: Callable[[Labels], bool]) -> bool:
+def _is_owned(row: _Listed, is_alive: Callable[[Labels], bool]) -> bool:
     labels = {key.removeprefix(PREFIX): value for key, value in (row["Labels"] or {}).items()}
     if "item" not in labels:
         return time.time() - row["Created"] < UNLABELLED_SECONDS

@@ -1,4 +1,4 @@
-"""The bytes to and from a container's supervisor, over the one connection that is attached to it."""
+"""The bytes to and from a container's supervisor, over the attached connection."""
 
 import logging
 import socket
@@ -10,15 +10,15 @@ from sandbox.docker.engine import Engine
 from sandbox.errors import SandboxFailed
 
 logger = logging.getLogger(__name__)
-# Docker's stream format: 1 byte of stream (1 stdout, 2 stderr), 3 of nothing, 4 of length, then so many bytes.
+# Docker's stream format: 1 byte of stream (1 stdout, 2 stderr), 3 unused, 4 of length, then that many bytes.
 _HEADER = struct.Struct(">BxxxI")
 STDOUT = 1
 READ = 256 * 1024
-COMPLAINT_MOST = 500
+MAX_STDERR = 500
 
 
 class AttachedChannel:
-    """`sandbox.session.Channel` for a container that was just started."""
+    """`sandbox.session.Channel` to a container that was just started."""
 
     def __init__(self, engine: Engine, started: Started) -> None:
         self._engine = engine
@@ -55,19 +55,19 @@ class AttachedChannel:
             remove_container(self._engine, self._started.id)
             self._removed = True
         except SandboxFailed as failed:
-            # With its attachment it ends by itself and is removed by the engine, or later by the reaper.
+            # Without its attachment it ends and is removed by the engine, or later by the reaper.
             logger.warning("container %s: %s", self._started.id[:12], failed)
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        # First removed, then hung up: what ends by itself is removed by the engine, and two at it are slower.
+        # Remove before hanging up: the engine removes a container that ends by itself, and two removals are slower.
         self.kill()
         self._started.hang_up()
 
     def _stdout(self) -> bytes:
-        """What stdout said in the frames held so far, whole or not; stderr is kept for `_lost`."""
+        """Return the stdout of the frames received so far, whole or not; keep stderr for `_lost`."""
         said = bytearray()
         while self._held:
             if not self._left:
@@ -82,12 +82,12 @@ class AttachedChannel:
             if self._stream == STDOUT:
                 said += part
             else:
-                self._complaint = (self._complaint + part)[-COMPLAINT_MOST:]
+                self._complaint = (self._complaint + part)[-MAX_STDERR:]
         return bytes(said)
 
     def _lost(self, error: OSError | None) -> SandboxFailed:
         if isinstance(error, socket.timeout):
-            return SandboxFailed("The container fell silent.")
+            return SandboxFailed("The container does not respond.")
         said = self._complaint.decode(errors="replace").strip()
         reason = f" ({type(error).__name__}: {error})" if error else ""
         return SandboxFailed(f"The container has ended{reason}{': ' if said else '.'}{said}")

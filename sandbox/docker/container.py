@@ -1,4 +1,4 @@
-"""One hardened container: made, attached to and started in one go; removed with all that is in it."""
+"""One hardened container: created, attached and started; removed with everything in it."""
 
 import socket
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from docker.errors import APIError, NotFound
 from docker.types import LogConfig, Ulimit
 from requests import Response
 
-from sandbox.docker.engine import BoundedClient, DockerSettings, Engine, raw_socket, told_as
+from sandbox.docker.engine import BoundedClient, DockerSettings, Engine, engine_errors_as, raw_socket
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import HOME, Limits
 from sandbox.setup import HOSTNAME, MODES, UID, memory_bound, tmpfs_inodes, tmpfs_sizes
@@ -19,16 +19,16 @@ CONFLICT = 409
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A container that runs. `socket` is its stdin, stdout and stderr; `response` owns the connection below it."""
+    """A running container. `socket` is its stdin, stdout and stderr; `response` owns the connection under it."""
 
     id: str
     socket: socket.socket
     response: Response | None
 
     def hang_up(self) -> None:
-        """Ends the attachment; what listens inside then ends as well."""
+        """End the attachment; the supervisor inside then ends too."""
         with suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for an answer
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for a reply
         self.socket.close()
         if self.response is not None:
             self.response.close()
@@ -37,11 +37,12 @@ class Started:
 def start_container(
     engine: Engine, settings: DockerSettings, *, command: Sequence[str], limits: Limits, labels: Mapping[str, str]
 ) -> Started:
-    """A fresh container that runs `command` as the agent's user; raises `SandboxFailed` and leaves nothing behind.
+    """Start a container that runs `command` as the agent's user. If it fails, raise `SandboxFailed` and leave nothing.
 
-    Its stdin ends with the attachment and the engine removes it when it has ended: also when its worker is killed.
+    The container's stdin ends with the attachment, and the engine removes a container that ended: so it also goes when
+    its worker is killed.
     """
-    with told_as(SandboxFailed), engine.client() as client:
+    with engine_errors_as(SandboxFailed), engine.client() as client:
         container = str(
             client.create_container(
                 settings.image,
@@ -69,8 +70,8 @@ def start_container(
 
 
 def remove_container(engine: Engine, container: str) -> None:
-    """Kills and removes it with its volumes. That somebody else does the same at this moment is no fault."""
-    with told_as(SandboxFailed), engine.client() as client:
+    """Kill and remove the container with its volumes. It is fine if it is already being removed."""
+    with engine_errors_as(SandboxFailed), engine.client() as client:
         try:
             client.remove_container(container, v=True, force=True)
         except NotFound:
@@ -90,7 +91,7 @@ def _attach(client: BoundedClient, container: str) -> Started:
 def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[str, object]:
     found: dict[str, object] = client.create_host_config(
         network_mode="none",
-        ipc_mode="none",  # no /dev/shm: a place to write that no limit of ours would bound
+        ipc_mode="none",  # no /dev/shm, which would be writable without a limit
         cap_drop=["ALL"],
         security_opt=["no-new-privileges"],
         read_only=True,
@@ -100,7 +101,7 @@ def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[st
         nano_cpus=int(limits.cpus * 1_000_000_000),
         pids_limit=limits.pids,
         ulimits=[_bound("core", 0), _bound("nofile", 1024), _bound("msgqueue", 0), _bound("memlock", 0)],
-        log_config=LogConfig(type="none"),  # what models write does not belong in the engine's logs
+        log_config=LogConfig(type="none"),  # keeps the output of models out of the engine's logs
         auto_remove=True,
         runtime=runtime or None,
     )

@@ -31,42 +31,42 @@ ENGINE_ERRORS = (DockerException, RequestException, HTTPError, OSError)
 
 @dataclass(frozen=True, slots=True)
 class DockerSettings:
-    """What this machine's operator says of Docker's sessions. Neither a scenario nor a request can change it."""
+    """The operator's settings for Docker sessions. No scenario and no request can change them."""
 
     image: str = IMAGE
     runtime: str = ""
 
     @classmethod
     def from_environment(cls) -> "DockerSettings":
-        """Raises `SandboxUnavailable` where a name makes no sense."""
+        """Raises `SandboxUnavailable` for a name that Docker would refuse."""
         image = os.environ.get("SANDBOX_IMAGE", "") or IMAGE
         runtime = os.environ.get("SANDBOX_RUNTIME", "")
         for name, value in (("SANDBOX_IMAGE", image), ("SANDBOX_RUNTIME", runtime)):
             if value and not _NAME.fullmatch(value):
-                raise SandboxUnavailable(f"{name} is {value!r}, which Docker does not take as a name.")
+                raise SandboxUnavailable(f"{name} is {value!r}, which is not a name that Docker accepts.")
         return cls(image, runtime)
 
 
 class _Where(TypedDict, total=False):
-    """What Docker's variables say of the engine's place."""
+    """The engine's address from Docker's variables."""
 
     base_url: str
     tls: TLSConfig
 
 
 class NoEngine(DockerException):
-    """Nothing answers where Docker's engine should."""
+    """No engine responds at Docker's address."""
 
 
 class OneEngine(UnixHTTPAdapter):
-    """The SDK keeps a pool of connections for each URL, so for each container: here they are used again."""
+    """The SDK keeps a pool of connections per URL, so one per container; here all URLs share one."""
 
     def get_connection(self, url: bytes | str, proxies: object = None) -> UnixHTTPConnectionPool:
         return super().get_connection("engine", proxies)
 
 
 class BoundedClient(APIClient):
-    """The SDK waits for ever when it attaches; here every request has an end."""
+    """The SDK waits without end when it attaches; here every request has a timeout."""
 
     def __init__(self, *, version: str | None, timeout: int, **where: Unpack[_Where]) -> None:
         super().__init__(**where, version=version, timeout=timeout)
@@ -81,9 +81,9 @@ class BoundedClient(APIClient):
 
 
 class Engine:
-    """The clients of one process: each is one thread's while it is lent (`requests` does not share its sessions).
+    """The clients of one process. A client is used by one thread at a time (`requests` sessions are not thread-safe).
 
-    A process that was forked begins with none: a connection that two processes write to answers neither.
+    A forked process starts with none: two processes cannot share a connection.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Engine:
 
     @contextmanager
     def client(self, seconds: int = PATIENT) -> Iterator[BoundedClient]:
-        """A client whose requests end within `seconds` each; what goes wrong in between costs its connections."""
+        """Lend a client whose requests time out after `seconds`. An error closes its connections."""
         free = self._free.setdefault(os.getpid(), LifoQueue())
         try:
             client = free.get_nowait()
@@ -103,12 +103,12 @@ class Engine:
             yield client
         except BaseException:
             client.close()
-            self._version = ""  # perhaps another engine answers by now
+            self._version = ""  # another engine may run there now
             raise
         free.put(client)
 
     def close(self) -> None:
-        """Ends this process's idle connections."""
+        """Close this process's idle connections."""
         free = self._free.pop(os.getpid(), None)
         while free is not None and not free.empty():
             free.get_nowait().close()
@@ -117,7 +117,7 @@ class Engine:
         try:
             client = BoundedClient(**kwargs_from_env(), version=self._version or None, timeout=seconds)
         except ENGINE_ERRORS as error:
-            raise NoEngine(f"no engine answers at {place()}") from error
+            raise NoEngine(f"no engine answers at {engine_address()}") from error
         self._version = client.api_version
         return client
 
@@ -126,15 +126,15 @@ def docker_host() -> str:
     return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
-def place() -> str:
-    """The engine's place as it may be shown to anybody: a socket's path, but no address in somebody's network."""
+def engine_address() -> str:
+    """The engine's address for any reader: the path of a socket, but no address in a private network."""
     host = docker_host()
     return host if host.startswith("unix://") else "the address in DOCKER_HOST"
 
 
 @contextmanager
-def told_as(kind: Callable[[str], SandboxError]) -> Iterator[None]:
-    """What the engine, or the way to it, has to complain of becomes an error of that kind."""
+def engine_errors_as(kind: Callable[[str], SandboxError]) -> Iterator[None]:
+    """Raise errors of the engine and of the connection to it as `kind`."""
     try:
         yield
     except ENGINE_ERRORS as error:
@@ -142,13 +142,13 @@ def told_as(kind: Callable[[str], SandboxError]) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """The last word of an error's chain, in one line."""
+    """The error's message in one line."""
     said = getattr(error, "explanation", None) or str(error) or type(error).__name__
     return " ".join(str(said).split())[:300]
 
 
 def raw_socket(attached: object) -> socket.socket:
-    """The socket below what `attach_socket` gives: on a Unix or plain TCP engine it is wrapped for reading only."""
+    """The socket under what `attach_socket` returns, which wraps a Unix or plain TCP socket for reading only."""
     found = getattr(attached, "_sock", attached)
     if not isinstance(found, socket.socket):
         raise SandboxUnavailable(f"Docker: no socket to attach by ({type(attached).__name__}).")

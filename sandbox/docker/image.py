@@ -1,4 +1,4 @@
-"""The image of Docker's sessions: built on a registry's base, or on a root archive where no registry is reachable."""
+"""The image of Docker sessions, built on a registry's base image, or on a root archive without a registry."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import TypedDict, cast
 
 from docker.errors import APIError, ImageNotFound
 
-from sandbox.docker.engine import BoundedClient, Engine, told_as
+from sandbox.docker.engine import BoundedClient, Engine, engine_errors_as
 from sandbox.errors import BuildFailed
 from sandbox.rootfs import PARTS, RECIPE
 
@@ -23,14 +23,14 @@ class _Config(TypedDict):
 
 
 class _Inspected(TypedDict):
-    """What is read of the engine's answer about an image."""
+    """The fields used of an inspected image."""
 
     Id: str
     Config: _Config
 
 
-class _Told(TypedDict, total=False):
-    """A line of what the engine says while it works."""
+class _Progress(TypedDict, total=False):
+    """A line of the engine's build output."""
 
     stream: str
     error: str
@@ -39,12 +39,12 @@ class _Told(TypedDict, total=False):
 def build_image(
     engine: Engine, *, image: str, say: Say, base: str = BASE, rootfs: Path | None = None, network: str = ""
 ) -> str:
-    """Builds `image` and returns its id; raises `BuildFailed`.
+    """Build `image` and return its id; raises `BuildFailed`.
 
-    `rootfs`: a tar archive of a whole root made of packages.txt, in the place of `base`; then nothing is fetched.
-    `network`: which of the engine's networks the packages come by (`host` on an engine without a bridge).
+    `rootfs` is a tar archive of a whole root made from packages.txt; it replaces `base`, and nothing is fetched.
+    `network` is the engine's network for fetching packages (`host` on an engine without a bridge).
     """
-    with told_as(BuildFailed), engine.client(SECONDS) as client:
+    with engine_errors_as(BuildFailed), engine.client(SECONDS) as client:
         before = _id(client, image)
         if rootfs is not None:
             say(f"Importing {rootfs}")
@@ -62,7 +62,7 @@ def build_image(
                 client.remove_image(IMPORTED, noprune=True)
         built = _id(client, image)
         if before and before != built:
-            with suppress(APIError):  # sessions still stand on it
+            with suppress(APIError):  # sessions still use it
                 client.remove_image(before)
         return built
 
@@ -75,7 +75,7 @@ def _id(client: BoundedClient, image: str) -> str:
 
 
 def image_recipe(client: BoundedClient, image: str) -> str | None:
-    """Which recipe the image was built by, `""` where it does not say; None where there is no such image."""
+    """The recipe that the image was built from, `""` if it is not labelled; None if there is no such image."""
     try:
         found = _inspect(client, image)
     except ImageNotFound:
@@ -93,13 +93,13 @@ def is_current(recipe: str | None) -> bool:
 
 def _import(client: BoundedClient, rootfs: Path) -> None:
     repository, tag = IMPORTED.split(":")
-    told = client.import_image_from_file(str(rootfs), repository=repository, tag=tag)
-    if "error" in told:
-        raise BuildFailed(f"{rootfs}: {told.strip()[-500:]}")
+    output = client.import_image_from_file(str(rootfs), repository=repository, tag=tag)
+    if "error" in output:
+        raise BuildFailed(f"{rootfs}: {output.strip()[-500:]}")
 
 
 def _build(client: BoundedClient, *, image: str, say: Say, arguments: Mapping[str, str], network: str) -> None:
-    told = client.build(
+    progress = client.build(
         path=str(PARTS),
         tag=image,
         buildargs=dict(arguments),
@@ -110,7 +110,7 @@ def _build(client: BoundedClient, *, image: str, say: Say, arguments: Mapping[st
         decode=True,
         timeout=SECONDS,
     )
-    for line in cast(Iterable[_Told], told):
+    for line in cast(Iterable[_Progress], progress):
         if error := line.get("error"):
             raise BuildFailed(f"{image}: {error.strip()}")
         if text := line.get("stream", "").strip():

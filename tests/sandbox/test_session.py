@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import Fixture, Setup
-from sandbox.session import GRACE_SECONDS, SupervisedSession, open_session, shown
+from sandbox.session import GRACE_SECONDS, SupervisedSession, decode_output, open_session
 
 
 def frame(kind: bytes, *fields: bytes) -> bytes:
@@ -140,4 +140,4 @@ def test_a_checker_that_was_timed_out_has_not_passed() -> None:
     ],
 )
 def test_output_becomes_text(first: bytes, last: bytes, cut: int, text: str) -> None:
-    assert shown(first, last, cut) == text
+    assert decode_output(first, last, cut) == text

@@ -69,14 +69,18 @@ class GateStage:
         else:
             bundle = stored_bundle(scenario.text.bundle)
             try:
-                judged = judge_bundle(bundle, repeats=self._repeats, labels=labels_of(item), go_on=context.checkpoint)
+                judged = judge_bundle(
+                    bundle, repeats=self._repeats, labels=labels_of(item), checkpoint=context.checkpoint
+                )
             except SandboxFailed as failed:
                 raise ItemFailed(f"nothing is known of it, the sandbox failed: {failed}") from failed
         sha256 = scenario.bundle_sha256
         return lambda: save_verdict(scenario_id=scenario.pk, bundle_sha256=sha256, run=context.run, judged=judged)
 
 
-def judge_bundle(bundle: Bundle, *, repeats: int, labels: Labels, go_on: Callable[[], None] = lambda: None) -> Judged:
+def judge_bundle(
+    bundle: Bundle, *, repeats: int, labels: Labels, checkpoint: Callable[[], None] = lambda: None
+) -> Judged:
     """Proves a bundle in this machine's sandbox; raises `NoSandbox` or `SandboxFailed`."""
     rooms = backend()
     verdict = run_gate(
@@ -84,7 +88,7 @@ def judge_bundle(bundle: Bundle, *, repeats: int, labels: Labels, go_on: Callabl
         reference=_reference(bundle),
         open_session=rooms.session,
         repeats=repeats,
-        go_on=go_on,
+        checkpoint=checkpoint,
     )
     return Judged(_status(verdict), verdict.reason, verdict.checks, rooms.name)
 

@@ -58,7 +58,7 @@ class ReplayStage:
                 recorded=recorded,
                 open_session=rooms.session,
                 command_seconds=limits.command_seconds,
-                go_on=context.checkpoint,
+                checkpoint=context.checkpoint,
             )
         except (SandboxFailed, SetupRefused) as failed:
             raise ItemFailed(f"nothing is known of it, the sandbox failed: {failed}") from failed

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.agent.action import MOST_BYTES, Ending, FormatError, cut_thinking, ending_of, read_action
+from sandbox.agent.action import MAX_ACTION_BYTES, Ending, FormatError, cut_thinking, ending_of, read_action
 
 FENCED = "I look first.\n\n```bash\nls -la\n```\n"
 
@@ -46,8 +46,8 @@ def test_the_action_of_a_reply(reply: str, action: str) -> None:
         ("```bash\nls", "stop", "not closed"),
         ("I would like to", "length", "cut off"),
         ("<think>and so", "length", "cut off"),
-        ("x" * (MOST_BYTES + 1), "stop", "16,385 bytes"),
-        ("é" * (MOST_BYTES // 2 + 1), "stop", "16,386 bytes"),
+        ("x" * (MAX_ACTION_BYTES + 1), "stop", "16,385 bytes"),
+        ("é" * (MAX_ACTION_BYTES // 2 + 1), "stop", "16,386 bytes"),
         ("echo \0", "stop", "NUL"),
         ("echo \ud800", "stop", "half a character"),
     ],
@@ -89,7 +89,7 @@ def test_any_reply_is_an_action_or_a_format_error(reply: str) -> None:
         assert str(error)
     else:
         assert action == action.strip() != ""
-        assert len(action.encode()) <= MOST_BYTES
+        assert len(action.encode()) <= MAX_ACTION_BYTES
         assert "\0" not in action
 
 

@@ -49,11 +49,11 @@ class TestReceiving:
     def test_silence_ends_at_the_deadline(self, ends: tuple[AttachedChannel, socket.socket]) -> None:
         channel, _ = ends
         began = time.monotonic()
-        with pytest.raises(SandboxFailed, match="fell silent"):
+        with pytest.raises(SandboxFailed, match="does not respond"):
             channel.receive(began + 0.1)
         assert time.monotonic() - began < 5
 
     def test_nobody_reads_what_is_sent(self, ends: tuple[AttachedChannel, socket.socket]) -> None:
         channel, _ = ends
-        with pytest.raises(SandboxFailed, match="fell silent"):
+        with pytest.raises(SandboxFailed, match="does not respond"):
             channel.send(b"x" * 50_000_000, time.monotonic() + 0.2)
