@@ -1,0 +1,47 @@
+"""The picture in docs/architecture.md is the tree, the paths in it exist, and no modules import in a circle."""
+
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+PICTURE = PAGE.split("```")[1]
+LINE = re.compile(r"^ +(\w+)/ +((?:\w+/ ?)+)$", re.MULTILINE)
+# Folders that Django prescribes.
+NOT_SHOWN = {"migrations", "management"}
+
+
+def subfolders(folder: Path) -> set[str]:
+    """Return the packages in a folder; folders of data are none."""
+    return {path.parent.name for path in folder.glob("*/__init__.py")} - NOT_SHOWN
+
+
+def test_the_picture_has_every_app_and_folder() -> None:
+    shown = {name: set(folders.replace("/", "").split()) for name, folders in LINE.findall(PICTURE)}
+    tree = {path.name: subfolders(path) for path in (ROOT / "curation").iterdir() if path.is_dir()}
+    tree.pop("__pycache__", None)
+    tree |= {engine: subfolders(ROOT / engine) for engine in ("judging", "sandbox")}
+    assert shown == {name: folders for name, folders in tree.items() if folders}
+    assert all(f"{name}/" in PICTURE for name in tree)
+
+
+def test_the_apps_stand_in_the_order_of_their_imports() -> None:
+    lint = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    layers = re.findall(r'"\(?curation\.(\w+)\)?"', lint.split('name = "imports go down the house"')[1].split("]]")[0])
+    shown = re.findall(r"^   (\w+)/", PICTURE, re.MULTILINE)
+    assert shown == layers
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:curation|judging|sandbox|config)/[\w/.]+)`", PAGE))))
+def test_every_path_exists(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph("curation", "judging", "sandbox")
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError with the modules
