@@ -1,21 +1,20 @@
-"""What a launch would cost, before it is launched: calls, tokens and US dollars by the prompts' sizes and prices."""
+"""Estimate the calls, tokens and cost of a launch from the prompts' sizes and the models' prices."""
 
 from django.db.models import Count, QuerySet, Sum
 
+from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, Prompt, PullRequest, Side
-from curation.duels.panel import panel_config
-from curation.duels.params import AnswerParams, DuelParams, JudgeParams
-from curation.duels.selection import prompts_in
+from curation.duels.params import AnswerParams, DuelParams, JudgeParams, panel_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
 
-# Tokens of our instructions, of a typical answer and of a verdict: measured on scripted and on small real models.
+# Typical tokens of the instructions, an answer and a verdict, measured on scripted and small real models.
 INSTRUCTIONS, ANSWER, VERDICT = 500, 120, 90
 
 
 def answer_estimate(project: Project, side: Side, model: str, params: AnswerParams | DuelParams) -> Estimate:
-    """One call per prompt and sample. Answers that are there already are found again and cost nothing."""
+    """Estimate one call per prompt and sample. Existing answers are counted too, although they cost nothing."""
     target = targets_named(project, [model], "model")[0]
     prompts = prompts_in(project, params.filter)
     notes: list[str] = []
@@ -35,20 +34,20 @@ def answer_estimate(project: Project, side: Side, model: str, params: AnswerPara
 
 
 def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
-    """One call per duel, judge and order; a duel per prompt and sample that has, or will have, both answers."""
-    config = panel_config(project.settings, params)
-    targets = targets_named(project, config.judges, "judges")
+    """Estimate one call per duel, judge and order, with a duel per prompt and sample that has or will have answers."""
+    panel = panel_of(project.settings, params)
+    targets = targets_named(project, panel.judges, "judges")
     prompts = prompts_in(project, params.filter)
     samples = params.samples if isinstance(params, DuelParams) else 1
     if isinstance(params, DuelParams):
         prompts = prompts.with_record()
     else:
-        for side in [Side.CHALLENGER, *([Side.KING] if config.mode == 2 else [])]:
+        for side in [Side.CHALLENGER, *([Side.KING] if panel.mode == 2 else [])]:
             answered = Answer.objects.filter(side=side, refusal="", prompt__project=project).values("prompt_id")
             prompts = prompts.filter(pk__in=answered)
     count, tokens = _size(prompts)
-    calls = count * samples * len(config.orders)
-    tokens_in = (tokens + count * (INSTRUCTIONS + 2 * ANSWER)) * samples * len(config.orders)
+    calls = count * samples * len(panel.orders)
+    tokens_in = (tokens + count * (INSTRUCTIONS + 2 * ANSWER)) * samples * len(panel.orders)
     return Estimate.total(
         Estimate.of_calls(target, calls=calls, tokens_in=tokens_in, tokens_out=calls * VERDICT) for target in targets
     )

@@ -6,16 +6,14 @@ from typing import ClassVar
 
 from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate
+from curation.duels.filters import check_filter, duels_in
 from curation.duels.judge.pairing import Entrants
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
-from curation.duels.panel import model_name, panel_config
-from curation.duels.params import AnswerParams, DuelParams, JudgeParams, RescoreParams
-from curation.duels.report.run_section import TEMPLATE, report_section
-from curation.duels.report.skip_reasons import left_out
-from curation.duels.report.stage import VerdictStage, duels_of, duels_scored_by
+from curation.duels.params import AnswerParams, DuelParams, JudgeParams, RescoreParams, model_name, panel_of
 from curation.duels.score.stage import ScoreStage
-from curation.duels.selection import check_filter, duels_in
+from curation.duels.verdict.run_section import TEMPLATE, report_section
+from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_reasons
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
@@ -53,7 +51,7 @@ class AnswerRun(Kind[AnswerParams]):
         return answer_estimate(project, self.side, params.model, params)
 
     def finish(self, run: Run, params: AnswerParams) -> Json:
-        return {"skipped": left_out(run)}
+        return {"skipped": skip_reasons(run)}
 
 
 class KingRun(AnswerRun):
@@ -70,7 +68,7 @@ class ChallengerRun(AnswerRun):
 
 class JudgeRun(Kind[JudgeParams]):
     name = "judge"
-    title = "Judge: duels of the answers that are there"
+    title = "Judge: duels of existing answers"
     params = JudgeParams
     section_template = TEMPLATE
 
@@ -80,10 +78,10 @@ class JudgeRun(Kind[JudgeParams]):
 
     def check(self, project: Project, params: JudgeParams) -> None:
         _check_panel(project, params)
-        for place, name in (("king_model", params.king_model), ("challenger_model", params.challenger_model)):
+        for path, name in (("king_model", params.king_model), ("challenger_model", params.challenger_model)):
             # The answers of a deleted endpoint can still be judged; a misspelled name has neither.
             if name and not Answer.objects.filter(prompt__project=project, model=name).exists():
-                targets_named(project, [name], place)
+                targets_named(project, [name], path)
 
     def estimate(self, project: Project, params: JudgeParams) -> Estimate:
         return judge_estimate(project, params)
@@ -94,7 +92,7 @@ class JudgeRun(Kind[JudgeParams]):
 
 class DuelRun(Kind[DuelParams]):
     name = "duel"
-    title = "Duel: king, challenger and judge in a row"
+    title = "Duel: king, challenger and judges"
     params = DuelParams
     section_template = TEMPLATE
 
@@ -141,7 +139,7 @@ class DuelRun(Kind[DuelParams]):
 
 class RescoreRun(Kind[RescoreParams]):
     name = "rescore"
-    title = "Re-score: new scores from the verdicts that are there"
+    title = "Rescore: new scores from existing verdicts"
     params = RescoreParams
     section_template = TEMPLATE
 
@@ -164,10 +162,10 @@ class RescoreRun(Kind[RescoreParams]):
             scored = _scored_run(project, params.run).params
             if not named:
                 params.judges, params.min_judges = scored.get("judges"), params.min_judges or scored.get("min_judges")
-        config = panel_config(project.settings, params)
-        _check_known_judges(project, config.judges, named=named)
-        params.judges, params.min_judges = list(config.judges), config.min_judges or len(config.judges)
-        params.weights = dict(config.weights) if config.weights else None
+        panel = panel_of(project.settings, params)
+        _check_known_judges(project, panel.judges, named=named)
+        params.judges, params.min_judges = list(panel.judges), panel.min_judges or len(panel.judges)
+        params.weights = dict(panel.weights) if panel.weights else None
         check_filter(params.filter)
 
     def estimate(self, project: Project, params: RescoreParams) -> Estimate:
@@ -182,14 +180,14 @@ def _judged(params: JudgeParams, entrants: Callable[[Run], Entrants]) -> list[St
 
 
 def _check_panel(project: Project, params: JudgeParams) -> None:
-    config = panel_config(project.settings, params)
-    targets_named(project, config.judges, "judges")
+    panel = panel_of(project.settings, params)
+    targets_named(project, panel.judges, "judges")
     check_filter(params.filter)
-    # What the settings say now is what this run goes by, whatever is changed while it works.
-    params.judges, params.mode = list(config.judges), 2 if config.mode == 2 else 1
-    params.swap, params.attempts = len(config.orders) == 2, config.attempts
-    params.min_judges = config.min_judges or len(config.judges)
-    params.show_reference = config.show_reference
+    # Store the settings that apply, so that later changes do not affect the run.
+    params.judges, params.mode = list(panel.judges), 2 if panel.mode == 2 else 1
+    params.swap, params.attempts = len(panel.orders) == 2, panel.attempts
+    params.min_judges = panel.min_judges or len(panel.judges)
+    params.show_reference = panel.show_reference
 
 
 def _scored_run(project: Project, given: str) -> Run:
@@ -206,7 +204,7 @@ def _scored_run(project: Project, given: str) -> Run:
 
 
 def _check_known_judges(project: Project, names: Sequence[str], *, named: bool) -> None:
-    """A judge without a verdict would make every duel unparsed. One that only failed may stand in a run's own panel."""
+    """Raise `Invalid` for a named judge without verdicts, which would make every duel unparsed."""
     known = set(Verdict.objects.filter(duel__project=project, judge__in=names).values_list("judge", flat=True))
     missing = [name for name in names if name not in known]
     if missing and (named or not known):

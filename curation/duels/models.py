@@ -1,4 +1,4 @@
-"""Prompts and what is known of their pull requests; answers, duels and verdicts."""
+"""Prompts, pull-request records, exclusions, answers, duels and verdicts."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,27 +14,27 @@ from judging.panel.prompt import message_text
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
-    """Reads of prompts. Exclusions and records belong to an instance; a prompt without an `instance_id` has neither."""
+    """Exclusions and records belong to an instance; a prompt without an `instance_id` has neither."""
 
     def of(self, project: Project) -> "PromptQuerySet":
         return self.filter(project=project)
 
     def answerable(self) -> "PromptQuerySet":
-        """Prompts that a stage may take: their instance is not excluded."""
+        """Return prompts whose instance is not excluded."""
         return self.filter(~models.Exists(self._exclusion()))
 
     def excluded(self) -> "PromptQuerySet":
         return self.filter(models.Exists(self._exclusion()))
 
     def with_record(self) -> "PromptQuerySet":
-        """Prompts whose pull request is known: only they can be challenged."""
+        """Return prompts with a pull-request record. Only these can be challenged."""
         return self.filter(models.Exists(self._record()))
 
     def without_record(self) -> "PromptQuerySet":
         return self.filter(~models.Exists(self._record()))
 
     def for_list(self) -> "PromptQuerySet":
-        """Slim rows of the list, each with `has_record` and `exclusion` (the reason, or None)."""
+        """Return the rows of the list with `has_record` and `exclusion` (the reason, or None)."""
         return self.annotate(
             has_record=models.Exists(self._record()),
             exclusion=models.Subquery(self._exclusion().values("reason")[:1]),
@@ -54,7 +54,7 @@ class PromptQuerySet(models.QuerySet["Prompt"]):
 
 
 class Prompt(models.Model):
-    """One agent turn to answer. The history and the reference are long and live in `PromptText`."""
+    """An agent turn to answer. The long history and reference are in `PromptText`."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="prompts")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that brought it.")
@@ -83,7 +83,7 @@ class Prompt(models.Model):
 
     @property
     def row_number(self) -> int:
-        """The row as people count."""
+        """The row, counted from 1."""
         return self.row_offset + 1
 
 
@@ -144,7 +144,7 @@ class PullRequestText(models.Model):
 
 
 class Exclusion(models.Model):
-    """An instance that no stage takes, and why."""
+    """An instance whose prompts runs skip, and why."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="exclusions")
     instance_id = models.CharField(max_length=200)
@@ -165,10 +165,10 @@ class Side(models.TextChoices):
 
 
 class Answer(models.Model):
-    """One answer of a model to a prompt. A refused one is kept with its reason and is never judged.
+    """A model's answer to a prompt. A refused one is stored with its reason and never judged.
 
-    `fingerprint` is the SHA-256 over stage, model, instructions and parameters: a prompt that has an accepted answer
-    with the same fingerprint and sample index is not asked again.
+    `fingerprint` is the SHA-256 over stage, model, instructions and parameters. A prompt with an accepted answer of the
+    same fingerprint and sample index is skipped.
     """
 
     prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="answers")
@@ -200,7 +200,7 @@ class Answer(models.Model):
                 name="answer_accepted_once",
             ),
         ]
-        # The answers of a prompt on one side, and which prompts a fingerprint has answered.
+        # The answers of a prompt on one side; the prompts with an answer of a fingerprint.
         indexes: ClassVar = [
             models.Index(fields=["prompt", "side", "id"], name="answer_by_prompt"),
             models.Index(fields=["fingerprint", "prompt"], name="answer_by_fingerprint"),
@@ -229,21 +229,21 @@ class DuelQuerySet(models.QuerySet["Duel"]):
         return self.filter(project=project)
 
     def with_answers(self) -> "DuelQuerySet":
-        """What a call says of each duel, in two queries; the long history stays in the database."""
+        """Return what the REST calls show, in two queries, without the long history."""
         rows = self.select_related("prompt__text", "king__text", "challenger__text")
         rows = rows.defer("prompt__text__history", "king__text__thinking", "challenger__text__thinking")
         return rows.prefetch_related(models.Prefetch("verdicts", Verdict.objects.order_by("judge", "-order")))
 
     def with_texts(self) -> "DuelQuerySet":
-        """Everything that the page of a duel shows, in two queries."""
+        """Return what a duel's page shows, in two queries."""
         return self.with_answers().defer(None)
 
 
 class Duel(models.Model):
-    """A challenger's answer against the king's, or against the reference (`king` is None). One pair meets once.
+    """A challenger's answer against the king's, or against the reference (`king` is None). Each pair has one duel.
 
-    `run` is the run that scored it last; `metrics` are the five columns of the report, 0–100; `scoring` keeps what
-    the score was made with (panel, orders, weights), so that it can be made again without a call.
+    `run` is the run that scored it last. `metrics` are the five columns of the report, 0–100. `scoring` is what the
+    score was made with (panel, orders, weights), for a rescore without model calls.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="duels")
@@ -274,12 +274,12 @@ class Duel(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # The list in each of its orders, and its tabs.
+            # The list, its sort orders and its tabs.
             models.Index(fields=["project", "id"], name="duel_list"),
             models.Index(fields=["project", "score_key", "id"], name="duel_list_score"),
             models.Index(fields=["project", "bucket", "id"], name="duel_list_bucket"),
             models.Index(fields=["project", "bucket", "score_key", "id"], name="duel_bucket_score"),
-            # Flagged duels are few; their list must not scan the rest.
+            # Few duels are flagged; their list must not scan the others.
             models.Index(fields=["project", "flags", "id"], name="duel_list_flags"),
         ]
 
@@ -288,12 +288,12 @@ class Duel(models.Model):
 
     @property
     def reference_text(self) -> str:
-        """The source's own turn; needs `prompt__text`."""
+        """The source's own turn. Needs `prompt__text`."""
         return message_text(self.prompt.text.reference)
 
     @property
     def opponent_text(self) -> str:
-        """What the challenger met: the king's answer, or in mode 1 the reference."""
+        """The king's answer, or in mode 1 the reference."""
         return self.king.text.text if self.king is not None else self.reference_text
 
     @property
@@ -302,7 +302,7 @@ class Duel(models.Model):
 
     @property
     def bucket_choice(self) -> Bucket | None:
-        """The bucket with its label and tone; None before the first score."""
+        """The bucket with its label and tone, or None before the first score."""
         return Bucket(self.bucket) if self.bucket else None
 
 
@@ -312,9 +312,9 @@ class Order(models.TextChoices):
 
 
 class Verdict(models.Model):
-    """One judge's reading of one duel in one order. `dimensions` are as said: 1 first, 2 second, 0 draw.
+    """One judge's reading of one duel in one order. `dimensions`: 1 the first answer, 2 the second, 0 a draw.
 
-    An unparsed reply is kept raw with the reason; it is missing, never a loss.
+    An unparsed reply is stored with the reason. It counts as missing, never as a loss.
     """
 
     duel = models.ForeignKey(Duel, models.CASCADE, related_name="verdicts")

@@ -1,10 +1,17 @@
-"""Parameters of the run kinds around duels. What is left out is taken from the project's settings at launch."""
+"""Parameters of the duel run kinds, and the panel that they and the project's settings make."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from curation.duels.models import Order
+from curation.projects.settings.document import ProjectSettings
+from curation.web.problems import FieldError, Invalid
 from judging.panel.rubric import DIMENSIONS
+
+BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
 
 Samples = Annotated[int, Field(ge=1, le=16)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
@@ -15,7 +22,7 @@ class Strict(BaseModel):
 
 
 class AnswerParams(Strict):
-    """`king` and `challenger`: the endpoint's name, answers per prompt, tries per answer."""
+    """`king` and `challenger`: the endpoint, answers per prompt, attempts per answer."""
 
     model: str
     samples: Samples = 1
@@ -25,7 +32,7 @@ class AnswerParams(Strict):
 
 
 class JudgeParams(Strict):
-    """`judge`: who judges and how; the king's and challenger's models narrow which answers meet."""
+    """`judge`: the panel, and the models whose answers are compared. The project's settings fill what is missing."""
 
     judges: list[str] | None = None
     swap: bool | None = None
@@ -40,13 +47,13 @@ class JudgeParams(Strict):
 
 
 class DuelParams(JudgeParams):
-    """`duel`: king, challenger and judge in a row."""
+    """`duel`: king, challenger and judge one after another."""
 
     samples: Samples = 1
 
 
 class RescoreParams(Strict):
-    """`rescore`: new scores from the verdicts that are there; no model is asked."""
+    """`rescore`: new scores from existing verdicts, without model calls."""
 
     run: str | None = None
     judges: list[str] | None = None
@@ -57,7 +64,7 @@ class RescoreParams(Strict):
     @field_validator("weights")
     @classmethod
     def of_known_dimensions(cls, weights: dict[str, float] | None) -> dict[str, float] | None:
-        """What is not named weighs 1, as in the project's settings."""
+        """A missing dimension weighs 1, as in the project's settings."""
         if not weights:
             return None
         unknown = sorted(set(weights) - set(DIMENSIONS))
@@ -67,3 +74,65 @@ class RescoreParams(Strict):
         if not any(complete.values()):
             raise ValueError("at least one dimension must weigh more than 0")
         return complete
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The judges, the orders in which they read a duel, and how many a parsed duel needs (`min_judges` None: all).
+
+    `as_scored`: a duel with a score keeps the orders of that score; `orders` are for the others.
+    """
+
+    judges: tuple[str, ...]
+    orders: tuple[str, ...]
+    mode: int
+    attempts: int
+    min_judges: int | None
+    show_reference: bool
+    weights: Mapping[str, float] | None
+    as_scored: bool
+    params: Mapping[str, object]
+
+
+def panel_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> Panel:
+    """Return the panel of a run. Raises `Invalid` without judges, or if fewer judges than `min_judges` are named."""
+    defaults = settings.panel
+    judges = tuple(dict.fromkeys(params.judges if params.judges is not None else defaults.judges))
+    if not judges:
+        raise Invalid(
+            "No judges: name them in the run, or set a panel in the project's settings.",
+            errors=[FieldError("params.judges", "at least one judge is needed")],
+        )
+    wanted = params.min_judges if params.min_judges is not None else defaults.min_judges
+    if isinstance(params, RescoreParams) and params.min_judges is None and wanted is not None:
+        wanted = min(wanted, len(judges))  # a rescore may leave judges out
+    if wanted is not None and wanted > len(judges):
+        raise Invalid(
+            f"min_judges is {wanted}, but the panel has {len(judges)}.",
+            errors=[FieldError("params.min_judges", f"at most {len(judges)}")],
+        )
+    given = params if isinstance(params, JudgeParams) else JudgeParams()
+    weights = params.weights if isinstance(params, RescoreParams) else None
+    swap = defaults.swap if given.swap is None else given.swap
+    return Panel(
+        judges=judges,
+        orders=BOTH_ORDERS if swap else BOTH_ORDERS[:1],
+        mode=given.mode or defaults.mode,
+        attempts=given.attempts or defaults.attempts,
+        min_judges=wanted,
+        show_reference=defaults.show_reference if given.show_reference is None else given.show_reference,
+        weights=weights or defaults.dimension_weights(),
+        as_scored=isinstance(params, RescoreParams),
+        params={"temperature": defaults.temperature, "max_tokens": defaults.max_tokens},
+    )
+
+
+def model_name(given: str | None, default: str, path: str) -> str:
+    """Return the endpoint of the run or of the settings. Raises `Invalid` if neither names one."""
+    name = given or default
+    if not name:
+        raise Invalid(
+            f"No {path}: name it in the run, or in the project's settings.",
+            errors=[FieldError(f"params.{path}", "missing")],
+        )
+    return name

@@ -1,12 +1,16 @@
-"""Addresses of the duels pages."""
+"""URLs of the pages of duels and prompts."""
 
-from django.urls import URLPattern, path
+from django.urls import path
 
 from curation.duels.pages import views
-from curation.duels.prompts.urls import prompt_urlpatterns
+from curation.duels.prompts import views as prompts
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("p/<slug:slug>/duels/", views.duel_list, name="duel-list"),
     path("p/<slug:slug>/duels/<str:pk>/", views.duel_page, name="duel-page"),
-    *prompt_urlpatterns,
+    path("p/<slug:slug>/prompts/", prompts.prompt_list, name="prompt-list"),
+    path("p/<slug:slug>/prompts/exclusions/", prompts.exclusion_list, name="exclusion-list"),
+    path("p/<slug:slug>/prompts/exclusions/set/", prompts.exclusion_set, name="exclusion-set"),
+    path("p/<slug:slug>/prompts/exclusions/remove/", prompts.exclusion_remove, name="exclusion-remove"),
+    path("p/<slug:slug>/prompts/<str:pk>/", prompts.prompt_page, name="prompt-page"),
 ]

@@ -1,1 +1,1 @@
-"""The stages king and challenger: one answer per prompt."""
+"""The stages `king` and `challenger`: answers to prompts."""

@@ -1,4 +1,4 @@
-"""The leak lint over rows: a challenger's answer against the history and the hidden record."""
+"""Run the leak lint on a challenger's answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from curation.duels.models import PullRequest
 from curation.runs.kinds import Json
 from judging.leaks.lint import PullRequestRecord, lint_leaks
+from judging.messages import content_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +19,10 @@ class Lint:
 
 
 def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: PullRequest, max_leak: float) -> Lint:
-    """`max_leak`: a score above it raises the flag."""
+    """Compare an answer with its history and hidden record. A score above `max_leak` sets the flag."""
     report = lint_leaks(
         text,
-        [str(message.get("content") or "") + _calls(message) for message in history],
+        [content_of(message) + _calls(message) for message in history],
         PullRequestRecord(
             instance_id=record.instance_id,
             title=record.title,

@@ -1,16 +1,16 @@
-"""Stages `king` and `challenger`: one answer per prompt and sample; refused ones are kept, retried, never judged."""
+"""Stages `king` and `challenger`: one answer per prompt and sample. Refused ones are stored, retried, never judged."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
 from django.db.models import Max
 
-from curation.duels.answers.fingerprint import fingerprint
 from curation.duels.answers.leaks import Lint, lint_answer
-from curation.duels.answers.messages import Message, challenger_messages, king_messages
+from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
-from curation.duels.selection import prompts_in
 from curation.llm.client.completion import Completion, Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.instructions import run_instructions
@@ -18,15 +18,30 @@ from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
+from curation.web.text.storable import storable
 from judging.answers.facts import answer_facts
 from judging.answers.read import FORMAT_REFUSALS, format_refusal
+from judging.messages import content_of
 
 CHUNK = 2000
+Message = Mapping[str, object]
+
+
+def fingerprint(stage: str, target: Target, instructions_sha256: str, params: Mapping[str, object]) -> str:
+    """Return the SHA-256 over everything besides the prompt that determines an answer or a verdict."""
+    parts = {
+        "stage": stage,
+        "model": target.model,
+        "api_base": target.api_base,
+        "instructions": instructions_sha256,
+        "params": {**target.params, **params},
+    }
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlan:
-    """What the stage asks for, read from the run: model, instructions, parameters."""
+    """What all calls of the stage share, read from the run."""
 
     target: Target
     instructions: Instructions
@@ -42,6 +57,8 @@ class AnswerPlan:
 
 @dataclass(frozen=True, slots=True)
 class AnswerJob:
+    """An answer to make. `tried` is the number of the last refused attempt."""
+
     plan: AnswerPlan
     prompt_id: int
     history: Sequence[Message]
@@ -51,15 +68,15 @@ class AnswerJob:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One reply of the model, and why it was refused (empty when accepted)."""
+    """One reply of the model, and why it was refused; empty if it was accepted."""
 
     number: int
-    said: Answered
+    answered: Answered
     refusal: str
 
 
 class AnswerStage:
-    """King or challenger; they differ in what the model is shown and in the leak lint."""
+    """King or challenger. They differ in the messages and in the leak lint."""
 
     queue = "llm"
     most_open = MOST_OPEN_CALLS
@@ -88,8 +105,8 @@ class AnswerStage:
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         plan = self.read(run)
-        mine = Answer.objects.filter(prompt__project=run.project)
-        accepted = mine.filter(fingerprint=plan.fingerprint(self._side), refusal="")
+        mark = plan.fingerprint(self._side)
+        accepted = Answer.objects.filter(prompt__project=run.project, fingerprint=mark, refusal="")
         answered = set() if plan.fresh else set(accepted.values_list("prompt_id", "sample_index"))
         records = set(PullRequest.objects.filter(project=run.project).values_list("instance_id", flat=True))
         prompts = prompts_in(run.project, plan.filter).order_by("id").values_list("pk", "instance_id")
@@ -116,17 +133,14 @@ class AnswerStage:
         for item in items:
             prompt = prompts.get(item.target_id or 0)
             if prompt is not None:
-                before = tried.get((prompt.pk, item.data["sample_index"]), 0)
-                jobs[item.pk] = AnswerJob(
-                    plan, prompt.pk, texts[prompt.pk].history, records.get(prompt.instance_id), before
-                )
+                last = tried.get((prompt.pk, item.data["sample_index"]), 0)
+                record = records.get(prompt.instance_id)
+                jobs[item.pk] = AnswerJob(plan, prompt.pk, texts[prompt.pk].history, record, last)
         return jobs
 
     def _tried(self, plan: AnswerPlan, prompt_ids: Sequence[int]) -> dict[tuple[int, int], int]:
-        """The last attempt that was refused, per prompt and sample: another run, or a retry, goes on after it.
-
-        Asking with the same number again would only bring the refused answer back from the record.
-        """
+        """Return the last refused attempt by prompt and sample. The next attempt has a higher number, because a request
+        with the same number is answered from the record."""
         refused = Answer.objects.filter(prompt_id__in=prompt_ids, fingerprint=plan.fingerprint(self._side))
         rows = refused.exclude(refusal="").values_list("prompt_id", "sample_index")
         return {(row[0], row[1]): row[2] for row in rows.annotate(last=Max("attempt"))}
@@ -139,54 +153,52 @@ class AnswerStage:
         for number in range(job.tried + 1, job.tried + job.plan.attempts + 1):
             request = Request(messages, job.plan.params, sample_index=item.data["sample_index"], attempt=number)
             digest = job.plan.instructions.sha256
-            said = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=job.plan.fresh)
-            refusal = format_refusal(said.completion.text, finish_reason=said.completion.finish_reason) or ""
-            attempts.append(Attempt(number, said, refusal))
+            answered = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=job.plan.fresh)
+            refusal = format_refusal(answered.completion.text, finish_reason=answered.completion.finish_reason) or ""
+            attempts.append(Attempt(number, answered, refusal))
             if not refusal:
                 break
         last = attempts[-1]
         lint = None
         if job.record is not None and not last.refusal:
             max_leak = context.run.settings.limits.max_leak
-            lint = await asyncio.to_thread(lint_answer, last.said.completion.text, job.history, job.record, max_leak)
-        write = self._write(context.run, item, job, attempts, lint)
+            text = last.answered.completion.text
+            lint = await asyncio.to_thread(lint_answer, text, job.history, job.record, max_leak)
+
+        def write() -> Json:
+            return {"answer": [self._save(context.run, item, job, attempt, lint) for attempt in attempts][-1]}
+
         if last.refusal:
-            tries = f" ({len(attempts)} tries)" if len(attempts) > 1 else ""
-            raise ItemFailed(f"{FORMAT_REFUSALS[last.refusal]}{tries}", write)
+            count = f" ({len(attempts)} tries)" if len(attempts) > 1 else ""
+            raise ItemFailed(f"{FORMAT_REFUSALS[last.refusal]}{count}", write)
         return write
 
     def _messages(self, job: AnswerJob) -> list[Message]:
         if self._side == Side.KING:
-            return king_messages(job.plan.instructions.text, job.history)
+            return _with_system(job.plan.instructions.text, job.history)
         if job.record is None:
             raise ItemFailed("its pull-request record was deleted")
-        return challenger_messages(job.plan.instructions.text, job.history, job.record)
-
-    def _write(self, run: Run, item: Item, job: AnswerJob, attempts: Sequence[Attempt], lint: Lint | None) -> Write:
-        def write() -> Json:
-            return {"answer": [self._save(run, item, job, attempt, lint) for attempt in attempts][-1]}
-
-        return write
+        return _challenger_messages(job.plan.instructions.text, job.history, job.record)
 
     def _save(self, run: Run, item: Item, job: AnswerJob, attempt: Attempt, lint: Lint | None) -> int:
-        """The answer's row; an accepted one that another run wrote meanwhile is taken as it is."""
-        said, digest = attempt.said.completion, job.plan.fingerprint(self._side)
+        """Save the answer and return its id. If another run has saved an accepted one meanwhile, return that one's."""
+        completion, mark = attempt.answered.completion, job.plan.fingerprint(self._side)
         index = item.data["sample_index"]
         if not attempt.refusal:
-            same = Answer.objects.filter(prompt_id=job.prompt_id, fingerprint=digest, sample_index=index, refusal="")
+            same = Answer.objects.filter(prompt_id=job.prompt_id, fingerprint=mark, sample_index=index, refusal="")
             if job.plan.fresh:
-                same.update(fingerprint=f"{digest[:50]}~{attempt.said.call_id}")  # the older answer makes room
+                same.update(fingerprint=f"{mark[:50]}~{attempt.answered.call_id}")  # the fingerprint is unique
             elif found := same.first():
                 return found.pk
-        facts = answer_facts(said.text)
+        facts = answer_facts(completion.text)
         row = Answer.objects.create(
             prompt_id=job.prompt_id,
             run=run,
-            call_id=attempt.said.call_id,
+            call_id=attempt.answered.call_id,
             side=self._side,
             model=job.plan.target.name,
             family=job.plan.target.family,
-            fingerprint=digest,
+            fingerprint=mark,
             instructions_hash=job.plan.instructions.sha256,
             sample_index=index,
             attempt=attempt.number,
@@ -195,22 +207,37 @@ class AnswerStage:
             blocks=facts.blocks,
             commands=facts.commands,
             action_style=facts.action_style,
-            tokens=_answer_tokens(said),
+            tokens=_answer_tokens(completion),
             leak_score=lint.score if lint else None,
             leak_flag=bool(lint and lint.flagged),
             leak_spans=lint.spans if lint else [],
         )
-        AnswerText.objects.create(answer=row, text=clean(said.text), thinking=clean(said.thinking))
+        AnswerText.objects.create(answer=row, text=storable(completion.text), thinking=storable(completion.thinking))
         return row.pk
 
 
-def _answer_tokens(said: Completion) -> int:
-    """Tokens of the answer alone. What an endpoint counts holds the thinking, so then it is characters ÷ 4."""
-    if said.thinking or not said.tokens_out:
-        return -(-len(said.text) // 4)
-    return said.tokens_out
+def _challenger_messages(instructions: str, history: Sequence[Message], record: PullRequest) -> list[Message]:
+    """Return the history, with the hidden record in the system message."""
+    text = record.text
+    parts = [
+        f"Title: {record.title}",
+        f"Files: {', '.join(map(str, record.files))}",
+        f"Issue:\n{text.issue}",
+        f"Description:\n{text.description}",
+        f"Patch:\n{text.patch}",
+    ]
+    return _with_system(f"{instructions}\n<record>\n" + "\n\n".join(parts) + "\n</record>", history)
 
 
-def clean(text: str) -> str:
-    """No database stores NUL or a lone surrogate; both become the replacement character."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+def _with_system(instructions: str, history: Sequence[Message]) -> list[Message]:
+    """Return the history with one system message: the source's own, then the stage's. Many servers refuse a second."""
+    own = [content_of(message) for message in history if message.get("role") == "system"]
+    rest = [message for message in history if message.get("role") != "system"]
+    return [{"role": "system", "content": "\n\n".join([*filter(None, own), instructions])}, *rest]
+
+
+def _answer_tokens(completion: Completion) -> int:
+    """Return the tokens of the answer alone. Endpoints count thinking too, so with thinking it is characters ÷ 4."""
+    if completion.thinking or not completion.tokens_out:
+        return -(-len(completion.text) // 4)
+    return completion.tokens_out

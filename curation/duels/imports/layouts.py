@@ -1,4 +1,4 @@
-"""Row layouts of agent turns, told apart by their columns and brought into one form of messages.
+"""Row layouts of agent turns, recognised by their columns and converted to one form of messages.
 
 A message is `{"role": "system" | "user" | "assistant" | "tool", "content": str}`; tool calls keep `tool_calls`,
 `tool_call_id` and `name` as the source has them.
@@ -52,17 +52,17 @@ class Conversation:
     repo: str
 
     def turns(self) -> list[int]:
-        """Indexes of the assistant messages to answer: those that somebody other than the system spoke before."""
-        found, spoken = [], False
+        """Return the indexes of assistant messages after the first message of a user or tool."""
+        found, started = [], False
         for index, message in enumerate(self.messages):
-            if spoken and message["role"] == "assistant":
+            if started and message["role"] == "assistant":
                 found.append(index)
-            spoken = spoken or message["role"] in {"user", "tool"}
+            started = started or message["role"] in {"user", "tool"}
         return found
 
 
 def read_conversation(row: Mapping[str, object]) -> Conversation:
-    """Raises `RowRefused` with the column or message that does not fit."""
+    """Return the row's messages. Raises `RowRefused` with the column or message that is not valid."""
     column = next((name for name in COLUMNS if row.get(name) is not None), None)
     if column is None:
         named = ", ".join(list(row)[:12]) or "none"
@@ -76,7 +76,7 @@ def read_conversation(row: Mapping[str, object]) -> Conversation:
 
 
 def repo_of(instance_id: str) -> str:
-    """`owner/name` as an instance id spells it, or ''."""
+    """Return `owner/name` from an instance id, or an empty string."""
     found = BENCH_ID.fullmatch(instance_id) or SYNTHETIC_ID.fullmatch(instance_id)
     return f"{found['owner']}/{found['name']}" if found else ""
 
@@ -87,18 +87,18 @@ def name_of(row: Mapping[str, object], column: str) -> str:
         return ""
     if not isinstance(value, str | int) or isinstance(value, bool) or len(str(value)) > 200:
         raise RowRefused(f"{column} is no text of at most 200 characters")
-    return clean(str(value), column)
+    return without_nul(str(value), column)
 
 
-def clean(text: str, place: str) -> str:
-    """The text itself; a NUL character is refused, because PostgreSQL cannot store it and nothing may be altered."""
+def without_nul(text: str, path: str) -> str:
+    """Return the text. Raises `RowRefused` for a NUL character, which PostgreSQL cannot store."""
     if "\x00" in text:
-        raise RowRefused(f"{place} holds a NUL character")
+        raise RowRefused(f"{path} contains a NUL character")
     return text
 
 
 def _as_list(value: object, column: str) -> list[object]:
-    """Parquet files often keep messages as JSON text."""
+    """Return a list, which Parquet files often store as JSON text."""
     if isinstance(value, str):
         try:
             value = orjson.loads(value)
@@ -109,50 +109,45 @@ def _as_list(value: object, column: str) -> list[object]:
     return value
 
 
-def _message(entry: object, place: str) -> Message:
+def _message(entry: object, path: str) -> Message:
     if not isinstance(entry, dict):
-        raise RowRefused(f"{place} is not an object")
-    said = entry.get("role", entry.get("from"))
-    role = ROLES.get(said) if isinstance(said, str) else None
+        raise RowRefused(f"{path} is not an object")
+    given = entry.get("role", entry.get("from"))
+    role = ROLES.get(given) if isinstance(given, str) else None
     if role is None:
-        raise RowRefused(f"{place} has the role {said!r}; known are {', '.join(ROLES)}"[:300])
-    message: Message = {"role": role, "content": clean(_text(_content(entry, role), place), place)}
-    if role == "assistant" and (calls := _tool_calls(entry, said, place)):
+        raise RowRefused(f"{path} has the role {given!r}; known are {', '.join(ROLES)}"[:300])
+    message: Message = {"role": role, "content": without_nul(_text(_content(entry, role), path), path)}
+    if role == "assistant" and (calls := _tool_calls(entry, given, path)):
         message["tool_calls"] = calls
     for key in ("tool_call_id", "name"):
         value = entry.get(key)
         if isinstance(value, str) and value:
-            message[key] = clean(value, f"{place}.{key}")
+            message[key] = without_nul(value, f"{path}.{key}")
     return message
 
 
 def _content(entry: Mapping[str, object], role: str) -> object:
-    """`content`, `text` or `value`, whichever the layout has; SWE-agent rows keep the system's text elsewhere.
-
-    A source that wrote Python's None as text means that there is none.
-    """
-    value = None
-    for key in ("content", "text", "value"):
-        value = entry.get(key)
-        if value is not None:
-            break
+    """Return `content`, `text` or `value`. SWE-agent rows have the system's text in `system_prompt`, sometimes beside
+    the text "None"."""
+    values = (entry.get(key) for key in ("content", "text", "value"))
+    value = next((value for value in values if value is not None), None)
     if role == "system" and value in (None, "", "None") and entry.get("system_prompt"):
         return entry["system_prompt"]
     return value
 
 
-def _text(content: object, place: str) -> str:
+def _text(content: object, path: str) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(_part(part, f"{place}.{index}") for index, part in enumerate(content))
-    raise RowRefused(f"{place} has a content that is neither text nor a list of parts")
+        return "\n".join(_part(part, f"{path}.{index}") for index, part in enumerate(content))
+    raise RowRefused(f"{path} has a content that is neither text nor a list of parts")
 
 
-def _part(part: object, place: str) -> str:
-    """A part that is no text (an image, a file) stays visible as its kind."""
+def _part(part: object, path: str) -> str:
+    """Return the part's text, or the type of a part that is no text, such as an image."""
     if isinstance(part, str):
         return part
     if isinstance(part, dict):
@@ -161,27 +156,27 @@ def _part(part: object, place: str) -> str:
             return text
         if isinstance(part.get("type"), str):
             return f"[{part['type']}]"
-    raise RowRefused(f"{place} is no part of a message")
+    raise RowRefused(f"{path} is no part of a message")
 
 
-def _tool_calls(entry: Mapping[str, object], said: object, place: str) -> list[object]:
-    """OpenAI's `tool_calls` as they are; the older `function_call` in the same form."""
+def _tool_calls(entry: Mapping[str, object], role: object, path: str) -> list[object]:
+    """Return OpenAI's `tool_calls`, or the older `function_call` in the same form."""
     calls = entry.get("tool_calls")
     if calls is None or calls == []:
         older = entry.get("function_call")
-        calls = [{"type": "function", "function": older}] if isinstance(older, dict) else _spoken_call(entry, said)
+        calls = [{"type": "function", "function": older}] if isinstance(older, dict) else _sharegpt_call(entry, role)
     elif isinstance(calls, str):
-        calls = _as_list(calls, f"{place}.tool_calls")
+        calls = _as_list(calls, f"{path}.tool_calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise RowRefused(f"{place}.tool_calls is not a list of objects")
+        raise RowRefused(f"{path}.tool_calls is not a list of objects")
     if calls and b"\\u0000" in orjson.dumps(calls):
-        raise RowRefused(f"{place}.tool_calls holds a NUL character")
+        raise RowRefused(f"{path}.tool_calls contains a NUL character")
     return calls
 
 
-def _spoken_call(entry: Mapping[str, object], said: object) -> list[object]:
-    """sharegpt's `function_call` turn, whose value is the call as JSON text."""
-    if said != "function_call" or not isinstance(entry.get("value"), str):
+def _sharegpt_call(entry: Mapping[str, object], role: object) -> list[object]:
+    """Return the call of sharegpt's `function_call` turn, whose value is JSON text."""
+    if role != "function_call" or not isinstance(entry.get("value"), str):
         return []
     try:
         call = orjson.loads(str(entry["value"]))

@@ -1,9 +1,9 @@
-"""Turns of conversations become prompts, each once.
+"""Create a prompt for each turn of a conversation, each once.
 
-A turn is known by its source's name, its row's offset and its index. Where the same name already holds another text at
-a row, the file is another one: such rows are kept under the name with the file's digest (`turns.jsonl#1a2b3c4d`), and
-whatever follows in this import too. So a corrected file adds its corrected rows, the same file adds nothing, and two
-files that happen to have one name do not hide each other.
+A turn is identified by the name of its source, the offset of its row and its index. If a row of that name has another
+text, the file is a different one: the row and all later ones of the import get the name with the file's digest
+(`turns.jsonl#1a2b3c4d`). So a corrected file adds its corrected rows, the same file adds nothing, and two files of the
+same name do not replace each other.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from curation.imports.row_kinds import Target
 from curation.projects.models import Project
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
-TOGETHER = 1000
+BATCH = 1000
 PROMPT_FIELDS = (
     "id",
     "project",
@@ -31,12 +31,12 @@ PROMPT_FIELDS = (
     "tokens",
     "created_at",
 )
-# Histories repeat, so a long row grows by its square when it is written: this many characters leave at once.
+# Each prompt of a row repeats the history, so the size grows with the square of the row's length.
 MOST_CHARACTERS = 8_000_000
 
 
 class _New(NamedTuple):
-    """A turn that is to be written; `tokens` are those of its history."""
+    """A turn to write. `tokens` are those of its history."""
 
     source: str
     offset: int
@@ -46,17 +46,17 @@ class _New(NamedTuple):
 
 
 def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
-    """Needs a transaction. Returns `prompts` (new) and `duplicates` (there already)."""
+    """Return the counts of `prompts` (new) and `duplicates` (existing). Needs a transaction."""
     project = target.run.project
-    # One import at a time writes to a project: what is found missing is still missing when it is written.
+    # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     other = f"{target.source}#{target.digest[:8]}"
-    held = {source: _held(project, source, rows) for source in (target.source, other)}
+    existing = {source: _existing(project, source, rows) for source in (target.source, other)}
     made = duplicates = characters = 0
     batch: list[_New] = []
     for offset, conversation, turns in rows:
-        source = _source_of(target, other, held, offset, conversation)
-        there = held[source].get(offset, {})
+        source = _source_of(target, other, existing, offset, conversation)
+        there = existing[source].get(offset, {})
         sizes = _running_sizes(conversation.messages)
         for turn in turns:
             if turn in there:
@@ -65,7 +65,7 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
             batch.append(_New(source, offset, conversation, turn, sizes[turn] // 4))
             characters += sizes[turn]
             made += 1
-            if len(batch) >= TOGETHER or characters >= MOST_CHARACTERS:
+            if len(batch) >= BATCH or characters >= MOST_CHARACTERS:
                 _write(target, batch)
                 batch, characters = [], 0
     _write(target, batch)
@@ -74,23 +74,23 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
     return {"prompts": made, "duplicates": duplicates}
 
 
-def _held(project: Project, source: str, rows: Sequence[WantedRow]) -> dict[int, dict[int, int]]:
-    """offset → turn index → prompt id, of what is there already."""
+def _existing(project: Project, source: str, rows: Sequence[WantedRow]) -> dict[int, dict[int, int]]:
+    """Return the ids of existing prompts by offset and turn index."""
     offsets = [offset for offset, _, _ in rows]
     if not offsets:
         return {}
     found = Prompt.objects.of(project).filter(source=source, row_offset__range=(min(offsets), max(offsets)))
-    held: dict[int, dict[int, int]] = {}
+    existing: dict[int, dict[int, int]] = {}
     for offset, turn, pk in found.values_list("row_offset", "turn_index", "pk"):
-        held.setdefault(offset, {})[turn] = pk
-    return held
+        existing.setdefault(offset, {})[turn] = pk
+    return existing
 
 
 def _source_of(
-    target: Target, other: str, held: dict[str, dict[int, dict[int, int]]], offset: int, conversation: Conversation
+    target: Target, other: str, existing: dict[str, dict[int, dict[int, int]]], offset: int, conversation: Conversation
 ) -> str:
-    """The name under which a row stands or is to be written."""
-    there = held[target.source].get(offset)
+    """Return the name under which a row is, or will be, stored."""
+    there = existing[target.source].get(offset)
     if there:
         if _same(there, conversation):
             return target.source
@@ -100,14 +100,14 @@ def _source_of(
 
 
 def _same(there: dict[int, int], conversation: Conversation) -> bool:
-    """Compares the last turn that is there, whose history holds all that came before it."""
+    """Compare with the last existing turn, whose history has all earlier ones."""
     turn = max(there)
     kept = PromptText.objects.filter(pk=there[turn]).first()
     return kept is not None and [*kept.history, kept.reference] == conversation.messages[: turn + 1]
 
 
 def _running_sizes(messages: list[Message]) -> list[int]:
-    """Characters before each message: texts, and tool calls as JSON."""
+    """Return the characters before each message: texts, and tool calls as JSON."""
     sizes, total = [], 0
     for message in messages:
         sizes.append(total)

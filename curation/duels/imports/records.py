@@ -1,9 +1,9 @@
-"""Import of pull-request records, keyed by instance: a record that is there is updated, never doubled."""
+"""Import pull-request records. There is one per instance; an existing one is updated."""
 
 import re
 from dataclasses import dataclass
 
-from curation.duels.imports.layouts import clean, name_of, repo_of
+from curation.duels.imports.layouts import name_of, repo_of, without_nul
 from curation.duels.models import PullRequest, PullRequestText
 from curation.duels.prompts.exclusions import exclude_oversized
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
@@ -20,7 +20,7 @@ KEPT_TEXT = ("issue", "description", "patch")
 
 
 class RecordOptions(Options):
-    """There is nothing to choose."""
+    """No options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +80,21 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
         return RowPreview("pull-request records", 1, [(entry.instance_id, f"{entry.title}\n{files}")])
 
     def write(self, target: Target, entries: list[PullRequestRow]) -> dict[str, int]:
-        """Returns `records` (new), `updated`, `duplicates` (unchanged) and `oversized`."""
+        """Return the counts of `records` (new), `updated`, `duplicates` (unchanged) and `oversized`."""
         project = target.run.project
         target.notes["layout"] = "pull-request records"
-        # One import at a time writes to a project, so that the figures below are true.
+        # One import at a time writes to a project, so that the counts are right.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         rows = {entry.instance_id: entry for entry in entries}
-        held = {
+        existing = {
             found.instance_id: found
             for found in PullRequest.objects.filter(project=project, instance_id__in=list(rows)).select_related("text")
         }
-        new = [entry for key, entry in rows.items() if key not in held]
-        changed = [entry for key, entry in rows.items() if key in held and not _same(held[key], entry)]
+        new = [entry for key, entry in rows.items() if key not in existing]
+        changed = [entry for key, entry in rows.items() if key in existing and not _same(existing[key], entry)]
         _create(project, new)
         for entry in changed:
-            _update(held[entry.instance_id], entry)
+            _update(existing[entry.instance_id], entry)
         oversized = exclude_oversized(project, {entry.instance_id: entry.patch_tokens for entry in (*new, *changed)})
         return {
             "records": len(new),
@@ -105,13 +105,13 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
 
 
 def files_of_patch(patch: str) -> list[str]:
-    """Paths that a unified diff changes, each once, in its order."""
+    """Return the paths that a unified diff changes, each once, in order."""
     found = [match[2] for match in DIFF_HEADER.finditer(patch)] or FILE_HEADER.findall(patch)
     return list(dict.fromkeys(found))
 
 
 def _files(value: object) -> list[str]:
-    """A list of paths, or of objects that name one."""
+    """Return paths from a list of paths or of objects with one."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -121,24 +121,24 @@ def _files(value: object) -> list[str]:
         path = (entry.get("path") or entry.get("filename")) if isinstance(entry, dict) else entry
         if not isinstance(path, str) or not path:
             raise RowRefused(f"files.{index} is neither a path nor an object with `path` or `filename`")
-        paths.append(clean(path, f"files.{index}"))
+        paths.append(without_nul(path, f"files.{index}"))
     return paths
 
 
-def _text(value: "dict[str, object]", columns: tuple[str, ...]) -> str:
+def _text(value: dict[str, object], columns: tuple[str, ...]) -> str:
     for column in columns:
         found = value.get(column)
         if found is None:
             continue
         if not isinstance(found, str):
             raise RowRefused(f"{column} is not text")
-        return clean(found, column)
+        return without_nul(found, column)
     return ""
 
 
-def _same(held: PullRequest, entry: PullRequestRow) -> bool:
-    return all(getattr(held, name) == getattr(entry, name) for name in KEPT) and all(
-        getattr(held.text, name) == getattr(entry, name) for name in KEPT_TEXT
+def _same(existing: PullRequest, entry: PullRequestRow) -> bool:
+    return all(getattr(existing, name) == getattr(entry, name) for name in KEPT) and all(
+        getattr(existing.text, name) == getattr(entry, name) for name in KEPT_TEXT
     )
 
 
@@ -159,6 +159,6 @@ def _create(project: Project, entries: list[PullRequestRow]) -> None:
     )
 
 
-def _update(held: PullRequest, entry: PullRequestRow) -> None:
-    PullRequest.objects.filter(pk=held.pk).update(**{name: getattr(entry, name) for name in KEPT})
-    PullRequestText.objects.filter(pk=held.pk).update(**{name: getattr(entry, name) for name in KEPT_TEXT})
+def _update(existing: PullRequest, entry: PullRequestRow) -> None:
+    PullRequest.objects.filter(pk=existing.pk).update(**{name: getattr(entry, name) for name in KEPT})
+    PullRequestText.objects.filter(pk=existing.pk).update(**{name: getattr(entry, name) for name in KEPT_TEXT})

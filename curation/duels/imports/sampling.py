@@ -1,9 +1,8 @@
-"""Sampling: a number of turns from random offset windows over the whole source, the same for the same seed.
+"""Sampling: a number of turns from random windows over the whole source, the same for the same seed.
 
-The source is cut into blocks of `window_size` rows that begin at a random phase. It is divided into `windows` parts
-of equal length, and one random block of each is read first, each for its share of `count`. What these windows lack
-comes from further random blocks, and last from what is left in the first windows; so the count is exact whenever the
-source has that many turns.
+The source is cut into blocks of `window_size` rows, from a random phase on, and divided into `windows` parts of equal
+length. First, one random block of each part is read for its share of `count`. Missing turns come from further random
+blocks, and finally from the rest of the first blocks, so the count is exact if the source has that many turns.
 """
 
 import random
@@ -22,33 +21,33 @@ class Plan:
     seed: int
 
     def first_blocks(self) -> list[int]:
-        """One block of each part of the source, in order; as many as `windows`, turns and blocks allow."""
+        """Return one block of each part of the source, in order; at most one per turn and per block."""
         blocks = self._blocks()
         parts = min(self.windows, self.count, blocks)
         dice = random.Random(f"{self.seed}:blocks")  # noqa: S311 - repeatable, not secret
         return [dice.randrange(part * blocks // parts, (part + 1) * blocks // parts) for part in range(parts)]
 
     def shares(self) -> list[int]:
-        """How many turns each first window is read for; they add up to `count`."""
+        """Return the turns to take from each first block; their sum is `count`."""
         parts = len(self.first_blocks())
-        share, more = divmod(self.count, parts) if parts else (0, 0)
+        share, rest = divmod(self.count, parts) if parts else (0, 0)
         dice = random.Random(f"{self.seed}:shares")  # noqa: S311
-        lucky = set(dice.sample(range(parts), more))
-        return [share + (part in lucky) for part in range(parts)]
+        larger = set(dice.sample(range(parts), rest))
+        return [share + (part in larger) for part in range(parts)]
 
     def further_blocks(self) -> Iterator[int]:
-        """All other blocks in random order."""
+        """Yield all other blocks in random order."""
         first = set(self.first_blocks())
         dice = random.Random(f"{self.seed}:further")  # noqa: S311
         yield from (block for block in dice.sample(range(self._blocks()), self._blocks()) if block not in first)
 
     def span(self, block: int) -> tuple[int, int]:
-        """(first offset, number of rows) of a block; the first and the last may be shorter."""
+        """Return (first offset, number of rows) of a block. The first and the last block may be shorter."""
         start = max(0, self._phase() + (block - 1) * self.window_size)
         return start, min(self.total, self._phase() + block * self.window_size) - start
 
     def _phase(self) -> int:
-        """Length of block 0, 1 … `window_size`."""
+        """Return the length of block 0, from 1 to `window_size`."""
         return random.Random(f"{self.seed}:phase").randint(1, self.window_size)  # noqa: S311
 
     def _blocks(self) -> int:
@@ -56,14 +55,14 @@ class Plan:
 
 
 def pick_turns(turns: list[int], *, most: int | None, seed: int, offset: int) -> list[int]:
-    """Up to `most` of a row's turns, in order; all where `most` is None."""
+    """Return up to `most` of a row's turns in order, or all if `most` is None."""
     if most is None or len(turns) <= most:
         return turns
     return sorted(random.Random(f"{seed}:row:{offset}").sample(turns, most))  # noqa: S311
 
 
 def order_in_block(turns: list[tuple[int, int]], *, seed: int, block: int) -> list[tuple[int, int]]:
-    """The (offset, turn) pairs of a block in the order in which they are taken."""
+    """Return the (offset, turn) pairs of a block in the order in which they are taken."""
     shuffled = list(turns)
     random.Random(f"{seed}:block:{block}").shuffle(shuffled)  # noqa: S311
     return shuffled

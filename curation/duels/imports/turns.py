@@ -1,4 +1,4 @@
-"""Import of agent turns: each row is a conversation, each of its counted assistant messages becomes a prompt."""
+"""Import agent turns: each row is a conversation, and its assistant messages become prompts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from curation.runs.kinds import Json
 
 
 class TurnOptions(Options):
-    """Without `count` every turn is taken, and `windows` and `window_size` have no meaning."""
+    """Without `count` all turns are imported, and `windows` and `window_size` have no effect."""
 
-    count: int | None = Field(None, ge=1, le=10_000_000, description="Turns to sample; empty takes all.")
+    count: int | None = Field(None, ge=1, le=10_000_000, description="Turns to sample. Empty imports all.")
     seed: int = Field(0, ge=0, le=2**63 - 1, description="The same seed and source give the same turns.")
-    windows: int = Field(64, ge=1, le=10_000, description="Places of the source that the sample comes from.")
-    window_size: int = Field(32, ge=1, le=1000, description="Rows read at each place.")
-    turns_per_row: int | None = Field(None, ge=1, le=10_000, description="At most so many turns of one row.")
+    windows: int = Field(64, ge=1, le=10_000, description="Parts of the source to sample from.")
+    window_size: int = Field(32, ge=1, le=1000, description="Rows to read in each part.")
+    turns_per_row: int | None = Field(None, ge=1, le=10_000, description="Most turns of one row.")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """A conversation and which of its turns are wanted."""
+    """A conversation and the turns to import."""
 
     offset: int
     conversation: Conversation
@@ -73,45 +73,45 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
 
 
 class _Sampler:
-    """One chunk per block. `after` holds how many visits are done, what is lacking, what each first window gave."""
+    """One chunk per block. `after` has the visits done, the turns missing, and those taken from each first block."""
 
     def __init__(self, kind: TurnKind, reader: Reader, options: TurnOptions, count: int) -> None:
         self._kind = kind
         self._reader = reader
         self._options = options
         self._plan = Plan(reader.count(), count, options.windows, options.window_size, options.seed)
-        self._lacking = 0
+        self._missing = 0
 
     def chunks(self, after: Json) -> Iterator[Chunk[TurnRow]]:
         done, taken = int(after.get("done", 0)), list(after.get("taken", []))
-        self._lacking = int(after.get("lacking", 0))
+        self._missing = int(after.get("lacking", 0))
         for number, (block, share, part) in enumerate(self._visits()):
             if number < done:
                 continue
-            again = share == 0 and part >= 0
-            wanted = self._lacking + share
-            entries, bad, rows = self._take(block, taken[part] if again else 0, wanted)
+            second = share == 0 and part >= 0
+            wanted = self._missing + share
+            entries, bad, rows = self._take(block, taken[part] if second else 0, wanted)
             found = sum(len(entry.turns) for entry in entries)
-            self._lacking = wanted - found
+            self._missing = wanted - found
             if share:
                 taken.append(found)
-            state = {"done": number + 1, "lacking": self._lacking, "taken": taken}
-            # What a block holds is told once, when it is first read.
-            yield Chunk(entries, [] if again else bad, 0 if again else rows, state)
+            state = {"done": number + 1, "lacking": self._missing, "taken": taken}
+            # Rows of a block are counted once, at its first visit.
+            yield Chunk(entries, [] if second else bad, 0 if second else rows, state)
 
     def _visits(self) -> Iterator[tuple[int, int, int]]:
-        """(block, share, part) in the order of reading. Further blocks have no part (−1), a second visit no share."""
+        """Yield (block, share, part) in order. Further blocks have no part (-1), a second visit has no share."""
         first = self._plan.first_blocks()
         yield from zip(first, self._plan.shares(), range(len(first)), strict=True)
-        if self._lacking == 0:
+        if self._missing == 0:
             return
         for block in self._plan.further_blocks():
             yield block, 0, -1
-            if self._lacking == 0:
+            if self._missing == 0:
                 return
         for part, block in enumerate(first):
             yield block, 0, part
-            if self._lacking == 0:
+            if self._missing == 0:
                 return
 
     def _take(self, block: int, skip: int, wanted: int) -> tuple[list[TurnRow], list[BadRow], int]:

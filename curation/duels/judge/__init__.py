@@ -1,1 +1,1 @@
-"""The stage judge: every judge reads every duel."""
+"""The stage `judge`: each judge reads each duel."""

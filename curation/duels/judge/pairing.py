@@ -1,4 +1,4 @@
-"""Which answers meet: each challenger's answer with the king's to the same prompt and sample, or with the reference."""
+"""Pair each challenger's answer with the king's to the same prompt and sample, or with the reference."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from curation.duels.models import Answer, Duel, Opponent, Prompt, Side
 from curation.projects.models import Project
 
 CHUNK = 1000
-Place = tuple[int, int]
+SampleKey = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Entrants:
-    """Which answers may meet: by fingerprint where a run made them, else by model, else the newest of any."""
+    """Select answers by fingerprint or model, or the newest of any."""
 
     king_fingerprint: str = ""
     challenger_fingerprint: str = ""
@@ -24,21 +24,19 @@ class Entrants:
 
 
 def pair(*, project: Project, prompts: QuerySet[Prompt], entrants: Entrants, mode: int) -> Iterator[int]:
-    """Yields the id of each duel that the prompts' answers make, prompt by prompt; makes those that are new."""
+    """Yield the id of each duel of the prompts' answers, prompt by prompt. Create missing ones."""
     ids = prompts.order_by("id").values_list("pk", flat=True).iterator(CHUNK)
     for chunk in _chunks(ids):
         challengers = _newest(chunk, Side.CHALLENGER, entrants.challenger_fingerprint, entrants.challenger_model)
-        kings: dict[Place, int] = {}
+        kings: dict[SampleKey, int] = {}
         if mode == 2:
             kings = _newest(chunk, Side.KING, entrants.king_fingerprint, entrants.king_model)
-        yield from _meet(project, challengers, kings, mode)
+        yield from _duel_ids(project, challengers, kings, mode)
 
 
-def _meet(project: Project, challengers: dict[Place, int], kings: dict[Place, int], mode: int) -> list[int]:
+def _duel_ids(project: Project, challengers: dict[SampleKey, int], kings: dict[SampleKey, int], mode: int) -> list[int]:
     pairs = [
-        (place[0], challenger, kings.get(place))
-        for place, challenger in challengers.items()
-        if mode == 1 or place in kings
+        (key[0], challenger, kings.get(key)) for key, challenger in challengers.items() if mode == 1 or key in kings
     ]
     opponent = Opponent.KING if mode == 2 else Opponent.REFERENCE
     Duel.objects.bulk_create(
@@ -54,8 +52,8 @@ def _meet(project: Project, challengers: dict[Place, int], kings: dict[Place, in
     return [by_pair[challenger, king] for _, challenger, king in pairs]
 
 
-def _newest(prompt_ids: Sequence[int], side: Side, fingerprint: str, model: str) -> dict[Place, int]:
-    """The newest accepted answer for each (prompt, sample index)."""
+def _newest(prompt_ids: Sequence[int], side: Side, fingerprint: str, model: str) -> dict[SampleKey, int]:
+    """Return the newest accepted answer of each prompt and sample index."""
     rows = Answer.objects.filter(prompt_id__in=prompt_ids, side=side, refusal="")
     if fingerprint:
         rows = rows.filter(fingerprint=fingerprint)

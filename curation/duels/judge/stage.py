@@ -1,4 +1,4 @@
-"""Stage `judge`: every judge reads every duel in both orders; what does not parse is asked again, then missing."""
+"""Stage `judge`: each judge reads each duel in both orders. A reply that does not parse is retried, then missing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,11 @@ from itertools import islice
 
 from django.db.models import F
 
-from curation.duels.answers.fingerprint import fingerprint
-from curation.duels.answers.stage import clean
+from curation.duels.answers.stage import fingerprint
+from curation.duels.filters import prompts_in
 from curation.duels.judge.pairing import Entrants, pair
 from curation.duels.models import Duel, Order, Verdict
-from curation.duels.panel import PanelConfig, panel_config
-from curation.duels.params import JudgeParams
-from curation.duels.selection import prompts_in
+from curation.duels.params import JudgeParams, Panel, panel_of
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.instructions import run_instructions
@@ -23,14 +21,15 @@ from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, P
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
 from curation.web.lists.id_list import Among
+from curation.web.text.storable import storable
 from curation.web.upsert import Upsert
 from judging.panel.parsing import ParsedVerdict, Unparsed, parse_verdict
 from judging.panel.prompt import VERDICT_SCHEMA, JudgePrompt, judge_messages
 
 CHUNK = 1000
 JUDGED_ALREADY = "judged already, with the same model, instructions and parameters"
-Place = tuple[int, str, str]
-# What names a verdict, and what a newer reading replaces.
+ReadingKey = tuple[int, str, str]
+# A newer reading replaces an older one of the same duel, judge and order.
 VERDICTS = Upsert(Verdict, unique=["duel_id", "judge", "order"], kept=["created_at"])
 RESPONSE_FORMAT = {
     "type": "json_schema",
@@ -40,17 +39,17 @@ RESPONSE_FORMAT = {
 
 @dataclass(frozen=True, slots=True)
 class JudgePlan:
-    """What all readings of a run share: the panel and, by judge, its endpoint and fingerprint."""
+    """What all readings of a run share. `targets` are by judge."""
 
-    config: PanelConfig
+    panel: Panel
     instructions: Instructions
     targets: dict[str, Target]
 
     def params(self, judge: str) -> dict[str, object]:
-        return call_params(self.targets[judge], self.config.params)
+        return call_params(self.targets[judge], self.panel.params)
 
     def fingerprint(self, judge: str) -> str:
-        params = {**self.params(judge), "show_reference": self.config.show_reference}
+        params = {**self.params(judge), "show_reference": self.panel.show_reference}
         return fingerprint("judge", self.targets[judge], self.instructions.sha256, params)
 
     def fingerprints(self) -> dict[str, str]:
@@ -59,7 +58,7 @@ class JudgePlan:
 
 @dataclass(frozen=True, slots=True)
 class JudgeJob:
-    """One reading. `tried` is the last attempt on record that did not parse: this one goes on after it."""
+    """A reading to make. `tried` is the number of the last attempt that did not parse."""
 
     plan: JudgePlan
     target: Target
@@ -70,9 +69,9 @@ class JudgeJob:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one attempt came to."""
+    """One reply of a judge."""
 
-    said: Answered
+    answered: Answered
     verdict: ParsedVerdict | Unparsed
 
 
@@ -86,22 +85,22 @@ class JudgeStage:
         self._entrants = entrants
 
     def targets(self, run: Run) -> Sequence[Target]:
-        return targets_named(run.project, panel_config(run.settings, self._params).judges, "judges")
+        return targets_named(run.project, panel_of(run.settings, self._params).judges, "judges")
 
     def read(self, run: Run) -> JudgePlan:
-        config = panel_config(run.settings, self._params)
-        return JudgePlan(config, run_instructions(run, "judge"), {target.name: target for target in self.targets(run)})
+        panel = panel_of(run.settings, self._params)
+        return JudgePlan(panel, run_instructions(run, "judge"), {target.name: target for target in self.targets(run)})
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         plan = self.read(run)
         marks = plan.fingerprints()
         prompts = prompts_in(run.project, self._params.filter)
-        duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=plan.config.mode)
+        duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=plan.panel.mode)
         while chunk := list(islice(duels, CHUNK)):
             read = set() if self._params.fresh else _readings(chunk, marks, parsed=True).keys()
             for duel_id in chunk:
-                for judge in plan.config.judges:
-                    for order in plan.config.orders:
+                for judge in plan.panel.judges:
+                    for order in plan.panel.orders:
                         known = (duel_id, judge, order) in read
                         yield PlannedItem(
                             f"{duel_id}:{judge}:{order}",
@@ -130,31 +129,31 @@ class JudgeStage:
         prompt = _prompt(job)
         params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
         readings: list[Reading] = []
-        for number in range(job.tried + 1, job.tried + job.plan.config.attempts + 1):
+        for number in range(job.tried + 1, job.tried + job.plan.panel.attempts + 1):
             request = Request(prompt.messages, params, attempt=number, schema=RESPONSE_FORMAT)
-            said = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
-            verdict = parse_verdict(said.completion.text, finish_reason=said.completion.finish_reason)
-            readings.append(Reading(said, verdict))
+            answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
+            verdict = parse_verdict(answered.completion.text, finish_reason=answered.completion.finish_reason)
+            readings.append(Reading(answered, verdict))
             if isinstance(verdict, ParsedVerdict):
                 break
-        # An answer that tried to pose as the judge or as a delimiter; the history's text is nobody's answer.
-        posing = any(finding.startswith("answer_") for finding in prompt.findings)
-        return lambda: _save(context.run, job, readings, posing)
+        # An answer that imitates a verdict or a delimiter. Findings in the history do not count.
+        injection = any(finding.startswith("answer_") for finding in prompt.findings)
+        return lambda: _save(context.run, job, readings, injection)
 
 
-def _readings(duel_ids: Sequence[int], marks: dict[str, str], *, parsed: bool) -> dict[Place, int]:
-    """(duel, judge, order) → attempts of the verdicts that these judges gave, asked just as they would be now."""
+def _readings(duel_ids: Sequence[int], marks: dict[str, str], *, parsed: bool) -> dict[ReadingKey, int]:
+    """Return the attempts of verdicts with these fingerprints, by duel, judge and order."""
     known = Verdict.objects.filter(duel_id__in=Among(duel_ids), parsed=parsed)
     rows = known.values_list("duel_id", "judge", "order", "fingerprint", "attempts")
     return {(duel, judge, order): tried for duel, judge, order, mark, tried in rows if marks.get(judge) == mark}
 
 
 def _prompt(job: JudgeJob) -> JudgePrompt:
-    """What the judge is shown. In mode 1 the reference is one of the answers; showing it again would give it away."""
+    """Return the judge's messages. In mode 1 the reference is one of the answers, so it is not shown beside them."""
     duel, text = job.duel, job.duel.prompt.text
     opponent, challenger = duel.opponent_text, duel.challenger.text.text
     first, second = (opponent, challenger) if job.order == Order.KING_FIRST else (challenger, opponent)
-    shown = job.plan.config.show_reference and duel.king is not None
+    shown = job.plan.panel.show_reference and duel.king is not None
     return judge_messages(
         instructions=job.plan.instructions.text,
         history=text.history,
@@ -164,36 +163,32 @@ def _prompt(job: JudgeJob) -> JudgePrompt:
     )
 
 
-def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], posing: bool) -> Json:
-    """The newest reading takes the place of the one before; what each attempt cost stays in its call."""
+def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool) -> Json:
+    """Save the last reading in place of an older one. What each attempt cost is kept in its call."""
     last = readings[-1]
-    said = last.said.completion
+    completion = last.answered.completion
+    completions = [reading.answered.completion for reading in readings]
+    costs = [each.cost for each in completions]
     parsed = isinstance(last.verdict, ParsedVerdict)
     verdict = Verdict(
         duel=job.duel,
         judge=job.target.name,
         order=job.order,
         run=run,
-        call_id=last.said.call_id,
+        call_id=last.answered.call_id,
         family=job.target.family,
         fingerprint=job.plan.fingerprint(job.target.name),
         instructions_hash=job.plan.instructions.sha256,
         parsed=parsed,
         dimensions=dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
-        reason=clean(last.verdict.reason),
-        raw=clean(said.text),
+        reason=storable(last.verdict.reason),
+        raw=storable(completion.text),
         attempts=job.tried + len(readings),
-        tokens=sum((r.said.completion.tokens_in or 0) + (r.said.completion.tokens_out or 0) for r in readings),
-        cost=_sum_costs(readings),
-        latency_ms=said.latency_ms,
+        tokens=sum((c.tokens_in or 0) + (c.tokens_out or 0) for c in completions),
+        cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
+        latency_ms=completion.latency_ms,
     )
     VERDICTS.save([verdict])
-    if posing:
+    if injection:
         Duel.objects.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
     return {"parsed": parsed, "attempts": len(readings)}
-
-
-def _sum_costs(readings: Sequence[Reading]) -> Decimal | None:
-    """US dollars of all attempts; None as soon as one is unknown."""
-    costs = [reading.said.completion.cost for reading in readings]
-    return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))

@@ -1,4 +1,4 @@
-"""REST calls of `curation.duels`: duels and the report of a run."""
+"""REST calls of duels and of a run's report."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from ninja import Query, Router
 
 from curation.duels.models import Duel, DuelQuerySet
 from curation.duels.pages.schemas import DuelOut, DuelPage, duel_out
-from curation.duels.report.report import REPORTED_KINDS, markdown, report_of
+from curation.duels.verdict.report import REPORTED_KINDS, markdown, report_of
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
@@ -37,7 +37,7 @@ class DuelListParams(ListParams):
     created_after: datetime | None = None
 
     def order(self) -> str:
-        """A duel without a score comes after, or before, all that have one."""
+        """Sort duels without a score below those with one."""
         return super().order().replace("score", "score_key")
 
     def apply(self, duels: DuelQuerySet) -> DuelQuerySet:
@@ -72,22 +72,22 @@ def list_duels(request: HttpRequest, slug: str, params: Query[DuelListParams]) -
         limit=params.limit,
         count=params.count,
     )
-    answer: dict[str, object] = {"data": [duel_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    response: dict[str, object] = {"data": [duel_out(row) for row in page.rows], "next_cursor": page.next_cursor}
+    return response | ({"total": page.total} if params.count else {})
 
 
 @router.get("/duels/{duel_id}", response=DuelOut, summary="One duel: answers, facts, leak spans, verdicts")
 def get_duel(request: HttpRequest, duel_id: str) -> dict[str, object]:
-    mine = Duel.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
-    duel = find(mine.with_texts(), duel_id, "duel")
+    visible = Duel.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    duel = find(visible.with_texts(), duel_id, "duel")
     enter(request, duel.project, Scope.READ)
     return duel_out(duel)
 
 
 @router.get("/runs/{run_id}/report.md", summary="The report of a duel run, as Markdown")
 def get_report(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
-    mine = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
-    run = find(mine.select_related("project"), run_id, "run")
+    visible = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    run = find(visible.select_related("project"), run_id, "run")
     enter(request, run.project, Scope.READ)
     if run.kind not in REPORTED_KINDS:
         raise NotFound(f"A run of kind {run.kind} has no report; {', '.join(sorted(REPORTED_KINDS))} have.")

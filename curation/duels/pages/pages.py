@@ -14,19 +14,18 @@ from judging.panel.rubric import DIMENSIONS
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """One answer; `answer` is None for the reference. `facts` are words such as "1 command"."""
+    """One answer. `row` is None for the reference. `facts` are texts such as "1 command"."""
 
     title: str
     model: str
     html: SafeString
-    text: str
-    answer: Answer | None
+    row: Answer | None
     facts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a judge said of one dimension in one order, from the challenger's side."""
+    """A judge's reply on one dimension, from the challenger's side."""
 
     word: str
     tone: str
@@ -54,7 +53,7 @@ class Metric:
 @dataclass(frozen=True, slots=True)
 class DuelView:
     opponent: AnswerView
-    candidate: AnswerView
+    challenger: AnswerView
     judges: tuple[JudgeView, ...]
     metrics: tuple[Metric, ...]
     dimensions: tuple[str, ...]
@@ -64,33 +63,32 @@ class DuelView:
 
 def duel_view(duel: Duel) -> DuelView:
     """Needs `with_texts()`."""
-    challenger = duel.challenger
+    answer = duel.challenger
     if duel.king is not None:
         opponent = _answer_view("King", duel.king, ())
     else:
-        text = duel.reference_text
-        opponent = AnswerView("Reference", "the source's own turn", render_text(text), text, None, ())
+        opponent = AnswerView("Reference", "the source's own turn", render_text(duel.reference_text), None, ())
     return DuelView(
         opponent=opponent,
-        candidate=_answer_view("Challenger", challenger, leak_marks(challenger)),
-        judges=judge_views(duel),
+        challenger=_answer_view("Challenger", answer, _leak_spans(answer)),
+        judges=_judge_views(duel),
         metrics=tuple(Metric(name, duel.metrics[name]) for name in DIMENSIONS if name in duel.metrics),
         dimensions=DIMENSIONS,
-        leaks=tuple(dict.fromkeys(f"{span['token']} (in the {span['place']})" for span in challenger.leak_spans)),
+        leaks=tuple(dict.fromkeys(f"{span['token']} (in the {span['place']})" for span in answer.leak_spans)),
         turns=Chat(duel.prompt.text.history).complete(),
     )
 
 
-def leak_marks(answer: Answer) -> tuple[Span, ...]:
+def _leak_spans(answer: Answer) -> tuple[Span, ...]:
     return tuple((span["start"], span["end"]) for span in answer.leak_spans)
 
 
-def judge_views(duel: Duel) -> tuple[JudgeView, ...]:
+def _judge_views(duel: Duel) -> tuple[JudgeView, ...]:
     by_judge = groupby(duel.verdicts.all(), key=lambda verdict: verdict.judge)
     return tuple(JudgeView(name, tuple(_verdict_view(verdict) for verdict in group)) for name, group in by_judge)
 
 
-def answer_facts_in_words(answer: Answer) -> tuple[str, ...]:
+def _facts(answer: Answer) -> tuple[str, ...]:
     return (
         "THOUGHT" if answer.has_thought else "no THOUGHT",
         f"{answer.blocks} bash {'block' if answer.blocks == 1 else 'blocks'}",
@@ -100,9 +98,8 @@ def answer_facts_in_words(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def _answer_view(title: str, answer: Answer, marks: tuple[Span, ...]) -> AnswerView:
-    text = answer.text.text
-    return AnswerView(title, answer.model, render_text(text, marks), text, answer, answer_facts_in_words(answer))
+def _answer_view(title: str, answer: Answer, spans: tuple[Span, ...]) -> AnswerView:
+    return AnswerView(title, answer.model, render_text(answer.text.text, spans), answer, _facts(answer))
 
 
 def _verdict_view(verdict: Verdict) -> VerdictView:

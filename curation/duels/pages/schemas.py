@@ -1,4 +1,4 @@
-"""A duel as the REST API prints it."""
+"""Response schemas of duels."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +12,7 @@ from judging.answers.facts import answer_facts
 
 
 class FactsOut(Schema):
-    """Computed, not judged."""
+    """Facts about an answer, computed without a judge."""
 
     has_thought: bool = Field(examples=[True])
     blocks: int = Field(examples=[1])
@@ -55,7 +55,7 @@ class VerdictOut(Schema):
 
 
 class DuelOut(Schema):
-    """A duel, the same in lists and on its own. `king` is what the challenger met: in mode 1 the reference."""
+    """A duel, the same in lists and on its own. `king` is the challenger's opponent: in mode 1 the reference."""
 
     id: str = Field(examples=["812"])
     prompt: str = Field(examples=["77"])
@@ -111,7 +111,7 @@ def _answer(answer: Answer) -> dict[str, object]:
 
 
 def _reference(text: str) -> dict[str, object]:
-    """The source's own turn; its tokens are estimated: characters ÷ 4."""
+    """Return the source's own turn. Its tokens are estimated: characters ÷ 4."""
     return {"text": text, "facts": {**asdict(answer_facts(text)), "tokens": -(-len(text) // 4)}, "model": None}
 
 

@@ -49,13 +49,13 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 def _tabs(request: HttpRequest, bucket: str) -> list[Tab]:
-    """One tab per bucket; a tab keeps what else the list was narrowed by."""
+    """Return one tab per bucket. A tab keeps the other filters of the list."""
     chosen = [Tab(choice.label, _url(request, bucket=choice.value), choice.value == bucket) for choice in Bucket]
     return [Tab("All", _url(request, bucket=None), not bucket), *chosen]
 
 
 def _url(request: HttpRequest, **changes: str | None) -> str:
-    """The list's address with other parameters, on its first page unless they name a cursor."""
+    """Return the list's URL with changed parameters, at the first page unless these name a cursor."""
     query = request.GET.copy()
     for name, value in {"cursor": None, **changes}.items():
         if value is None:

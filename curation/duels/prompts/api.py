@@ -36,7 +36,7 @@ class PromptListParams(ListParams):
 
 
 class PromptOut(Schema):
-    """One agent turn. `exclusion` is the reason for which no stage takes it, or null."""
+    """One agent turn. `exclusion` is the reason why runs skip it, or null."""
 
     id: str = Field(examples=["4711"])
     source: str = Field(examples=["turns.jsonl"])
@@ -47,7 +47,7 @@ class PromptOut(Schema):
     tokens: int = Field(examples=[5120], description="Estimated: characters of the history ÷ 4.")
     has_record: bool
     exclusion: str | None = Field(examples=[None])
-    run: str | None = Field(examples=["97"], description="The import that brought it.")
+    run: str | None = Field(examples=["97"], description="The import that created it.")
     created_at: datetime
 
 
@@ -82,7 +82,7 @@ class InstancesIn(Schema):
 
 
 class ExclusionOut(ExclusionRow):
-    """`created_by` is null for what an import excluded by itself."""
+    """`created_by` is null if an import excluded the instance."""
 
     id: str
     created_by: str | None
@@ -152,7 +152,7 @@ def prompt_out(prompt: Prompt) -> dict[str, object]:
 def list_prompts(request: HttpRequest, slug: str, params: Query[PromptListParams]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     rows = params.filter().apply(Prompt.objects.of(access.project))
-    # The annotations are for the page's rows only: counted are the slim ones.
+    # Count without the annotations of the page's rows.
     total = {"total": rows.count()} if params.count else {}
     page = paginate(rows.for_list(), sort=params.order(), cursor=params.cursor, limit=params.limit)
     return {"data": [prompt_out(row) for row in page.rows], "next_cursor": page.next_cursor, **total}
@@ -160,8 +160,8 @@ def list_prompts(request: HttpRequest, slug: str, params: Query[PromptListParams
 
 @router.get("/prompts/{prompt_id}", response=PromptDetail, summary="One prompt with its history and reference")
 def get_prompt(request: HttpRequest, prompt_id: str) -> dict[str, object]:
-    mine = Prompt.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
-    prompt = find(mine.for_list().select_related("project", "text"), prompt_id, "prompt")
+    visible = Prompt.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    prompt = find(visible.for_list().select_related("project", "text"), prompt_id, "prompt")
     enter(request, prompt.project, Scope.READ)
     return {**prompt_out(prompt), "history": prompt.text.history, "reference": prompt.text.reference}
 
@@ -185,8 +185,8 @@ def list_pull_requests(request: HttpRequest, slug: str, params: Query[PullReques
         }
         for row in page.rows
     ]
-    answer: dict[str, object] = {"data": data, "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    response: dict[str, object] = {"data": data, "next_cursor": page.next_cursor}
+    return response | ({"total": page.total} if params.count else {})
 
 
 @router.get("/projects/{slug}/exclusions", response=ExclusionPage, exclude_unset=True, summary="List exclusions")
@@ -204,8 +204,8 @@ def list_exclusions(request: HttpRequest, slug: str, params: Query[ExclusionList
         }
         for row in page.rows
     ]
-    answer: dict[str, object] = {"data": data, "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    response: dict[str, object] = {"data": data, "next_cursor": page.next_cursor}
+    return response | ({"total": page.total} if params.count else {})
 
 
 @router.post("/projects/{slug}/exclusions", response=OutcomesOut, summary="Exclude instances, or change their reason")
@@ -216,7 +216,7 @@ def post_exclusions(request: HttpRequest, slug: str, body: ExclusionsIn) -> dict
     return {"data": [{"instance_id": result.instance_id, "outcome": result.outcome} for result in results]}
 
 
-@router.delete("/projects/{slug}/exclusions", response=RemovedOut, summary="Take exclusions back")
+@router.delete("/projects/{slug}/exclusions", response=RemovedOut, summary="Delete exclusions")
 def delete_exclusions(request: HttpRequest, slug: str, body: InstancesIn) -> dict[str, object]:
     access = enter(request, slug, Scope.RUN)
     return {"removed": include(project=access.project, instance_ids=body.instance_ids, user=access.user)}

@@ -1,4 +1,4 @@
-"""Exclusions: instances that no stage takes, with a reason that people can edit."""
+"""Exclusions: instances whose prompts runs skip, with a reason that people can edit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ OVERSIZED = "oversized pull request"
 
 @dataclass(frozen=True, slots=True)
 class ExclusionResult:
-    """What became of one row of a bulk call: `added`, `changed` or `unchanged`."""
+    """The outcome of one row: `added`, `changed` or `unchanged`."""
 
     instance_id: str
     outcome: str
 
 
 def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) -> list[ExclusionResult]:
-    """Excludes instances (id, reason); one that is excluded already gets the new reason. All rows or none."""
+    """Exclude instances, given as (id, reason). An excluded one gets the new reason. All rows are saved or none."""
     _check(rows)
     results = []
     with transaction.atomic():
-        held = {row.instance_id: row for row in _of(project, [instance_id for instance_id, _ in rows])}
+        existing = {row.instance_id: row for row in _of(project, [instance_id for instance_id, _ in rows])}
         for instance_id, reason in rows:
-            row = held.get(instance_id)
+            row = existing.get(instance_id)
             if row is None:
-                held[instance_id] = Exclusion.objects.create(
+                existing[instance_id] = Exclusion.objects.create(
                     project=project, instance_id=instance_id, reason=reason, created_by=user
                 )
                 outcome = "added"
@@ -55,27 +55,27 @@ def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) ->
 
 
 def include(*, project: Project, instance_ids: Sequence[str], user: User) -> int:
-    """Takes exclusions back; returns how many. Raises `NotFound` where none of the instances is excluded."""
+    """Delete exclusions and return their number. Raises `NotFound` if none of the instances is excluded."""
     if len(instance_ids) > MOST_AT_ONCE:
         raise Invalid(f"At most {MOST_AT_ONCE} instances at once.", code="too_many_rows")
     with transaction.atomic():
-        held = {row.instance_id: row.reason for row in _of(project, instance_ids)}
-        if not held:
+        existing = {row.instance_id: row.reason for row in _of(project, instance_ids)}
+        if not existing:
             raise NotFound("None of these instances is excluded.")
-        _of(project, list(held)).delete()
+        _of(project, list(existing)).delete()
         record(
             actor=user,
             project=project,
             action="exclusion.remove",
-            subject=_subject(list(held)),
-            data={"exclusions": held},
+            subject=_subject(list(existing)),
+            data={"exclusions": existing},
         )
-    return len(held)
+    return len(existing)
 
 
 def exclude_oversized(project: Project, tokens: Mapping[str, int]) -> int:
-    """Of records that are new or have changed: excludes those over the project's limit, and takes back an exclusion
-    for size where the patch now fits. What a person decided about an instance stays. Returns how many are too large."""
+    """Exclude instances whose patch is over the project's limit, and return their number. Delete exclusions for size
+    whose patch now fits. Exclusions by people stay."""
     limit = project.settings.limits.max_patch_tokens
     large = {instance_id: count for instance_id, count in tokens.items() if count > limit}
     fitting = [instance_id for instance_id in tokens if instance_id not in large]

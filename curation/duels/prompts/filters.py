@@ -1,4 +1,4 @@
-"""The prompts list: its filter, which the page and the REST call share, and its figures."""
+"""The filter of the prompts list, for the page and the REST call, and its figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class PromptFigures:
 
 
 def prompt_figures(project: Project) -> PromptFigures:
-    """Exact counts: prompts by the index of the project, the other two by instance."""
+    """Return exact counts."""
     rows = Prompt.objects.of(project)
     return PromptFigures(
         prompts=rows.count(),

@@ -1,4 +1,4 @@
-"""Pages of prompts: the list, one prompt with its history and record, the exclusions."""
+"""Pages of prompts: list, one prompt with its history and record, exclusions."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -74,7 +74,7 @@ def exclusion_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.RUN)
 def exclusion_set(request: HttpRequest, access: Access) -> HttpResponse:
-    """Instances, one in a line, with one reason: excluded, or their reason changed."""
+    """Exclude instances, one per line, or change their reason."""
     ids = [line.strip() for line in request.POST.get("instance_ids", "").splitlines() if line.strip()]
     reason = request.POST.get("reason", "").strip()
     try:
@@ -91,14 +91,14 @@ def exclusion_remove(request: HttpRequest, access: Access) -> HttpResponse:
     ids = request.POST.getlist("instance_id")
     try:
         count = include(project=access.project, instance_ids=ids, user=access.user)
-        messages.success(request, f"{ids[0] if count == 1 else f'{count} instances'} taken back in.")
+        messages.success(request, f"{ids[0] if count == 1 else f'{count} instances'} included again.")
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect(_back(request, access))
 
 
 def _back(request: HttpRequest, access: Access) -> str:
-    """The page that the form stood on, if it is one of ours."""
+    """Return the form's page, if it is on this site, else the exclusions."""
     given = request.POST.get("next", "")
     if given.startswith("/") and url_has_allowed_host_and_scheme(given, allowed_hosts=None):
         return given

@@ -1,1 +1,1 @@
-"""The stage score: verdicts become a score and a bucket."""
+"""The stage `score`: verdicts become a score and a bucket."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from curation.samples.models import UNSCORED, Sample, SampleText
+from curation.web.text.storable import storable
 from curation.web.upsert import Upsert
 
 PREVIEW_CHARACTERS = 200
@@ -77,7 +78,7 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
 def preview_of(text: str) -> str:
     """The first 200 characters on one line, without what a terminal or a browser would act on."""
     shown = _SPACE.sub(" ", text[: 4 * PREVIEW_CHARACTERS]).strip()
-    return _clean(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", shown))[:PREVIEW_CHARACTERS]
+    return storable(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", shown))[:PREVIEW_CHARACTERS]
 
 
 def _fill(sample: Sample, row: SampleRow) -> Sample:
@@ -88,9 +89,9 @@ def _fill(sample: Sample, row: SampleRow) -> Sample:
     sample.bucket = row.bucket
     sample.flags = row.flags
     sample.priority = row.priority
-    sample.source = _clean(row.source)[:200]
-    sample.repo = _clean(row.repo)[:200]
-    sample.instance_id = _clean(row.instance_id)[:200]
+    sample.source = storable(row.source)[:200]
+    sample.repo = storable(row.repo)[:200]
+    sample.instance_id = storable(row.instance_id)[:200]
     sample.action_style = row.action_style
     sample.model = row.model
     sample.axes = dict(row.axes)
@@ -100,9 +101,4 @@ def _fill(sample: Sample, row: SampleRow) -> Sample:
 
 def _body(text: str) -> str:
     """At most 200 kB of UTF-8: what is beyond is not searched."""
-    return _clean(text[:BODY_BYTES]).encode()[:BODY_BYTES].decode(errors="ignore")
-
-
-def _clean(text: str) -> str:
-    """PostgreSQL stores no NUL, and no database a lone surrogate."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    return storable(text[:BODY_BYTES]).encode()[:BODY_BYTES].decode(errors="ignore")

@@ -140,9 +140,9 @@ def test_a_turn_without_a_history_does_not_count() -> None:
         ([3], "messages.0 is not an object"),
         ([{"role": "robot", "content": ""}], "messages.0 has the role 'robot'"),
         ([{"role": "user", "content": 5}], "messages.0 has a content that is neither"),
-        ([{"role": "user", "content": "a\x00b"}], "messages.0 holds a NUL character"),
+        ([{"role": "user", "content": "a\x00b"}], "messages.0 contains a NUL character"),
         ([{"role": "assistant", "content": "", "tool_calls": [1]}], "messages.0.tool_calls is not a list of objects"),
-        ([{"role": "assistant", "tool_calls": [{"a": "\x00"}]}], "messages.0.tool_calls holds a NUL character"),
+        ([{"role": "assistant", "tool_calls": [{"a": "\x00"}]}], "messages.0.tool_calls contains a NUL character"),
     ],
 )
 def test_a_row_that_does_not_fit_is_named_by_its_place(messages: Any, said: str) -> None:

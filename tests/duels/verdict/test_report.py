@@ -8,7 +8,7 @@ from django.test import Client
 
 from curation.duels.models import Duel
 from curation.duels.prompts.exclusions import exclude
-from curation.duels.report.run_section import TEMPLATE, report_section
+from curation.duels.verdict.run_section import TEMPLATE, report_section
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -124,7 +124,7 @@ def test_why_a_challenger_is_not_accepted_is_said_in_words(client: Client, model
 def test_a_run_without_a_verdict_says_so(client: Client, run: Run) -> None:
     early = make_run(run.project, result={})
     assert "There is no verdict yet." in report(client, early)
-    assert "none yet" in page(early)
+    assert "The verdict is the last stage of the run." in page(early)
 
 
 def test_an_unknown_cost_is_never_shown_as_0(client: Client, models: Models) -> None:

@@ -1,4 +1,4 @@
-"""Stage `verdict`: whether the run's challenger is accepted, and how its judges behaved."""
+"""Stage `verdict`: accept the run's challenger or not, and compute how its judges behaved."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -8,23 +8,22 @@ from itertools import islice
 from django.db.models import Count, F, Q, Sum
 
 from curation.duels.models import Answer, Exclusion, Verdict
-from curation.duels.panel import PanelConfig, panel_config
-from curation.duels.params import JudgeParams, RescoreParams
-from curation.duels.report.skip_reasons import left_out
+from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.stage import Scored, score_duels
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
-from curation.runs.models import Item, Run
+from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket
 from judging.statistics.acceptance import GateSettings, acceptance
 from judging.statistics.judges import JudgedDuel, judge_summary, mean_lengths
 
 CHUNK = 500
-# The precision that costs are stored with; SQLite's sums carry more digits than they know.
+MOST_REASONS = 50
+# The precision of stored costs; SQLite's sums have more, meaningless digits.
 STORED = Decimal("0.00000001")
 
 
 class VerdictStage:
-    """One item: reads all duels of the run and writes the figures into the run's result."""
+    """One item, which reads all duels of the run and writes the figures into its result."""
 
     name = "verdict"
     queue = "default"
@@ -38,8 +37,8 @@ class VerdictStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         run = context.run
-        config = panel_config(run.settings, self._params)
-        result = _figures(run, config, self._duels(run), context)
+        panel = panel_of(run.settings, self._params)
+        result = _result(run, panel, self._duels(run), context)
 
         def write() -> Json:
             row = Run.objects.select_for_update().get(pk=run.pk)
@@ -50,7 +49,7 @@ class VerdictStage:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Figures:
     scores: list[float] = field(default_factory=list)
     clusters: list[str] = field(default_factory=list)
     buckets: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Bucket.values, 0))
@@ -60,49 +59,48 @@ class _Tally:
     done: int = 0
 
 
-def _figures(run: Run, config: PanelConfig, duels: Iterator[int], context: WorkContext) -> Json:
-    tally = _Tally()
+def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) -> Json:
+    figures = _Figures()
     ids: list[int] = []
     while chunk := list(islice(duels, CHUNK)):
         context.checkpoint()
         ids += chunk
-        _count(tally, score_duels(run, chunk, config))
-    given = run.settings.gate
+        _count(figures, score_duels(run, chunk, panel))
+    gate = run.settings.gate
     settings = GateSettings(
-        min_parsed=given.min_parsed, win_margin=given.win_margin, resamples=given.resamples, seed=given.seed
+        min_parsed=gate.min_parsed, win_margin=gate.win_margin, resamples=gate.resamples, seed=gate.seed
     )
-    clusters = tally.clusters if given.cluster else [""] * len(tally.clusters)
-    gate = acceptance(tally.scores, clusters, done=tally.done, settings=settings)
-    lengths = mean_lengths(winners=tally.winners, losers=tally.losers)
+    clusters = figures.clusters if gate.cluster else [""] * len(figures.clusters)
+    accepted = acceptance(figures.scores, clusters, done=figures.done, settings=settings)
     return {
-        **asdict(gate),
-        "buckets": tally.buckets,
-        "judges": _judges(tally, config, ids),
-        "lengths": {"winners": lengths.winners, "losers": lengths.losers},
-        "skipped": left_out(run),
+        **asdict(accepted),
+        "buckets": figures.buckets,
+        "judges": _judges(figures, panel, ids),
+        "lengths": asdict(mean_lengths(winners=figures.winners, losers=figures.losers)),
+        "skipped": skip_reasons(run),
         "exclusions": Exclusion.objects.filter(project=run.project).count(),
     }
 
 
-def _count(tally: _Tally, scored: list[Scored]) -> None:
+def _count(figures: _Figures, scored: list[Scored]) -> None:
     lengths = _answer_lengths(scored)
     for entry in scored:
-        tally.done += 1
-        tally.buckets[entry.bucket] += 1
-        tally.judged.append(JudgedDuel(entry.verdicts, entry.score))
+        figures.done += 1
+        figures.buckets[entry.bucket] += 1
+        figures.judged.append(JudgedDuel(entry.verdicts, entry.score))
         if entry.score.score is None:
             continue
-        tally.scores.append(entry.score.score)
-        tally.clusters.append(entry.duel.prompt.instance_id)
+        figures.scores.append(entry.score.score)
+        figures.clusters.append(entry.duel.prompt.instance_id)
         king, challenger = lengths[entry.duel.pk]
         if king and challenger and entry.score.score != 50.0:
             won, lost = (challenger, king) if entry.score.score > 50.0 else (king, challenger)
-            tally.winners.append(won)
-            tally.losers.append(lost)
+            figures.winners.append(won)
+            figures.losers.append(lost)
 
 
 def _answer_lengths(scored: list[Scored]) -> dict[int, tuple[int, int]]:
-    """(king, challenger) tokens per duel; 0 for the reference, whose tokens nobody counted."""
+    """Return (king, challenger) tokens by duel; 0 for the reference, whose tokens are not counted."""
     ids = {pk for entry in scored for pk in (entry.duel.king_id, entry.duel.challenger_id) if pk is not None}
     tokens = dict(Answer.objects.filter(pk__in=ids).values_list("pk", "tokens"))
     return {
@@ -110,25 +108,26 @@ def _answer_lengths(scored: list[Scored]) -> dict[int, tuple[int, int]]:
     }
 
 
-def _judges(tally: _Tally, config: PanelConfig, ids: list[int]) -> list[Json]:
-    """Per judge: its rates, tokens, cost (None when unknown) and self-preference."""
-    spent: dict[str, Json] = {name: {"tokens": 0, "cost": Decimal(0), "unknown": 0, "own": 0} for name in config.judges}
+def _judges(figures: _Figures, panel: Panel, ids: list[int]) -> list[Json]:
+    """Return each judge's rates, tokens, cost (None if unknown) and whether it judged its own family."""
+    usage: dict[str, Json] = {name: {"tokens": 0, "cost": Decimal(0), "unknown": 0, "own": 0} for name in panel.judges}
     for start in range(0, len(ids), CHUNK):
-        rows = Verdict.objects.filter(duel_id__in=ids[start : start + CHUNK], judge__in=config.judges)
+        rows = Verdict.objects.filter(duel_id__in=ids[start : start + CHUNK], judge__in=panel.judges)
+        own_family = Q(family=F("duel__king__family")) | Q(family=F("duel__challenger__family"))
         for row in rows.values("judge").annotate(
             sum_tokens=Sum("tokens"),
             sum_cost=Sum("cost"),
             unknown=Count("id", filter=Q(cost=None)),
-            own=Count("id", filter=~Q(family="") & (Q(family=F("duel__king__family")) | _own_challenger())),
+            own=Count("id", filter=~Q(family="") & own_family),
         ):
-            entry = spent[row["judge"]]
+            entry = usage[row["judge"]]
             entry["tokens"] += row["sum_tokens"] or 0
             entry["cost"] += row["sum_cost"] or Decimal(0)
             entry["unknown"] += row["unknown"]
             entry["own"] += row["own"]
     found = []
-    for summary in judge_summary(tally.judged, panel=config.judges):
-        entry = spent[summary.judge]
+    for summary in judge_summary(figures.judged, panel=panel.judges):
+        entry = usage[summary.judge]
         known = None if entry["unknown"] else f"{entry['cost'].quantize(STORED).normalize():f}"
         rates = {key: value for key, value in asdict(summary).items() if key != "judge"}
         own = {"same_family": bool(entry["own"])}
@@ -136,12 +135,18 @@ def _judges(tally: _Tally, config: PanelConfig, ids: list[int]) -> list[Json]:
     return found
 
 
-def _own_challenger() -> Q:
-    return Q(family=F("duel__challenger__family"))
+def skip_reasons(run: Run) -> Json:
+    """Return `{stage: {reason: items}}` of skipped and failed items, the most frequent reasons first."""
+    rows = Item.objects.filter(run=run, state__in=[ItemState.SKIPPED, ItemState.FAILED]).order_by()
+    counted = rows.values("stage", "reason").annotate(n=Count("id")).order_by("-n", "stage", "reason")
+    found: dict[str, dict[str, int]] = {}
+    for row in counted[:MOST_REASONS]:
+        found.setdefault(row["stage"], {})[row["reason"]] = row["n"]
+    return found
 
 
 def duels_of(run: Run) -> Iterator[int]:
-    """Ids of the duels that the run's judge stage read or found read, ascending."""
+    """Return the ids of the duels in the run's stage `judge`, ascending."""
     rows = Item.objects.filter(run=run, stage="judge").order_by("target_id").values_list("target_id", flat=True)
     for target_id in rows.distinct().iterator(5000):
         if target_id is not None:
@@ -149,6 +154,6 @@ def duels_of(run: Run) -> Iterator[int]:
 
 
 def duels_scored_by(run: Run) -> Iterator[int]:
-    """Ids of the duels that the run's score stage scored, ascending."""
+    """Return the ids of the duels that the run scored, ascending."""
     for data in Item.objects.filter(run=run, stage="score").order_by("id").values_list("data", flat=True):
         yield from data["duels"]

@@ -1,14 +1,14 @@
-"""The verdict section of a duel run's page."""
+"""The section of a duel run's page with its verdict."""
 
 from dataclasses import dataclass
 
 from django.urls import reverse
 
-from curation.duels.report.report import RunReport, report_of
+from curation.duels.verdict.report import RunReport, report_of
 from curation.runs.models import Run
 from curation.samples.models import Bucket
 
-TEMPLATE = "duels/report/_report.html"
+TEMPLATE = "duels/verdict/_report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class BucketLink:
 
 
 def report_section(run: Run) -> dict[str, object]:
-    """Context of `duels/report/_report.html`: the report, and where its buckets, duels and Markdown are."""
+    """Return the context of `duels/verdict/_report.html`."""
     report: RunReport = report_of(run)
     samples = reverse("sample-list", args=[run.project.slug])
     return {

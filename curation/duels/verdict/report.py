@@ -1,4 +1,4 @@
-"""A duel run in words and figures: the same data for the run's page and for `report.md`."""
+"""The report of a duel run, for its page and for `report.md`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from curation.samples.models import Bucket, flag_names
 from judging.panel.rubric import DIMENSIONS
 
 REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
-SELF_PREFERENCE = "of the family of a model that it judged: mind self-preference"
+SELF_PREFERENCE = "of the same family as a model that it judged: possible self-preference"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """One judge over the run, in words: rates as percentages, `cost` "unknown" as soon as one call's is."""
+    """One judge over the run, as text. `cost` is "unknown" if the cost of any call is."""
 
     name: str
     duels: int
@@ -30,8 +30,8 @@ class JudgeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Items of a stage that were skipped or failed for one reason."""
+class SkippedItems:
+    """The items of a stage that were skipped or failed for one reason."""
 
     stage: str
     reason: str
@@ -40,9 +40,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A run's result (`curation.duels.report.stage`); `accepted` is None while there is no verdict.
+    """A run's result (`curation.duels.verdict.stage`). `accepted` is None before the verdict.
 
-    `margin` is in points, both LCBs are shares from -0.5 to 0.5, lengths are mean tokens of an answer.
+    `margin` is in points, both lower confidence bounds (LCB) are shares from -0.5 to 0.5, lengths are mean tokens.
     """
 
     run: Run
@@ -58,18 +58,18 @@ class RunReport:
     losers: str
     buckets: tuple[tuple[Bucket, int], ...]
     judges: tuple[JudgeRow, ...]
-    left_out: tuple[LeftOut, ...]
+    skipped: tuple[SkippedItems, ...]
     exclusions: tuple[Exclusion, ...]
 
     @property
     def models(self) -> list[tuple[str, str]]:
-        """(side, endpoint) of what answered, where the run itself had it answered."""
+        """Return (side, endpoint) of the models that answered in this run."""
         sides = ((name, self.run.params.get(f"{name}_model")) for name in ("king", "challenger"))
         return [(name, str(model)) for name, model in sides if model]
 
     @property
     def cost(self) -> str:
-        return cost_in_words(self.run)
+        return cost_text(self.run)
 
 
 def report_of(run: Run) -> RunReport:
@@ -90,8 +90,8 @@ def report_of(run: Run) -> RunReport:
         losers=_number(lengths.get("losers"), 1),
         buckets=tuple((bucket, buckets[bucket.value]) for bucket in Bucket if bucket.value in buckets),
         judges=tuple(_judge_row(judge) for judge in figures.get("judges", ())),
-        left_out=tuple(
-            LeftOut(stage, reason, count)
+        skipped=tuple(
+            SkippedItems(stage, reason, count)
             for stage, reasons in figures.get("skipped", {}).items()
             for reason, count in reasons.items()
         ),
@@ -99,8 +99,8 @@ def report_of(run: Run) -> RunReport:
     )
 
 
-def cost_in_words(run: Run) -> str:
-    """What is known of a run's cost; calls of unknown price never pass for free."""
+def cost_text(run: Run) -> str:
+    """Return a run's cost. Calls of unknown price are named, never counted as free."""
     known, unknown = f"${run.cost.normalize():f}", run.cost_unknown_calls
     if not unknown:
         return known
@@ -109,12 +109,12 @@ def cost_in_words(run: Run) -> str:
 
 
 def markdown(report: RunReport) -> Iterator[str]:
-    """The report line by line; its rows are streamed, so their number does not matter."""
+    """Yield the report line by line, so that it may have any number of rows."""
     run = report.run
     yield f"# Duel run {run.pk} of {run.project.slug}\n\n"
     yield from _header(report)
     yield from _verdict(report)
-    yield from _exclusions(report)
+    yield from _skipped(report)
     yield from _judges(report)
     yield "## Turns\n\n"
     yield _row(["score", "bucket", "source", "instance", "action style", *DIMENSIONS, "flags"])
@@ -148,13 +148,13 @@ def _verdict(report: RunReport) -> Iterator[str]:
     yield f"- LCB, resampled by turn: {report.lcb_unclustered}\n\n"
 
 
-def _exclusions(report: RunReport) -> Iterator[str]:
+def _skipped(report: RunReport) -> Iterator[str]:
     yield "## Left out\n\n"
-    for entry in report.left_out:
+    for entry in report.skipped:
         yield f"- {entry.stage}: {entry.count} × {_cell(entry.reason)}\n"
     for exclusion in report.exclusions:
         yield f"- excluded instance {_cell(exclusion.instance_id)}: {_cell(exclusion.reason)}\n"
-    yield "\n" if report.left_out or report.exclusions else "Nothing.\n\n"
+    yield "\n" if report.skipped or report.exclusions else "Nothing.\n\n"
 
 
 def _judges(report: RunReport) -> Iterator[str]:
@@ -168,16 +168,15 @@ def _judges(report: RunReport) -> Iterator[str]:
 
 
 def _turns(rows: list[list[object]]) -> Iterator[str]:
-    """The turns as this run scored them (`curation.duels.score.stage.Scored.row`), whatever was scored since."""
+    """Yield the turns as this run scored them (`curation.duels.score.stage.Scored.row`)."""
     known = _duels([int(str(row[0])) for row in rows])
     for pk, score, bucket, flags, metrics in rows:
         duel = known.get(pk)
         if duel is None:
             continue  # its prompt was deleted
         prompt = duel.prompt
-        place = f"{prompt.source}:{prompt.row_offset}:{prompt.turn_index}"
         numbers = [_number(metric, 1) for metric in metrics] if isinstance(metrics, list) else []
-        cells = [_number(score, 1), bucket, place, prompt.instance_id, duel.challenger.action_style, *numbers]
+        cells = [_number(score, 1), bucket, str(prompt), prompt.instance_id, duel.challenger.action_style, *numbers]
         yield _row([*cells, ", ".join(flag_names(int(str(flags))))])
 
 
@@ -205,12 +204,12 @@ def _row(cells: list[object]) -> str:
     return "| " + " | ".join(_cell(cell) for cell in cells) + " |\n"
 
 
-# What Markdown would act on. Underscores stay: inside words they mean nothing, and names are full of them.
+# The characters of Markdown's syntax. Underscores have no meaning inside words, where names have them.
 _ESCAPED = {ord(sign): f"\\{sign}" for sign in "\\|[]`*"} | {ord("<"): "&lt;", ord("&"): "&amp;"}
 
 
 def _cell(value: object) -> str:
-    """Text from outside: on one line, out of Markdown's syntax, without what a terminal would act on."""
+    """Return text on one line, with Markdown and control characters escaped."""
     line = " ".join(str(value).split())
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line).translate(_ESCAPED)
 

@@ -1,1 +1,0 @@
-"""The stage verdict and the report of a run."""
