@@ -22,27 +22,13 @@ def cancel(*, run: Run, user: User | None) -> Run:
     return run
 
 
-def stop_for_budget(run_id: int) -> None:
-    """Stop a run that has spent its budget; it can be resumed with a higher one."""
-    run = Run.objects.get(pk=run_id)
-    if run.budget is None:
-        return
-    why = (
-        f"Stopped: what is left of the budget of ${_money(run.budget)} does not pay for one more call "
-        f"(${_money(run.cost)} is spent). Resume it with a higher one."
-    )
-    live = Run.objects.filter(pk=run_id, state__in=LIVE)
-    if live.update(state=RunState.CANCELLED, finished_at=timezone.now(), error=why) == 1:
-        RunEvent.objects.create(run=run, level=RunEvent.Level.WARNING, message=why)
-
-
 def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run:
     """Continue a cancelled or failed run, with a new budget if one is given."""
     if budget is not None:
         check_budget(budget, kind_of(run.kind).estimate(run.project, kind_of(run.kind).read(run)))
     allowed = budget if budget is not None else run.budget
     if allowed is not None and allowed <= run.cost:
-        spent = f"The run has spent ${_money(run.cost)} already; give a budget above that."
+        spent = f"The run has spent ${run.cost.normalize():f} already; give a budget above that."
         raise Conflict(spent, code="budget_spent", errors=[FieldError("budget", "must be above what is spent")])
     changes = {"state": RunState.RUNNING, "finished_at": None, "error": "", "budget": allowed}
     _move(run, (RunState.CANCELLED, RunState.FAILED), user, "resume", "Resumed.", **changes)
@@ -102,7 +88,3 @@ def _move(
         run.refresh_from_db()
         if run.state in LIVE:
             transaction.on_commit(lambda: dispatch(run.pk))
-
-
-def _money(amount: Decimal) -> str:
-    return f"{amount.normalize():f}"

@@ -132,3 +132,17 @@ def _end(run_id: int, state: RunState, error: str) -> None:
         RunEvent.objects.create(run=run, level=level, message=error or f"Finished: {run.items_done} done{failed}.")
         record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
         emit(run.project, Event.RUN_FINISHED, {"run": str(run.pk), "kind": run.kind, "state": state, "error": error})
+
+
+def stop_for_budget(run_id: int) -> None:
+    """Stop a run that has spent its budget; it can be resumed with a higher one."""
+    run = Run.objects.get(pk=run_id)
+    if run.budget is None:
+        return
+    why = (
+        f"Stopped: what is left of the budget of ${run.budget.normalize():f} does not pay for one more call "
+        f"(${run.cost.normalize():f} is spent). Resume it with a higher one."
+    )
+    live = Run.objects.filter(pk=run_id, state__in=LIVE)
+    if live.update(state=RunState.CANCELLED, finished_at=timezone.now(), error=why) == 1:
+        RunEvent.objects.create(run=run, level=RunEvent.Level.WARNING, message=why)

@@ -16,7 +16,7 @@ from curation.llm.client.limits import EndpointLimiter
 from curation.runs.calls.ask import ask
 from curation.runs.calls.budget import BudgetSpent
 from curation.runs.calls.record import Answered
-from curation.runs.control import stop_for_budget
+from curation.runs.engine.advance import stop_for_budget
 from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up, release
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat
