@@ -21,8 +21,8 @@ from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Run
-from curation.web.ids import find
-from curation.web.problems import FieldError, Invalid, NotFound, Problem
+from curation.web.ids import find, find_param
+from curation.web.problems import FieldError, Invalid, Problem
 
 # Tokens of a one-line command, measured on small models.
 ANSWER_TOKENS = 30
@@ -137,7 +137,4 @@ def _file(params: EvaluateParams) -> ImportParams:
 
 
 def split_named(project: Project, given: str) -> Split:
-    try:
-        return find(Split.objects.of(project), given, "split")
-    except NotFound as missing:
-        raise Invalid(missing.detail, errors=[FieldError("params.split", "unknown split")]) from None
+    return find_param(Split.objects.of(project), given, "split", "params.split")

@@ -1,52 +1,88 @@
-"""Training rows that a split is held against, whatever they come from."""
+"""The training data that a split is compared with: an export's train files, an uploaded file, or another split."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 
 from django.core.files.storage import default_storage
+from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split
-from curation.evaluations.splits.rows import ReadRow, read_row
+from curation.evaluations.splits.rows import EvalRow, read_row
 from curation.exports.models import Export
 from curation.imports.sources.open import open_stored
-from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
+from curation.projects.models import Project
+from curation.web.ids import find_param
+from curation.web.problems import FieldError, Invalid
 from judging.messages import content_of
 
 CHUNK = 500
 TRAIN = "train"
+ONE_OF = "Give one of `export`, `upload` and `training_split`."
 
 
-def rows_of_split(split: Split) -> Iterator[ReadRow]:
-    """All rows of a split with their texts, in file order, a few hundred at a time."""
+class CheckParams(BaseModel):
+    """`split` is compared with an export's train files, a stored upload, or another split's rows."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    split: str
+    export: str = ""
+    upload: str = Field("", max_length=300)
+    training_split: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """`label` names it for people. The rows are those of the stored files in `keys`, or of `split`."""
+
+    label: str
+    keys: tuple[str, ...] = ()
+    split: Split | None = None
+
+    def rows(self) -> Generator[EvalRow]:
+        """All rows with a prompt and an answer. Raises `SourceError` if a file cannot be read at all."""
+        if self.split is not None:
+            yield from rows_of_split(self.split)
+        for key in self.keys:
+            yield from _stored_rows(key)
+
+
+def training_data(project: Project, params: CheckParams) -> Training:
+    """The training data that the parameters name; raises `Invalid`."""
+    if sum(map(bool, (params.export, params.upload, params.training_split))) != 1:
+        raise Invalid(ONE_OF, errors=[FieldError("params.export", ONE_OF)])
+    if params.training_split:
+        splits = Split.objects.of(project)
+        split = find_param(splits, params.training_split, "split", "params.training_split")
+        return Training(f"split {split.name}", split=split)
+    if params.upload:
+        return Training(params.upload.rsplit("/", 1)[-1], (params.upload,))
+    export = find_param(Export.objects.of(project), params.export, "export", "params.export")
+    keys = tuple(file.stored_as for file in export.files.all() if file.format and file.split == TRAIN)
+    if not keys:
+        reason = f"Export {export.pk} has no file of the split `{TRAIN}`."
+        raise Invalid(reason, errors=[FieldError("params.export", reason)])
+    return Training(f"export {export.pk}", keys)
+
+
+def rows_of_split(split: Split) -> Iterator[EvalRow]:
+    """All rows of a split with their texts, in file order."""
     for row in split.rows.select_related("text").order_by("number").iterator(CHUNK):
-        yield ReadRow(row.text.messages, row.text.expected, row.task_id, row.tier, row.source)
+        yield EvalRow(row.text.messages, row.text.expected, row.task_id, row.tier, row.source)
 
 
-def training_files(export: Export) -> list[str]:
-    """Storage keys of the export's data files of its `train` split."""
-    return [file.stored_as for file in export.files.all() if file.format and file.split == TRAIN]
-
-
-@contextmanager
-def stored_rows(key: str) -> Iterator[Iterator[ReadRow]]:
-    """The rows of a stored file that hold a prompt and an answer; others are passed over: they train nothing.
-
-    Raises `SourceError` where the file cannot be read at all.
-    """
+def _stored_rows(key: str) -> Iterator[EvalRow]:
     if not default_storage.exists(key):
         raise SourceError("The file is no longer in storage.")
     with open_stored(key) as opened:
-        yield _rows(opened.reader)
-
-
-def _rows(reader: Reader) -> Iterator[ReadRow]:
-    for row in reader.rows(Position()):
-        if isinstance(row, BadRow):
-            continue
-        try:
-            yield read_row(_as_messages(row.value))
-        except RowRefused:
-            continue
+        for row in opened.reader.rows(Position()):
+            if isinstance(row, BadRow):
+                continue
+            try:
+                yield read_row(_as_messages(row.value))
+            except RowRefused:
+                continue
 
 
 def _as_messages(value: dict[str, object]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""REST calls of live episodes: the list of an evaluation, one with its trace."""
+"""REST calls of live episodes: list those of an evaluation, read one with its steps."""
 
 from django.http import HttpRequest
 from ninja import Query, Router

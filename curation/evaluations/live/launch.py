@@ -18,7 +18,7 @@ TURN_TOKENS_IN, TURN_TOKENS_OUT = 600, 30
 
 
 def check_live(project: Project, params: EvaluateParams, split: Split | None) -> None:
-    """Raises `Invalid` or `NoSandbox` with what is missing."""
+    """Raise `Invalid` or `NoSandbox` if the episodes cannot start."""
     family_named(project, params.family)
     if params.file:
         raise _wrong("file", "Live episodes take a `split`, scenarios or seeds; import the file's rows as a split.")

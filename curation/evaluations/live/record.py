@@ -1,4 +1,4 @@
-"""An episode as it is kept, whatever environment it was played in."""
+"""Save an episode of a sandbox or of a server in the same form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,17 @@ from sandbox.agent.episode import Episode as ShellEpisode
 from sandbox.agent.episode import Message
 from sandbox.agent.live import LiveEpisode
 
+# What a trace has of each step besides its observation.
+TRACED = ("prompt", "reply", "thinking", "action", "format_failure", "hint", "reward", "progress", "done")
+FIGURES = (
+    *("completed", "steps", "max_progress", "total_reward", "terminal_reward"),
+    *("hinted", "format_failures"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One episode. `trace` as `EpisodeText` keeps it."""
+    """One episode in the fields of `Episode` and `EpisodeText`."""
 
     task: str
     tier: str
@@ -41,25 +48,14 @@ def from_live(episode: LiveEpisode) -> Played:
         hinted=episode.hinted,
         format_failures=episode.format_failures,
         trace=[
-            {
-                "prompt": step.prompt,
-                "reply": step.reply,
-                "thinking": step.thinking,
-                "action": step.action,
-                "format_failure": step.format_failure,
-                "hint": step.hint,
-                "observation": dict(step.fields),
-                "reward": step.reward,
-                "progress": step.progress,
-                "done": step.done,
-            }
+            {name: getattr(step, name) for name in TRACED} | {"observation": dict(step.fields)}
             for step in episode.steps
         ],
     )
 
 
 def from_shell(episode: ShellEpisode, *, task: str) -> Played:
-    """A scenario knows one reward: 1 for the right terminal and state, else 0; its progress is the same."""
+    """A scenario has one reward and progress: 1 for the right terminal and state, else 0."""
     solved = float(episode.keep)
     steps = _steps(episode.exchange)
     if steps:
@@ -80,23 +76,23 @@ def from_shell(episode: ShellEpisode, *, task: str) -> Played:
 
 
 def _steps(exchange: Sequence[Message]) -> list[Json]:
-    """A step for each reply: the message before it, the action read from it, and the message after, if one came."""
+    """A step for each reply: the message before it, its action, and the message after it, if there is one."""
     steps: list[Json] = []
-    for place, said in enumerate(exchange):
-        if said["role"] != "assistant":
+    for position, message in enumerate(exchange):
+        if message["role"] != "assistant":
             continue
-        reply, after = str(said["content"]), exchange[place + 1 : place + 2]
+        reply, after = str(message["content"]), exchange[position + 1 : position + 2]
         try:
-            action, unread = read_action(reply, finish_reason=str(said.get("finish", ""))), False
+            action, failed = read_action(reply, finish_reason=str(message.get("finish", ""))), False
         except FormatError:
-            action, unread = "", True
+            action, failed = "", True
         steps.append(
             {
-                "prompt": exchange[place - 1]["content"],
+                "prompt": exchange[position - 1]["content"],
                 "reply": reply,
-                "thinking": said.get("thinking", ""),
+                "thinking": message.get("thinking", ""),
                 "action": action,
-                "format_failure": unread,
+                "format_failure": failed,
                 "hint": False,
                 "observation": {"text": str(after[0]["content"]) if after else ""},
                 "reward": 0.0,
@@ -109,27 +105,17 @@ def _steps(exchange: Sequence[Message]) -> list[Json]:
 
 def _ending(episode: ShellEpisode) -> Json:
     checker = episode.checker
-    said = {"checker_passed": checker.passed, "checker_output": checker.output} if checker else {}
-    return {"outcome": episode.outcome, **said}
+    result = {"checker_passed": checker.passed, "checker_output": checker.output} if checker else {}
+    return {"outcome": episode.outcome, **result}
 
 
-def record_played(*, by: EvaluatedModel, item: Item, played: Played) -> Write:
-    """The row of one model at one task; done again, it takes the place of what was there."""
+def save_episode(*, by: EvaluatedModel, item: Item, played: Played) -> Write:
+    """The write of one model's episode of one task; it replaces an earlier one."""
 
     def write() -> Json:
         key, tier = str(item.data["task"])[:200], storable(item.data["tier"] or played.tier)[:100]
-        values = {
-            "evaluation_id": by.evaluation_id,
-            "number": int(item.data["number"]),
-            "tier": tier,
-            "completed": played.completed,
-            "steps": played.steps,
-            "max_progress": played.max_progress,
-            "total_reward": played.total_reward,
-            "terminal_reward": played.terminal_reward,
-            "hinted": played.hinted,
-            "format_failures": played.format_failures,
-        }
+        values = {name: getattr(played, name) for name in FIGURES}
+        values |= {"evaluation_id": by.evaluation_id, "number": int(item.data["number"]), "tier": tier}
         row, _ = Episode.objects.update_or_create(by=by, key=key, defaults=values)
         trace = storable_json(played.trace)
         EpisodeText.objects.update_or_create(episode=row, defaults={"task": storable(played.task), "trace": trace})

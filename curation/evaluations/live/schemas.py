@@ -1,4 +1,4 @@
-"""What the calls of live episodes answer."""
+"""Responses about live episodes."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ Json = dict[str, Any]
 
 
 class LiveScoreOut(Schema):
-    """One model over its episodes. None where there is nothing to average; `intervals`: Wilson, 95 %."""
+    """One model's episodes. Figures are null without episodes; `intervals`: Wilson, 95 %."""
 
     rank: int
     model: str = Field(examples=["tuned"])
-    n: int = Field(description="Episodes that were played.")
-    errors: int = Field(description="Episodes that broke for want of an environment or a model: never scored.")
+    n: int = Field(description="Episodes that ended.")
+    errors: int = Field(description="Episodes whose environment or model failed; never scored.")
     completion_rate: float | None
     avg_steps_to_complete: float | None
     avg_max_progress: float | None
     terminal_reward: float | None
     avg_reward_per_step: float | None
-    avg_episode_reward: float | None = Field(description="A summed reward can pay for stalling.")
-    reward_std: float | None = Field(description="Of the summed rewards, of the population.")
+    avg_episode_reward: float | None = Field(description="A summed reward can reward stalling.")
+    reward_std: float | None = Field(description="Population standard deviation of the summed rewards.")
     hint_usage_rate: float | None
     format_failure_rate: float | None
     intervals: dict[str, list[float]]

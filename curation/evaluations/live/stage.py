@@ -1,4 +1,4 @@
-"""Stage `episodes`: every task to every model, each a whole episode in an environment of its own."""
+"""Stage `episodes`: every model plays every task, each episode in an environment of its own."""
 
 import asyncio
 import hashlib
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.evaluations.families import family_of
-from curation.evaluations.live.record import Played, from_live, from_shell, record_played
+from curation.evaluations.live.record import Played, from_live, from_shell, save_episode
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
 from curation.evaluations.params import EvaluateParams
@@ -34,15 +34,15 @@ from sandbox.protocol import Limits
 
 SANDBOX = "sandbox"
 SCHEMES = ("ws://", "wss://")
-MOST_ENVIRONMENTS = 3
-# How long an episode waits for a place on a full server, which counts as no try.
+MAX_ATTEMPTS = 3
+# How long an episode waits while the server is full, which is no failed attempt.
 PATIENCE_SECONDS = 15 * 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeJob:
-    """One task for one model. `bundle` of a scenario; `system` and, on a server, `turn` are its prompts."""
+    """One task for one model. `bundle` is the scenario's; `system` and, on a server, `turn` are the prompts."""
 
     by: EvaluatedModel
     target: Target
@@ -53,7 +53,7 @@ class EpisodeJob:
 
     @property
     def instructions_hash(self) -> str:
-        """SHA-256 over all that this job tells its model besides the task."""
+        """SHA-256 of the prompts without the task."""
         return hashlib.sha256("\n".join(filter(None, (self.system, self.turn))).encode()).hexdigest()
 
 
@@ -67,13 +67,13 @@ class EpisodeStage:
         self._action_field: asyncio.Task[str] | None = None
 
     def targets(self, run: Run) -> Sequence[Target]:
-        """Asked before every shard: an address that may not be called any more ends the run with the reason."""
+        """Called before every shard, so an address that is no longer allowed ends the run with the reason."""
         if self._params.environment != SANDBOX:
             check_address(self._params.environment)
         return targets_named(run.project, self._params.models, "models")
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        """Task by task, each to all models, so that every endpoint has work from the first moment on."""
+        """Task by task for all models, so that every endpoint has work from the start."""
         evaluation = Evaluation.objects.select_related("split").get(run=run)
         for number, task in enumerate(tasks_of(run.project, self._params, evaluation.split)):
             for place in range(len(self._params.models)):
@@ -82,7 +82,7 @@ class EpisodeStage:
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, EpisodeJob]:
         evaluation = Evaluation.objects.get(run=run)
-        asked = {model.place: model for model in evaluation.models.all()}
+        models = {model.place: model for model in evaluation.models.all()}
         targets = {target.name: target for target in targets_named(run.project, self._params.models, "models")}
         ids = [item.target_id for item in items if item.target_id is not None]
         in_sandbox = self._params.environment == SANDBOX
@@ -95,16 +95,16 @@ class EpisodeStage:
         for item in items:
             if in_sandbox and item.target_id not in bundles:
                 continue
-            by = asked[item.data["place"]]
-            own = systems.get(item.target_id or 0) or system
-            bundle = bundles.get(item.target_id or 0)
-            jobs[item.pk] = EpisodeJob(by, targets[by.name], family, own, turn, bundle)
+            by = models[item.data["place"]]
+            target_id = item.target_id or 0
+            own = systems.get(target_id) or system
+            jobs[item.pk] = EpisodeJob(by, targets[by.name], family, own, turn, bundles.get(target_id))
         return jobs
 
     async def work(self, context: LlmContext, item: Item, job: EpisodeJob | None) -> Write:
-        """What breaks is infra: begun anew, and in the end an item that failed, never a score."""
+        """A broken environment fails the item after some attempts; it is never scored."""
         if job is None:
-            raise ItemFailed("its scenario was deleted, or is no longer admitted")
+            raise ItemFailed("Its scenario was deleted or is no longer admitted.")
         complete = self._complete(context, item, job)
         try:
             played = await (
@@ -112,30 +112,30 @@ class EpisodeStage:
             )
         except SandboxError as failed:
             raise ItemFailed(f"infrastructure: {failed}") from failed
-        return record_played(by=job.by, item=item, played=played)
+        return save_episode(by=job.by, item=item, played=played)
 
     def _complete(self, context: LlmContext, item: Item, job: EpisodeJob) -> Complete:
         async def complete(messages: Sequence[Message]) -> Reply:
             request = Request(messages, job.by.call_params, sample_index=int(item.data["number"]))
-            given = await context.ask(
+            answer = await context.ask(
                 item, job.target, request, instructions_hash=job.instructions_hash, fresh=self._params.fresh
             )
-            said = given.completion
-            tokens = (said.tokens_in or 0) + (said.tokens_out or 0)
-            return Reply(said.text, said.thinking, said.finish_reason, tokens)
+            found = answer.completion
+            tokens = (found.tokens_in or 0) + (found.tokens_out or 0)
+            return Reply(found.text, found.thinking, found.finish_reason, tokens)
 
         return complete
 
     async def _in_sandbox(self, item: Item, job: EpisodeJob, complete: Complete) -> Played:
         bundle = job.bundle
         if bundle is None:
-            raise SandboxFailed("no scenario to play")
-        rooms = await asyncio.to_thread(backend)
+            raise SandboxFailed("The episode has no scenario.")
+        sandboxes = await asyncio.to_thread(backend)
         task = Task(setup_of(bundle, limits=Limits(), labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
         seconds = Limits().command_seconds
 
         def environment() -> ShellEnvironment:
-            return shell_environment(task, rooms, command_seconds=seconds)
+            return shell_environment(task, sandboxes, command_seconds=seconds)
 
         episode = await run_episode(
             open_environment=environment,
@@ -175,10 +175,10 @@ class EpisodeStage:
                 await environment.close()
             return from_live(episode)
 
-        return await _anew_where_it_breaks(play)
+        return await _retry_if_broken(play)
 
     async def _field(self) -> str:
-        """Asked of the server once a shard."""
+        """The server's field for a command, read once a shard."""
         if self._params.action_field:
             return self._params.action_field
         if self._action_field is None or self._failed(self._action_field):
@@ -186,8 +186,8 @@ class EpisodeStage:
         return await asyncio.shield(self._action_field)
 
     @staticmethod
-    def _failed(asked: asyncio.Task[str]) -> bool:
-        return asked.done() and (asked.cancelled() or asked.exception() is not None)
+    def _failed(task: asyncio.Task[str]) -> bool:
+        return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def check_address(address: str) -> None:
@@ -204,16 +204,16 @@ def check_address(address: str) -> None:
 
 
 def command_in(reply: str, family: CommandFamily) -> str | None:
-    """The command of a reply by the family's rule; None where it holds none."""
+    """The command in a reply by the family's rule, or None."""
     found = extract(reply, family)
     if family.rule == "block":
         return found if found != reply.strip() else None
     return found if found.startswith(family.lead) else None
 
 
-async def _anew_where_it_breaks(play: Callable[[], Awaitable[Played]]) -> Played:
-    """Waits for a place on a full server; a broken episode is begun anew, the third break passes."""
-    deadline, pause, broken = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, 0
+async def _retry_if_broken(play: Callable[[], Awaitable[Played]]) -> Played:
+    """Wait while the server is full; start a broken episode again, up to `MAX_ATTEMPTS` times."""
+    deadline, pause, failures = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, 0
     while True:
         try:
             return await play()
@@ -221,8 +221,8 @@ async def _anew_where_it_breaks(play: Callable[[], Awaitable[Played]]) -> Played
             if time.monotonic() > deadline:
                 raise
         except SandboxFailed:
-            broken += 1
-            if broken == MOST_ENVIRONMENTS:
+            failures += 1
+            if failures == MAX_ATTEMPTS:
                 raise
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries, guards nothing
         pause = min(LONGEST_PAUSE, 2 * pause)
@@ -234,7 +234,7 @@ def _bundles(run: Run, ids: Sequence[int]) -> Mapping[int, Bundle]:
 
 
 def _systems(row_ids: Sequence[int]) -> Mapping[int, str]:
-    """The system message of each row's prompt: what a model was trained with is what it is measured with."""
+    """The system message of each row's prompt, so that a model is measured with what it was trained with."""
     texts = SplitRowText.objects.filter(row_id__in=row_ids).values_list("row_id", "messages")
     return {
         row_id: content_of(messages[0])

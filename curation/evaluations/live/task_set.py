@@ -1,4 +1,4 @@
-"""Which tasks a live evaluation sets: scenarios that are proven, the tasks of a split, or seeds."""
+"""The tasks of a live evaluation: admitted scenarios, the tasks of a split, or seeds."""
 
 from dataclasses import dataclass, field
 
@@ -15,9 +15,9 @@ LONGEST_TIER = 100
 
 @dataclass(frozen=True, slots=True)
 class LiveTask:
-    """`key` names the task in every evaluation, so that two can be paired. `target_id` is its scenario or its row.
+    """`key` identifies the task in every evaluation, to pair two of them. `target_id` is its scenario or row.
 
-    `reset` is what a server is reset with; what it does not know of, it leaves.
+    `reset` is sent with a server's reset; servers ignore fields that they do not know.
     """
 
     key: str
@@ -27,7 +27,7 @@ class LiveTask:
 
 
 def tasks_of(project: Project, params: EvaluateParams, split: Split | None) -> list[LiveTask]:
-    """The tasks in order; each is set to every model once."""
+    """The tasks in order; every model plays each once."""
     if params.environment == "sandbox":
         return _scenarios(project, params)
     if split is not None:
@@ -41,7 +41,7 @@ def _scenarios(project: Project, params: EvaluateParams) -> list[LiveTask]:
 
 
 def _of_split(split: Split, params: EvaluateParams) -> list[LiveTask]:
-    """One episode per task, however many of its rows are chosen; the first row stands for it."""
+    """One episode for each task; its first row represents it."""
     tasks: dict[str, LiveTask] = {}
     chosen = SplitRow.objects.filter(pk__in=Among(chosen_rows(split, params))).order_by("number")
     for row in chosen:

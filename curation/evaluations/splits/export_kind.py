@@ -1,4 +1,4 @@
-"""The run kind `split`: a split from the file that an export wrote for one of its splits."""
+"""The run kind `split`: a split from one of an export's files."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from curation.imports.kinds import ImportParams, ImportStage
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind, Stage
 from curation.runs.models import Run
-from curation.web.ids import find
-from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.ids import find_param
+from curation.web.problems import FieldError, Invalid
 
 MESSAGES = "sft-messages"
 
@@ -24,23 +24,20 @@ class SplitParams(BaseModel):
     export: str = Field(examples=["12"])
     split: str = Field("val", max_length=20, examples=["val"])
     name: str = Field("", max_length=180)
-    upload: str = Field("", max_length=300, description="Filled in at launch: where that file is stored.")
+    upload: str = Field("", max_length=300, description="Set at launch: the key of that file in storage.")
 
 
-def export_file(project: Project, export_id: str, split: str, *, place: str = "params") -> ExportFile:
-    """The export's `sft-messages` file of that split; `Invalid` says what is there instead."""
-    try:
-        export = find(Export.objects.of(project), export_id, "export")
-    except NotFound as missing:
-        raise Invalid(missing.detail, errors=[FieldError(f"{place}.export", "unknown export")]) from None
+def export_file(project: Project, export_id: str, split: str) -> ExportFile:
+    """The export's `sft-messages` file of that split; `Invalid` lists the splits that exist."""
+    export = find_param(Export.objects.of(project), export_id, "export", "params.export")
     files = [file for file in export.files.all() if file.format == MESSAGES]
     for file in files:
         if file.split == split:
             return file
-    there = ", ".join(sorted(file.split for file in files)) or "no file of that format"
+    existing = ", ".join(sorted(file.split for file in files)) or "no file of that format"
     raise Invalid(
-        f"Export {export.pk} has no {MESSAGES} file of the split {split!r}; it has {there}.",
-        errors=[FieldError(f"{place}.split", f"one of {there}")],
+        f"Export {export.pk} has no {MESSAGES} file of the split {split!r}; it has {existing}.",
+        errors=[FieldError("params.split", f"one of {existing}")],
     )
 
 

@@ -1,7 +1,7 @@
 """Import of evaluation rows: each import makes a split of its own, rows in file order."""
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
-from curation.evaluations.splits.rows import ReadRow, read_row
+from curation.evaluations.splits.rows import EvalRow, read_row
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row
 from curation.runs.kinds import ItemFailed, Json
@@ -14,7 +14,7 @@ class EvalRowOptions(Options):
     """There is nothing to choose."""
 
 
-Entry = tuple[int, ReadRow]  # the row's number in the file, and what it says
+Entry = tuple[int, EvalRow]  # the row's number in the file, and what it says
 
 
 class EvalRowKind(ImportKind[EvalRowOptions, Entry]):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
 from curation.web.text.storable import storable, storable_json
-from judging.commands.contamination import EvalRow
+from judging.commands import contamination
 from judging.messages import content_of
 
 Message = dict[str, object]
@@ -17,7 +17,7 @@ TASK_COLUMNS = ("task_id", "instance_id", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRow:
+class EvalRow:
     """`messages` are sent as they are; `expected` is the text of the last one."""
 
     messages: list[Message]
@@ -35,11 +35,11 @@ class ReadRow:
     def preview(self) -> str:
         return preview_of(self.opening)
 
-    def compared(self) -> EvalRow:
-        return EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id)
+    def compared(self) -> contamination.EvalRow:
+        return contamination.EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id)
 
 
-def read_row(value: Mapping[str, object]) -> ReadRow:
+def read_row(value: Mapping[str, object]) -> EvalRow:
     """What a row says; raises `RowRefused` with the reason."""
     messages = value.get("messages")
     if not isinstance(messages, list):
@@ -52,7 +52,7 @@ def read_row(value: Mapping[str, object]) -> ReadRow:
         raise RowRefused("the expected assistant message has no text")
     tier = value.get("tier") if value.get("tier") not in (None, "") else value.get("difficulty")
     task = next((found for name in TASK_COLUMNS if (found := _label(value.get(name), LONGEST_NAME))), "")
-    return ReadRow(read[:-1], expected, task, _label(tier, LONGEST_LABEL), _label(value.get("source"), LONGEST_LABEL))
+    return EvalRow(read[:-1], expected, task, _label(tier, LONGEST_LABEL), _label(value.get("source"), LONGEST_LABEL))
 
 
 def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:

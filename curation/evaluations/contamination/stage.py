@@ -1,0 +1,94 @@
+"""The stage of a contamination check: compare the rows of a split with the training data."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+
+from curation.evaluations.contamination.training import CheckParams, rows_of_split, training_data
+from curation.evaluations.models import ContaminatedRow, ContaminationCheck
+from curation.evaluations.splits.rows import EvalRow, prompt_text
+from curation.imports.sources.rows import SourceError
+from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
+from curation.runs.models import Item, Run
+from judging.commands.contamination import EvalRow as ComparedRow
+from judging.commands.contamination import Level, Match, contamination
+
+SHOWN_CHARACTERS = 4000
+SHOWN_MATCHES = 3
+CHECKPOINT_EVERY = 1000
+Found = dict[int, list[tuple[Match, EvalRow]]]
+
+
+class CheckStage:
+    name = "contamination"
+    queue = "default"
+
+    def __init__(self, params: CheckParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem("check")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        project = context.run.project
+        check = ContaminationCheck.objects.select_related("split").get(run=context.run)
+        row_ids = list(check.split.rows.order_by("number").values_list("pk", flat=True))
+        rows = [row.compared() for row in rows_of_split(check.split)]
+        if len(rows) != len(row_ids) or not rows:
+            raise ItemFailed("The split has no rows, or its rows changed during the check.")
+        found: Found = {}
+        with closing(training_data(project, self._params).rows()) as training:
+            reader = _Reader(training, context)
+            try:
+                for match in contamination(rows, reader, volatile=project.settings.evaluation.volatile):
+                    found.setdefault(match.row, []).append((match, reader.current))
+            except SourceError as error:
+                raise ItemFailed(str(error)) from None
+        if reader.count == 0:
+            raise ItemFailed("The training data has no row with messages and an answer.")
+        return lambda: _write(check, row_ids, found, reader.count)
+
+
+class _Reader:
+    """The training rows as they are compared; `current` is the row of the last match."""
+
+    def __init__(self, rows: Iterator[EvalRow], context: WorkContext) -> None:
+        self._rows, self._context = rows, context
+        self.count = 0
+        self.current = EvalRow([], "", "", "", "")
+
+    def __iter__(self) -> Iterator[ComparedRow]:
+        for row in self._rows:
+            if self.count % CHECKPOINT_EVERY == 0:
+                self._context.checkpoint()
+            self.count += 1
+            self.current = row
+            yield row.compared()
+
+
+def _write(check: ContaminationCheck, row_ids: Sequence[int], found: Found, training_rows: int) -> Json:
+    counts: Json = {"rows": len(row_ids), "training_rows": training_rows, "contaminated": len(found)}
+    counts |= {level.value: 0 for level in Level}
+    ContaminatedRow.objects.filter(check_of=check).delete()
+    entries = []
+    for number, matches in found.items():
+        levels = [level.value for level in Level if any(level in match.levels for match, _ in matches)]
+        for level in levels:
+            counts[level] += 1
+        shown = [_match_json(match, row) for match, row in matches[:SHOWN_MATCHES]]
+        entries.append(
+            ContaminatedRow(check_of=check, row_id=row_ids[number], level=levels[0], levels=levels, matches=shown)
+        )
+    ContaminatedRow.objects.bulk_create(entries, batch_size=500)
+    ContaminationCheck.objects.filter(pk=check.pk).update(counts=counts, ready=True)
+    return counts
+
+
+def _match_json(match: Match, row: EvalRow) -> Json:
+    prompt = prompt_text(row.messages)
+    return {
+        "training_row": match.train_row + 1,
+        "levels": [level.value for level in match.levels],
+        "prompt": prompt[:SHOWN_CHARACTERS],
+        "cut": len(prompt) > SHOWN_CHARACTERS,
+        "answer": row.expected[:SHOWN_CHARACTERS],
+    }
