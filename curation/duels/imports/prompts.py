@@ -32,7 +32,7 @@ PROMPT_FIELDS = (
     "created_at",
 )
 # Each prompt of a row repeats the history, so the size grows with the square of the row's length.
-MOST_CHARACTERS = 8_000_000
+MAX_CHARACTERS = 8_000_000
 
 
 class _New(NamedTuple):
@@ -65,7 +65,7 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
             batch.append(_New(source, offset, conversation, turn, sizes[turn] // 4))
             characters += sizes[turn]
             made += 1
-            if len(batch) >= BATCH or characters >= MOST_CHARACTERS:
+            if len(batch) >= BATCH or characters >= MAX_CHARACTERS:
                 _write(target, batch)
                 batch, characters = [], 0
     _write(target, batch)

@@ -12,7 +12,7 @@ from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.web.problems import FieldError, Invalid, NotFound
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 OVERSIZED = "oversized pull request"
 
 
@@ -56,8 +56,8 @@ def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) ->
 
 def include(*, project: Project, instance_ids: Sequence[str], user: User) -> int:
     """Delete exclusions and return their number. Raises `NotFound` if none of the instances is excluded."""
-    if len(instance_ids) > MOST_AT_ONCE:
-        raise Invalid(f"At most {MOST_AT_ONCE} instances at once.", code="too_many_rows")
+    if len(instance_ids) > MAX_AT_ONCE:
+        raise Invalid(f"At most {MAX_AT_ONCE} instances at once.", code="too_many_rows")
     with transaction.atomic():
         existing = {row.instance_id: row.reason for row in _of(project, instance_ids)}
         if not existing:
@@ -84,8 +84,8 @@ def exclude_oversized(project: Project, tokens: Mapping[str, int]) -> int:
         for instance_id, count in large.items()
     ]
     Exclusion.objects.bulk_create(rows, ignore_conflicts=True)
-    for start in range(0, len(fitting), MOST_AT_ONCE):
-        stale = _of(project, fitting[start : start + MOST_AT_ONCE])
+    for start in range(0, len(fitting), MAX_AT_ONCE):
+        stale = _of(project, fitting[start : start + MAX_AT_ONCE])
         stale.filter(created_by=None, reason__startswith=OVERSIZED).delete()
     return len(large)
 
@@ -93,8 +93,8 @@ def exclude_oversized(project: Project, tokens: Mapping[str, int]) -> int:
 def _check(rows: Sequence[tuple[str, str]]) -> None:
     if not rows:
         raise Invalid("Name at least one instance.")
-    if len(rows) > MOST_AT_ONCE:
-        raise Invalid(f"At most {MOST_AT_ONCE} instances at once.", code="too_many_rows")
+    if len(rows) > MAX_AT_ONCE:
+        raise Invalid(f"At most {MAX_AT_ONCE} instances at once.", code="too_many_rows")
     errors = []
     for index, (instance_id, reason) in enumerate(rows):
         for field, value in (("instance_id", instance_id), ("reason", reason)):

@@ -17,7 +17,7 @@ from judging.statistics.acceptance import GateSettings, acceptance
 from judging.statistics.judges import JudgedDuel, judge_summary, mean_lengths
 
 CHUNK = 500
-MOST_REASONS = 50
+MAX_REASONS = 50
 # The precision of stored costs; SQLite's sums have more, meaningless digits.
 STORED = Decimal("0.00000001")
 
@@ -140,7 +140,7 @@ def skip_reasons(run: Run) -> Json:
     rows = Item.objects.filter(run=run, state__in=[ItemState.SKIPPED, ItemState.FAILED]).order_by()
     counted = rows.values("stage", "reason").annotate(n=Count("id")).order_by("-n", "stage", "reason")
     found: dict[str, dict[str, int]] = {}
-    for row in counted[:MOST_REASONS]:
+    for row in counted[:MAX_REASONS]:
         found.setdefault(row["stage"], {})[row["reason"]] = row["n"]
     return found
 

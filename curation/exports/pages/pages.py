@@ -18,7 +18,7 @@ from curation.projects.models import Project
 from curation.projects.settings.guidelines import guidelines_html
 from curation.runs.models import LIVE
 
-MOST_READ = 400_000
+MAX_READ = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +161,4 @@ def _text(export: Export, name: str) -> str:
     if file is None or not default_storage.exists(file.stored_as):
         return ""
     with default_storage.open(file.stored_as) as opened:
-        return str(opened.read(MOST_READ).decode("utf-8", "replace"))
+        return str(opened.read(MAX_READ).decode("utf-8", "replace"))

@@ -10,7 +10,7 @@ from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.samples.models import Status
 
-MOST_CHECKED = 5_000
+MAX_CHECKED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class Preview:
 
 
 def preview(*, project: Project, recipe: Recipe) -> Preview:
-    """Count in a few seconds at most: up to `MOST_CHECKED` approved samples are filtered, the others only counted."""
+    """Count in a few seconds at most: up to `MAX_CHECKED` approved samples are filtered, the others only counted."""
     matching = recipe.samples(project)
     approved = matching.filter(status=Status.APPROVED)
     export_filter, counts = ExportFilter(project, recipe), Counts()
     last = -1
-    while counts.samples < MOST_CHECKED:
+    while counts.samples < MAX_CHECKED:
         chunk = current_samples(approved.filter(pk__gt=last).order_by("pk")[:CHUNK])
         for filtered in export_filter.apply(chunk):
             counts.add(filtered)
@@ -43,7 +43,7 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
             break
         last = chunk[-1].sample_id
     samples = matching.order_by().count()
-    of_them = counts.samples if counts.samples < MOST_CHECKED else approved.order_by().count()
+    of_them = counts.samples if counts.samples < MAX_CHECKED else approved.order_by().count()
     for reason, rows in (
         (SkipReason.REJECTED, matching.filter(status=Status.REJECTED)),
         (SkipReason.NOT_APPROVED, matching.exclude(status__in=[Status.APPROVED, Status.REJECTED])),
