@@ -1,9 +1,10 @@
-"""What people decide: leases, the append-only decisions log, revisions, drafts."""
+"""Leases, the append-only log of decisions, revisions and drafts."""
 
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Coalesce
 
 from curation.samples.models import Sample
 
@@ -11,7 +12,7 @@ from curation.samples.models import Sample
 class Lease(models.Model):
     """A sample that a reviewer has open. `seat` leaves room for more than one reviewer on a sample.
 
-    `swapped` is the blind seat order drawn for this reviewer: True shows the challenger on the left.
+    `swapped` was drawn for this reviewer: True shows the challenger on the left.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="leases")
@@ -59,8 +60,15 @@ class Pick(models.TextChoices):
     DRAW = "draw", "Draw"
 
 
+class DecisionQuerySet(models.QuerySet["Decision"]):
+    def not_undone(self) -> "DecisionQuerySet":
+        """Without `undone_by=None`: until it is analyzed, SQLite reads that by the column's index, and so nearly every
+        decision there is (in the queue 0.75 s instead of 0.01 s at 20,000 decisions)."""
+        return self.alias(undone=Coalesce("undone_by_id", 0)).filter(undone=0)
+
+
 class Decision(models.Model):
-    """One line of the log. Rows are added and never altered, but for `undone_by`, which an undo sets.
+    """One line of the log. Only an undo changes a row: it sets `undone_by`.
 
     `version` is the sample's version that the reviewer saw; `before` is the state that an undo restores.
     """
@@ -80,6 +88,8 @@ class Decision(models.Model):
     before = models.JSONField(default=dict)
     undone_by = models.OneToOneField("self", models.SET_NULL, null=True, related_name="undoes")
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = DecisionQuerySet.as_manager()
 
     class Meta:
         indexes: ClassVar = [
@@ -114,7 +124,7 @@ class Revision(models.Model):
 
 
 class Draft(models.Model):
-    """What a reviewer is typing, kept on the server until it becomes a revision or is thrown away."""
+    """What a reviewer is typing, until it becomes a revision or is discarded."""
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="drafts")
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)

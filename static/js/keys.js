@@ -1,11 +1,11 @@
-// The keyboard layer. A page declares its keys on the elements that they press:
+// Keyboard shortcuts. A page declares its keys on the elements that they press:
 //   <button data-key="a">Approve <kbd>a</kbd></button>      one key, or several: data-key="ArrowRight n"
 //   <button data-key="mod+enter">Save and next</button>     Ctrl or Cmd with Enter, also while typing
 //   <button data-key="shift+g">Last <kbd>G</kbd></button>   a capital
 //   <a data-goto="q" href="…">Queue</a>                     g, then q
-// Nothing acts while typing, on key repeat, or while an htmx request is under way (polling marked data-background does not
-// count). With a dialog open only the keys declared inside that dialog act. Backspace and Delete can not be bound.
-// A key that nobody declared is offered to other modules as the event "key:free" (rows.js, panel.js).
+// No key acts while typing, on key repeat, or during an htmx request (except one marked data-background). While a dialog is
+// open only the keys inside it act. Backspace and Delete cannot be bound. A key that no element declares is sent as the event
+// "key:free" (rows.js, panel.js).
 
 const GOTO_MS = 1500;
 const REFUSED = new Set(["backspace", "delete", "tab", "enter", " "]);
@@ -22,7 +22,7 @@ document.addEventListener("htmx:beforeSend", (event) => {
   xhr.addEventListener("loadstart", () => underWay.add(xhr));
   xhr.addEventListener("loadend", () => underWay.delete(xhr));
 });
-// A plain form leaves the page; until it has, a second key must not press a second button.
+// A plain form leaves the page. Until then a second key must not press a second button.
 window.addEventListener("submit", (event) => {
   if (event.defaultPrevented) return;
   leaving = Date.now() + 5000;
@@ -36,7 +36,7 @@ function isTyping(target) {
   return target instanceof HTMLInputElement && TEXT_INPUTS.has(target.type);
 }
 
-// The letter as printed on the key; other alphabets are read by the position of the key.
+// The letter that is printed on the key; other alphabets are read by the key's position.
 function keyName(event) {
   if (event.key.length !== 1) return event.key.toLowerCase();
   if (event.key.charCodeAt(0) > 127 && event.code.startsWith("Key")) return event.code.slice(3).toLowerCase();
@@ -109,7 +109,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   const key = keyName(event);
   if (REFUSED.has(key) || requestUnderWay()) return;
-  // A capital is a key of its own and acts only where the page declares it.
+  // A capital acts only where the page declares it.
   if (event.shiftKey && /^[a-z]$/.test(key)) return void pressDeclared(`shift+${key}`, event);
   if (!openDialog()) {
     if (Date.now() < gotoUntil) return void (goTo(key) && event.preventDefault());
@@ -124,7 +124,7 @@ document.addEventListener("keydown", (event) => {
   if (!document.dispatchEvent(free)) event.preventDefault();
 });
 
-// The dialog of all keys is made from the page as it is now.
+// The dialog of all keys is built from the keys that the page shows now.
 const PRINTED = { "mod+enter": "Ctrl+Enter", "shift+g": "G", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
 const printed = (key) => PRINTED[key] ?? key;
 
@@ -159,10 +159,10 @@ function showKeys(event) {
   }
   const rows = document.querySelector("[data-rows]");
   if (rows) here.push(line(["j", "k"], `Next / previous ${rows.dataset.rows || "row"}`));
-  const places = [...document.querySelectorAll("[data-goto]")].map((link) => line(["g", link.dataset.goto], labelOf(link)));
+  const destinations = [...document.querySelectorAll("[data-goto]")].map((link) => line(["g", link.dataset.goto], labelOf(link)));
   const always = [line(["escape"], "Leave the field, close"), line(["?"], "All keys")];
   const group = (text) => Object.assign(document.createElement("li"), { className: "keys__group", textContent: text });
-  dialog.querySelector("[data-keys-list]").replaceChildren(group("On this page"), ...here, ...always, group("Go to"), ...places);
+  dialog.querySelector("[data-keys-list]").replaceChildren(group("On this page"), ...here, ...always, group("Go to"), ...destinations);
   dialog.showModal();
 }
 
@@ -170,7 +170,7 @@ document.addEventListener("click", (event) => {
   if (event.target.closest?.("[data-keys-open]")) showKeys();
 });
 
-// Screen readers hear the keys too.
+// Tell screen readers the keys.
 function announceKeys(root) {
   for (const element of root.querySelectorAll?.("[data-key]") ?? []) {
     const shortcuts = keysOf(element).map((key) => ({ "mod+enter": "Control+Enter", "shift+g": "Shift+G" })[key] ?? key);

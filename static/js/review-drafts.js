@@ -1,5 +1,5 @@
-// Drafts of comment, refined text and note ([data-draft="name"]): sent to the server while typing, kept in this browser when
-// the server cannot be reached, and sent as soon as it answers again. [data-draft-state] says where the draft is.
+// Drafts of the comment, the refined text and the note ([data-draft="name"]): sent to the server while typing, or kept in this
+// browser until the server can be reached again. [data-draft-state] shows where the draft is.
 
 const PREFIX = "winnow-draft:";
 const WAIT_MS = 700;
@@ -21,13 +21,13 @@ function fields() {
   return Object.fromEntries([...document.querySelectorAll("#review [data-draft]")].map((field) => [field.dataset.draft, field.value]));
 }
 
-function tell(text) {
+function showState(text) {
   for (const state of document.querySelectorAll("[data-draft-state]")) state.textContent = text;
 }
 
 async function post(key, values, signal) {
   const response = await fetch(address(key), { method: "POST", headers: { "X-CSRFToken": token() }, body: new URLSearchParams(values), signal });
-  // Signed out means a page of HTML instead of an answer.
+  // Someone who is signed out gets the sign-in page instead of JSON.
   if (!response.ok || !(response.headers.get("Content-Type") ?? "").includes("json")) throw new Error(`draft refused: ${response.status}`);
   return response.json();
 }
@@ -35,9 +35,9 @@ async function post(key, values, signal) {
 function keepHere(key, values) {
   try {
     localStorage.setItem(key, JSON.stringify(values));
-    tell("Kept in this browser; sent when the server answers.");
+    showState("Kept in this browser until the server can be reached.");
   } catch {
-    tell("The draft could not be saved. Copy it before you leave.");
+    showState("The draft could not be saved. Copy it before you leave.");
   }
 }
 
@@ -51,7 +51,7 @@ async function save() {
   try {
     const answer = await post(key, values, sending.signal);
     localStorage.removeItem(key);
-    if (review() && keyOf(review()) === key) tell(answer.saved_at ? "Draft saved." : "");
+    if (review() && keyOf(review()) === key) showState(answer.saved_at ? "Draft saved." : "");
   } catch (error) {
     if (error.name !== "AbortError") keepHere(key, values);
   } finally {
@@ -65,7 +65,7 @@ document.addEventListener("input", (event) => {
   timer = setTimeout(save, WAIT_MS);
 });
 
-// A decision or revision takes the draft with it; a late save must not bring it back.
+// A decision or revision ends the draft; a late save must not restore it.
 document.addEventListener("htmx:beforeSend", (event) => {
   if (!event.target.matches?.("#decide, #refine")) return;
   clearTimeout(timer);
@@ -84,14 +84,14 @@ async function sendKept() {
     try {
       await post(key, JSON.parse(localStorage.getItem(key)));
       localStorage.removeItem(key);
-      if (review() && keyOf(review()) === key) tell("Draft saved.");
+      if (review() && keyOf(review()) === key) showState("Draft saved.");
     } catch {
       return; // still unreachable; the next round tries again
     }
   }
 }
 
-// What only this browser knows comes back into the fields, unless they have been filled since.
+// Fill the fields from the draft that only this browser has, unless they have been filled since.
 function restore() {
   const root = review();
   const kept = root && localStorage.getItem(keyOf(root));

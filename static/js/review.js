@@ -1,6 +1,6 @@
-// The review page beyond the generic keys: picks, what asks first, the diff, the editor, time spent, focus after a swap.
-//   <button data-pick="left" data-key="1">      sets the preference of #decide; pressed again it is taken back
-//   <button data-asks-pick>                     while #review[data-needs-pick] and nothing is picked, asks for the pick first
+// The review page beyond the generic keys: picks, questions before a decision, the diff, the editor, time spent, focus.
+//   <button data-pick="left" data-key="1">      sets the preference of #decide; pressed again it clears it
+//   <button data-asks-pick>                     asks for a pick first, while #review[data-needs-pick] and nothing is picked
 //   <button data-diff>, <button data-edit>, <button data-editor-close>
 
 const find = (selector) => document.querySelector(selector);
@@ -12,13 +12,13 @@ let asked = null; // the button that waits for a pick
 const preference = () => find('#decide [name="preference"]');
 
 function showPick() {
-  const word = preference()?.value ?? "";
+  const picked = preference()?.value ?? "";
   for (const button of document.querySelectorAll("#review [data-pick]")) {
-    if (!button.closest("dialog")) button.setAttribute("aria-pressed", String(button.dataset.pick === word));
+    if (!button.closest("dialog")) button.setAttribute("aria-pressed", String(button.dataset.pick === picked));
   }
-  for (const side of ["left", "right"]) {
-    const seat = find(`#seat-${side}`);
-    if (seat) seat.dataset.picked = String(word ? side === word || word === "draw" : "kept" in seat.dataset);
+  for (const place of ["left", "right"]) {
+    const seat = find(`#seat-${place}`);
+    if (seat) seat.dataset.picked = String(picked ? place === picked || picked === "draw" : "kept" in seat.dataset);
   }
 }
 
@@ -28,7 +28,7 @@ function pick(button) {
   const dialog = button.closest("dialog");
   field.value = field.value === button.dataset.pick && !dialog ? "" : button.dataset.pick;
   showPick();
-  say(field.value ? `Picked ${field.value}` : "Pick taken back");
+  say(field.value ? `Picked ${field.value}` : "Pick cleared");
   if (!dialog) return;
   const then = asked;
   asked = null;
@@ -36,7 +36,7 @@ function pick(button) {
   then?.click();
 }
 
-// Before htmx hears of it: while blind an approval or an edit needs to know which answer is meant.
+// Runs before htmx: while blind, an approval or an edit needs a pick.
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-asks-pick]");
   if (!button || preference()?.value !== "" || !("needsPick" in (find("#review")?.dataset ?? {}))) return;
@@ -50,7 +50,7 @@ document.addEventListener("click", (event) => {
 async function toggleDiff(button) {
   const [plain, diff] = [find("#plain-answers"), find("#diff-answers")];
   if (!diff.childElementCount) await window.htmx.ajax("GET", diff.dataset.url, { target: "#diff-answers", swap: "innerHTML" });
-  if (!diff.childElementCount) return; // the request failed and has said so
+  if (!diff.childElementCount) return; // the request failed and shows its own message
   diff.hidden = !diff.hidden;
   plain.hidden = !diff.hidden;
   button.setAttribute("aria-pressed", String(!diff.hidden));
@@ -87,12 +87,12 @@ document.addEventListener("key:free", (event) => {
   if (event.detail.key === "escape" && closeEditor()) event.preventDefault();
 });
 
-// Keys of duels that a trajectory has no use for say so.
+// Keys of duels that do nothing for a trajectory explain what to press instead.
 const NOT_HERE = {
-  1: "A trajectory has no sides to pick: a approves it, x rejects it.",
-  2: "A trajectory has no sides to pick: a approves it, x rejects it.",
-  0: "A trajectory has no sides, so there is no draw: a approves it, x rejects it.",
-  d: "There are no two answers to compare: a sibling stands beside it, n brings the next one.",
+  1: "A trajectory has no sides to pick. Press a to approve or x to reject it.",
+  2: "A trajectory has no sides to pick. Press a to approve or x to reject it.",
+  0: "A trajectory has no sides, so there is no draw. Press a to approve or x to reject it.",
+  d: "There are no two answers to compare. Press n to compare with the next sibling.",
 };
 document.addEventListener("key:free", (event) => {
   const text = NOT_HERE[event.detail.key];
@@ -106,14 +106,14 @@ document.addEventListener("keydown", (event) => {
   const dialog = event.target.closest?.("#review dialog");
   if (!dialog || event.isComposing) return;
   if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.target instanceof HTMLInputElement) {
-    event.preventDefault(); // else the browser would press the form's first button, which approves
+    event.preventDefault(); // the browser would press the form's first button, which approves
     dialog.querySelector("[data-enter]")?.click();
   } else if (/^\p{L}$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !(event.target instanceof HTMLInputElement)) {
-    dialog.querySelector("[data-type-into]")?.focus(); // before the letter is typed, so it arrives there
+    dialog.querySelector("[data-type-into]")?.focus(); // focused before the letter is typed, so it goes there
   }
 }, true);
 
-// --- time spent: only while the page is in sight ---------------------------------------------------------------------
+// --- time spent: only while the page is visible ---------------------------------------------------------------------
 let spent = 0;
 let since = performance.now();
 
@@ -133,7 +133,7 @@ document.addEventListener("htmx:configRequest", (event) => {
 });
 
 // --- after a swap ----------------------------------------------------------------------------------------------------
-// A refusal brings the sample as it is now with what changed on top: show it instead of a bare message.
+// A refusal comes with the sample as it is now and a notice: show both instead of a bare message.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, target } = event.detail;
   const refused = xhr.status === 409 || xhr.status === 412;
@@ -159,7 +159,7 @@ document.addEventListener("htmx:load", (event) => {
   } else if (elt.closest?.("#diff-answers")) showPick();
 });
 
-// Leaving the page of one sample gives it back at once; the queue's stays with the reviewer until it lapses.
+// Leaving the page of one sample releases its lease at once. The lease of a queue's sample runs on until it lapses.
 window.addEventListener("pagehide", () => {
   const { release } = find("#review")?.dataset ?? {};
   const until = find("#review time[data-until]")?.dateTime;

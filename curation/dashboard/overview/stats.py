@@ -145,8 +145,8 @@ def _pace(project: Project) -> list[Json]:
     """Decisions per day and reviewer over the last two weeks."""
     since = timezone.now() - timedelta(days=DAYS)
     decisions = Decision.objects.filter(
-        sample__project=project, action__in=DECIDING, undone_by=None, created_at__gte=since
-    )
+        sample__project=project, action__in=DECIDING, created_at__gte=since
+    ).not_undone()
     counted = decisions.annotate(day=TruncDate("created_at")).values("day", "reviewer__username")
     rows = counted.annotate(n=Count("id")).order_by("day", "reviewer__username")
     return [{"day": row["day"].isoformat(), "reviewer": row["reviewer__username"], "n": row["n"]} for row in rows]

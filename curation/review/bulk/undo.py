@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import F, OuterRef, Subquery
 from django.utils import timezone
 
 from curation.projects import audit
@@ -31,8 +31,8 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
     Samples that another reviewer has open, or that were decided or revised since, are kept as they are and named. A
     second call continues with the rest.
     """
-    rows = Decision.objects.filter(sample__project=access.project, reviewer=access.user, undone_by=None)
-    rows = rows.filter(batch=batch).exclude(batch="").exclude(action=Action.UNDO)
+    rows = Decision.objects.filter(sample__project=access.project, reviewer=access.user, batch=batch).not_undone()
+    rows = rows.exclude(batch="").exclude(action=Action.UNDO)
     ids = list(rows.order_by("id").values_list("id", flat=True))
     if not ids:
         raise NotFound(f"You have no bulk action {batch!r} to undo.")
@@ -57,7 +57,7 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
     rows = Sample.objects.of(access.project).filter(pk__in=sample_ids).order_by("id").select_for_update(of=("self",))
     samples = {sample.pk: sample for sample in rows}
     # Read again under the locks: one of them may have been undone in between.
-    decisions = {row.sample_id: row for row in Decision.objects.filter(pk__in=ids, undone_by=None)}
+    decisions = {row.sample_id: row for row in Decision.objects.filter(pk__in=ids).not_undone()}
     refused = _refusals(access, decisions)
     taken = {pk: row for pk, row in decisions.items() if pk not in refused}
     Decision.objects.bulk_create(log_line(samples[pk], access, Action.UNDO, batch=batch) for pk in taken)
@@ -77,9 +77,8 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
     for pk, name, at in revisions.values_list("sample_id", "author__username", "created_at"):
         if at > decisions[pk].created_at:
             refused[pk] = f"{name} has revised it since."
-    later = Decision.objects.filter(sample_id__in=decisions, undone_by=None).exclude(
-        Q(action=Action.SKIP) | Q(action=Action.UNDO)
-    )
+    later = Decision.objects.filter(sample_id__in=decisions).not_undone()
+    later = later.exclude(action__in=(Action.SKIP, Action.UNDO))
     for pk, row, name in later.values_list("sample_id", "id", "reviewer__username"):
         if row > decisions[pk].pk:
             refused[pk] = f"{name} has decided it since."

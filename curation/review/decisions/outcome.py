@@ -96,16 +96,11 @@ class Reviewed:
 
 
 def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
-    """The standing decision of each sample, where that is an approval, read in the order of the index.
-
-    Undone decisions are skipped here and not in the query: SQLite would answer `IS NULL` by that column's index, which
-    has nearly all decisions there are.
-    """
-    rows = Decision.objects.filter(sample_id__in=Among(ids)).order_by("sample_id", "id")
-    columns = ("sample_id", "action", "pick", "undone_by_id", "reviewer__username")
+    """The standing decision of each sample, where that is an approval, read in the order of the index."""
+    rows = Decision.objects.filter(sample_id__in=Among(ids)).not_undone().order_by("sample_id", "id")
     standing: dict[int, _Approval] = {}
-    for sample_id, action, pick, undone, reviewer in rows.values_list(*columns):
-        if undone is not None or action not in STATUS_AFTER:
+    for sample_id, action, pick, reviewer in rows.values_list("sample_id", "action", "pick", "reviewer__username"):
+        if action not in STATUS_AFTER:
             continue
         if action == _APPROVE:
             standing[sample_id] = _Approval(pick, reviewer)
@@ -116,7 +111,7 @@ def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
 
 def with_kept_revision(samples: QuerySet[Sample]) -> QuerySet[Sample]:
     """Annotates `kept_revision`: the revision that the standing decision of each sample keeps if it approves."""
-    standing = Decision.objects.filter(sample=OuterRef("pk"), action__in=list(STATUS_AFTER), undone_by=None)
+    standing = Decision.objects.filter(sample=OuterRef("pk"), action__in=list(STATUS_AFTER)).not_undone()
     side = Case(When(pick=Pick.KING, then=Value(_KING)), default=Value(_CHALLENGER), output_field=CharField())
     revision = Revision.objects.filter(sample=OuterRef("pk"), of=OuterRef("kept_side")).order_by("-number")
     return samples.annotate(

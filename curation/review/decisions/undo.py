@@ -56,7 +56,7 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
 
 def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
     """Refuse to undo what someone else has built on, or has open."""
-    later = Decision.objects.filter(sample=sample, id__gt=decision.pk, undone_by=None)
+    later = Decision.objects.filter(sample=sample, id__gt=decision.pk).not_undone()
     later = later.exclude(reviewer=access.user).exclude(action__in=(Action.SKIP, Action.UNDO))
     other = later.select_related("reviewer").first()
     if other is not None:
@@ -70,7 +70,7 @@ def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
 
 
 def _last_decision(access: Access, sample_id: int | None) -> Decision:
-    rows = Decision.objects.filter(reviewer=access.user, undone_by=None).exclude(action=Action.UNDO)
+    rows = Decision.objects.filter(reviewer=access.user).not_undone().exclude(action=Action.UNDO)
     if sample_id is None:
         rows = rows.filter(sample__project=access.project, batch="")
     else:

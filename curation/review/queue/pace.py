@@ -29,12 +29,8 @@ class Progress:
 
 def progress_of(access: Access) -> Progress:
     own = Decision.objects.filter(
-        reviewer=access.user,
-        sample__project=access.project,
-        action__in=DECIDING,
-        undone_by=None,
-        batch="",
-    )
+        reviewer=access.user, sample__project=access.project, action__in=DECIDING, batch=""
+    ).not_undone()
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     seconds = own.exclude(seconds=None).order_by("-id").values_list("seconds", flat=True)[:RECENT]
     spent = [value for value in seconds if value is not None]

@@ -108,9 +108,8 @@ def _free(rows: SampleQuerySet, now: datetime) -> SampleQuerySet:
 
 
 def _skips(reviewer: int) -> QuerySet[Decision]:
-    return Decision.objects.filter(
-        sample=OuterRef("pk"), reviewer=reviewer, action__in=(Action.SKIP, Action.FLAG), undone_by=None
-    )
+    skips = Decision.objects.filter(sample=OuterRef("pk"), reviewer=reviewer, action__in=(Action.SKIP, Action.FLAG))
+    return skips.not_undone()
 
 
 _next_plain = Prepared(

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.access import Access
@@ -8,7 +9,7 @@ from curation.review.decisions.decide import decide
 from curation.review.decisions.outcome import Outcome, Reviewed
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Pick
+from curation.review.models import Decision, Pick
 from tests.factories import CHALLENGER, KING, make_duel, make_sample
 from tests.review.rows import judged, outcome_of, project_with_reviewer, reviewer_of, sample_of
 
@@ -86,3 +87,9 @@ def test_the_number_of_queries_does_not_grow_with_the_samples(
         reviewed = Reviewed([sample.pk for sample in samples])
     found = [reviewed.outcome(sample.pk, "mine", "theirs") for sample in samples]
     assert [bool(outcome.reviewers) for outcome in found] == [True] * 6 + [False] * 7
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="plans of SQLite")
+def test_decisions_that_are_not_undone_are_read_by_sample_without_statistics() -> None:
+    rows = Decision.objects.filter(sample=1).not_undone()
+    assert "sample_id=?" in rows.explain() and "undone_by_id=?" not in rows.explain()
