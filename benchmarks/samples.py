@@ -23,8 +23,8 @@ from django.test import Client
 
 from curation.projects.models import Member, Project, Role
 from curation.runs.models import Run
-from curation.samples.list.filters import SampleFilter
-from curation.samples.list.queries import SORTS, sample_page
+from curation.samples.list.filters import SampleList
+from curation.samples.list.queries import sample_page
 from curation.samples.models import Kind, Sample
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.web.lists.keyset import encode_cursor
@@ -163,7 +163,8 @@ COMBINED = (
 def cases(project: Project) -> Iterator[tuple[str, str, str, str | None]]:
     """(name, query, sort, cursor): every order first and deep, every filter in three orders."""
     rows = Sample.objects.of(project)
-    for sort, column in SORTS.items():
+    for sort in SampleList.sorts:
+        column = SampleList(sort=sort).order()
         field = column.removeprefix("-")
         total = Sample.objects.of(project).order_by("-id").values_list("pk", flat=True).first() or 1
         last = rows.get(pk=total // 2 + 1)
@@ -231,10 +232,11 @@ def main() -> int:
     for name, query, sort, cursor in cases(project):
         if given.only and given.only not in name:
             continue
-        wanted = SampleFilter.from_query(QueryDict(query.format(run=run).replace("+", "%2B")))
+        wanted = QueryDict(query.format(run=run).replace("+", "%2B"))
+        params = SampleList.from_query(wanted).model_copy(update={"sort": sort, "cursor": cursor})
 
-        def page(wanted: SampleFilter = wanted, sort: str = sort, cursor: str | None = cursor) -> int:
-            return len(sample_page(project, wanted, sort=sort, cursor=cursor, limit=50).rows)
+        def page(params: SampleList = params) -> int:
+            return len(sample_page(project, params).rows)
 
         slow += show(name, sort, measure(page, given.times), page())
     client = Client(HTTP_HOST="localhost")

@@ -1,6 +1,5 @@
 """Prompts, pull-request records, exclusions, answers, duels and verdicts."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from django.conf import settings
@@ -9,7 +8,6 @@ from django.db import models
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
 from curation.samples.models import UNSCORED, Bucket, Sample, flag_names
-from curation.web.lists.params import words
 from judging.panel.prompt import message_text
 
 
@@ -101,15 +99,6 @@ class PromptText(models.Model):
 class PullRequestQuerySet(models.QuerySet["PullRequest"]):
     def of(self, project: Project) -> "PullRequestQuerySet":
         return self.filter(project=project)
-
-    def named(self, *, repos: Sequence[str], instance_ids: Sequence[str]) -> "PullRequestQuerySet":
-        """Comma list = OR, several entries = AND."""
-        rows = self
-        for group in words(repos):
-            rows = rows.filter(repo__in=group)
-        for group in words(instance_ids):
-            rows = rows.filter(instance_id__in=group)
-        return rows
 
 
 class PullRequest(models.Model):

@@ -1,7 +1,6 @@
 """Projects, their members, tokens, instructions and audit log. A project is one dataset in the making."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
@@ -139,26 +138,6 @@ class InstructionsOverride(models.Model):
 class AuditQuerySet(models.QuerySet["AuditEntry"]):
     def of(self, project: Project) -> "AuditQuerySet":
         return self.filter(project=project).select_related("actor")
-
-    def matching(
-        self,
-        *,
-        actions: Sequence[str] = (),
-        actors: Sequence[str] = (),
-        after: datetime | None = None,
-        before: datetime | None = None,
-    ) -> "AuditQuerySet":
-        """Entries with one of the actions, by one of the actors, in the time span; empty means any."""
-        rows = self
-        if actions:
-            rows = rows.filter(action__in=actions)
-        if actors:
-            rows = rows.filter(actor__username__in=actors)
-        if after:
-            rows = rows.filter(created_at__gt=after)
-        if before:
-            rows = rows.filter(created_at__lt=before)
-        return rows
 
     def actions_known(self) -> list[str]:
         """The actions among the newest 2,000 entries, for a filter's choices."""

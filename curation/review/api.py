@@ -23,7 +23,6 @@ from curation.samples.models import Kind, Sample
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find, find_by
-from curation.web.lists.keyset import paginate
 from curation.web.lists.params import ListParams
 from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
@@ -75,14 +74,10 @@ def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> 
 
 
 @calls.get("/samples/{sample_id}/decisions", response=s.DecisionPage, exclude_unset=True, summary="The decisions log")
-def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> s.DecisionPage:
+def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     _, sample = _sample(request, sample_id, Scope.READ)
     rows = Decision.objects.filter(sample=sample).select_related("reviewer")
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer = s.DecisionPage(data=[s.DecisionOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
-    if params.count:
-        answer.total = page.total
-    return answer
+    return params.page(rows).response(s.DecisionOut.of)
 
 
 @calls.post("/samples/{sample_id}/decisions", response={201: s.DecisionOut}, summary="Decide")
@@ -115,14 +110,10 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
 
 
 @calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
-def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> s.RevisionPage:
+def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     _, sample = _sample(request, sample_id, Scope.READ)
     rows = Revision.objects.filter(sample=sample).select_related("author", "parent")
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer = s.RevisionPage(data=[_revision(row, sample) for row in page.rows], next_cursor=page.next_cursor)
-    if params.count:
-        answer.total = page.total
-    return answer
+    return params.page(rows).response(lambda row: _revision(row, sample))
 
 
 @calls.post("/samples/{sample_id}/revisions", response={201: s.RevisionOut}, summary="Revise an answer")

@@ -11,6 +11,7 @@ from curation.review.queue.seats import pick_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.samples.list.filters import SampleFilter
 from curation.trajectories.pages.schemas import TurnOut
+from curation.web.ids import number
 
 
 class Request(Schema):
@@ -245,4 +246,5 @@ class BulkUndoneOut(Schema):
 def seen_version(request: HttpRequest, body_version: int | None) -> int | None:
     """The version in `If-Match` (`"3"`), else in the body; None without either."""
     given = request.headers.get("If-Match", "*").strip().removeprefix("W/").strip('"')
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else body_version
+    seen = number(given)
+    return body_version if seen is None else seen

@@ -1,7 +1,7 @@
-"""Ids are opaque strings outside and numbers inside; whatever is not a number is simply not found."""
+"""Ids are opaque strings outside and numbers inside; a string that is not a number is not found."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 
@@ -10,9 +10,19 @@ from curation.web.problems import FieldError, Invalid, NotFound
 M = TypeVar("M", bound=Model)
 
 
+def number(text: str, *, digits: int = 9) -> int | None:
+    """A whole number of ASCII digits, at most that many; otherwise None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
+def id_number(text: str) -> int | None:
+    """The id as the database has it, or None for a text that cannot be an id."""
+    return number(text, digits=18)
+
+
 def find(rows: QuerySet[M], given: str, noun: str) -> M:
-    """The row with this id among `rows`, or `NotFound`; `rows` already holds only what the caller may see."""
-    return find_by(lambda number: rows.filter(pk=number).first(), given, noun)
+    """The row with this id, or `NotFound`; `rows` are already limited to what the caller may see."""
+    return find_by(lambda pk: rows.filter(pk=pk).first(), given, noun)
 
 
 def find_param(rows: QuerySet[M], given: str, noun: str, path: str) -> M:
@@ -25,8 +35,17 @@ def find_param(rows: QuerySet[M], given: str, noun: str, path: str) -> M:
 
 def find_by(read: Callable[[int], M | None], given: str, noun: str) -> M:
     """As `find`, where the row is read in another way."""
-    if given.isascii() and given.isdigit() and len(given) < 19:
-        row = read(int(given))
-        if row is not None:
-            return row
-    raise NotFound(f"There is no {noun} {given!r}, or it is not yours to see.")
+    pk = id_number(given)
+    row = None if pk is None else read(pk)
+    if row is None:
+        raise NotFound(f"There is no {noun} {given!r}, or it is not yours to see.")
+    return row
+
+
+def known_ids(rows: QuerySet[Any, Any], ids: Sequence[str], noun: str, *, where: str) -> list[int]:
+    """The ids as numbers, or `NotFound` with those that are not among the rows."""
+    found = set(rows.filter(pk__in=ids).values_list("pk", flat=True))
+    missing = [given for given in ids if int(given) not in found]
+    if missing:
+        raise NotFound(f"There is no {noun} {', '.join(missing)} in {where}.")
+    return list(found)

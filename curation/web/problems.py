@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic import ValidationError
 
@@ -12,6 +13,9 @@ class FieldError:
 
     path: str
     message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
 
 
 class Problem(Exception):
@@ -38,6 +42,19 @@ class Problem(Exception):
         self.code = code or type(self).code
         self.errors = tuple(errors)
         self.current = current or {}
+
+    @classmethod
+    def fields(cls, errors: Sequence[FieldError], *, code: str = "") -> Self:
+        """Refuse these fields; the detail names the first five."""
+        return cls("; ".join(map(str, errors[:5])), code=code, errors=errors)
+
+    @classmethod
+    def of(cls, error: ValidationError, *path: str) -> Self:
+        """Refuse what pydantic found; the fields' paths begin with `path`."""
+        found = error.errors(include_input=False, include_url=False)
+        return cls.fields(
+            [FieldError(".".join(map(str, [*path, *e["loc"]])), e["msg"].removeprefix("Value error, ")) for e in found]
+        )
 
 
 class NotAuthenticated(Problem):
@@ -73,19 +90,6 @@ class TooLarge(Problem):
 
 class Invalid(Problem):
     status, code, title = 422, "invalid", "The input is not valid"
-
-    @classmethod
-    def fields(cls, errors: Sequence[FieldError]) -> "Invalid":
-        """Refuse these fields; the detail names the first five."""
-        return cls("; ".join(f"{error.path}: {error.message}" for error in errors[:5]), errors=errors)
-
-    @classmethod
-    def of(cls, error: ValidationError, *path: str) -> "Invalid":
-        """Refuse what pydantic found; the fields' paths begin with `path`."""
-        found = error.errors(include_input=False, include_url=False)
-        return cls.fields(
-            [FieldError(".".join(map(str, [*path, *e["loc"]])), e["msg"].removeprefix("Value error, ")) for e in found]
-        )
 
 
 class TooManyRequests(Problem):

@@ -10,7 +10,6 @@ from pydantic import Field
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.web.http.idempotency import store_instead
-from curation.web.lists.keyset import paginate
 from curation.web.lists.params import ListParams
 from curation.webhooks.models import Webhook
 from curation.webhooks.subscribe import subscribe, unsubscribe
@@ -45,10 +44,7 @@ class WebhookPage(Schema):
 @router.get("/projects/{slug}/webhooks", response=WebhookPage, exclude_unset=True, summary="List webhooks")
 def list_webhooks(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     access = enter(request, slug, Scope.ADMIN)
-    rows = Webhook.objects.filter(project=access.project)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer: dict[str, object] = {"data": [_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    return params.page(Webhook.objects.filter(project=access.project)).response(_out)
 
 
 @router.post("/projects/{slug}/webhooks", response={201: NewWebhookOut}, summary="Subscribe an address to events")

@@ -1,8 +1,7 @@
 """REST calls of prompts, their pull-request records and exclusions."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
@@ -10,29 +9,13 @@ from pydantic import Field
 
 from curation.duels.models import Exclusion, Prompt, PullRequest
 from curation.duels.prompts.exclusions import exclude, include
-from curation.duels.prompts.filters import PromptFilter
+from curation.duels.prompts.filters import ExclusionList, PromptList, PullRequestList
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.params import ListParams
 
 router = Router(tags=["prompts"])
-Words = Annotated[list[str], Field(description="A comma list is an OR, repeated parameters are an AND.")]
 _MESSAGE = {"role": "user", "content": "Fix the rounding of totals."}
-
-
-class PromptListParams(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
-
-    source: Words = []
-    repo: Words = []
-    instance_id: Words = []
-    has_record: bool | None = Field(None, description="Whether the instance's pull request is known.")
-    excluded: bool | None = Field(None, description="Whether the instance is excluded.")
-
-    def filter(self) -> PromptFilter:
-        return PromptFilter(self.source, self.repo, self.instance_id, self.has_record, self.excluded)
 
 
 class PromptOut(Schema):
@@ -60,10 +43,6 @@ class PromptPage(Schema):
     data: list[PromptOut]
     next_cursor: str | None
     total: int | None = None
-
-
-class ExclusionListParams(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
 class ExclusionRow(Schema):
@@ -108,13 +87,6 @@ class RemovedOut(Schema):
     removed: int
 
 
-class PullRequestListParams(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
-
-    repo: Words = []
-    instance_id: Words = []
-
-
 class PullRequestOut(Schema):
     id: str
     instance_id: str = Field(examples=["acme__billing-17"])
@@ -148,14 +120,32 @@ def prompt_out(prompt: Prompt) -> dict[str, object]:
     }
 
 
+def pull_request_out(row: PullRequest) -> dict[str, object]:
+    return {
+        "id": str(row.pk),
+        "instance_id": row.instance_id,
+        "repo": row.repo,
+        "title": row.title,
+        "commit": row.commit,
+        "files": row.files,
+        "patch_tokens": row.patch_tokens,
+    }
+
+
+def exclusion_out(row: Exclusion) -> dict[str, object]:
+    return {
+        "id": str(row.pk),
+        "instance_id": row.instance_id,
+        "reason": row.reason,
+        "created_by": row.created_by.get_username() if row.created_by else None,
+        "created_at": row.created_at,
+    }
+
+
 @router.get("/projects/{slug}/prompts", response=PromptPage, exclude_unset=True, summary="List prompts")
-def list_prompts(request: HttpRequest, slug: str, params: Query[PromptListParams]) -> dict[str, object]:
+def list_prompts(request: HttpRequest, slug: str, params: Query[PromptList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    rows = params.filter().apply(Prompt.objects.of(access.project))
-    # Count without the annotations of the page's rows.
-    total = {"total": rows.count()} if params.count else {}
-    page = paginate(rows.for_list(), sort=params.order(), cursor=params.cursor, limit=params.limit)
-    return {"data": [prompt_out(row) for row in page.rows], "next_cursor": page.next_cursor, **total}
+    return params.page(params.rows(access.project).for_list()).response(prompt_out)
 
 
 @router.get("/prompts/{prompt_id}", response=PromptDetail, summary="One prompt with its history and reference")
@@ -169,43 +159,16 @@ def get_prompt(request: HttpRequest, prompt_id: str) -> dict[str, object]:
 @router.get(
     "/projects/{slug}/pull-requests", response=PullRequestPage, exclude_unset=True, summary="List pull-request records"
 )
-def list_pull_requests(request: HttpRequest, slug: str, params: Query[PullRequestListParams]) -> dict[str, object]:
+def list_pull_requests(request: HttpRequest, slug: str, params: Query[PullRequestList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    rows = PullRequest.objects.of(access.project).named(repos=params.repo, instance_ids=params.instance_id)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    data = [
-        {
-            "id": str(row.pk),
-            "instance_id": row.instance_id,
-            "repo": row.repo,
-            "title": row.title,
-            "commit": row.commit,
-            "files": row.files,
-            "patch_tokens": row.patch_tokens,
-        }
-        for row in page.rows
-    ]
-    response: dict[str, object] = {"data": data, "next_cursor": page.next_cursor}
-    return response | ({"total": page.total} if params.count else {})
+    return params.page(params.narrow(PullRequest.objects.of(access.project))).response(pull_request_out)
 
 
 @router.get("/projects/{slug}/exclusions", response=ExclusionPage, exclude_unset=True, summary="List exclusions")
-def list_exclusions(request: HttpRequest, slug: str, params: Query[ExclusionListParams]) -> dict[str, object]:
+def list_exclusions(request: HttpRequest, slug: str, params: Query[ExclusionList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     rows = Exclusion.objects.filter(project=access.project).select_related("created_by")
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    data = [
-        {
-            "id": str(row.pk),
-            "instance_id": row.instance_id,
-            "reason": row.reason,
-            "created_by": row.created_by.get_username() if row.created_by else None,
-            "created_at": row.created_at,
-        }
-        for row in page.rows
-    ]
-    response: dict[str, object] = {"data": data, "next_cursor": page.next_cursor}
-    return response | ({"total": page.total} if params.count else {})
+    return params.page(rows).response(exclusion_out)
 
 
 @router.post("/projects/{slug}/exclusions", response=OutcomesOut, summary="Exclude instances, or change their reason")

@@ -1,32 +1,46 @@
-"""The filter of the prompts list, for the page and the REST call, and its figures."""
+"""The lists of prompts, pull-request records and exclusions: what each can be filtered and sorted by; their counts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import Field
 
 from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest
 from curation.projects.models import Project
-from curation.web.lists.params import words
+from curation.web.lists.filters import Words
+from curation.web.lists.params import ListParams
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFilter:
-    """Comma list = OR, several entries = AND; None means either."""
+class PromptList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    lookups: ClassVar[Mapping[str, str]] = {"source": "source", "repo": "repo", "instance_id": "instance_id"}
 
-    source: Sequence[str] = ()
-    repo: Sequence[str] = ()
-    instance_id: Sequence[str] = ()
-    has_record: bool | None = None
-    excluded: bool | None = None
+    source: Words = ()
+    repo: Words = ()
+    instance_id: Words = ()
+    has_record: bool | None = Field(None, description="Whether the instance's pull request is known.")
+    excluded: bool | None = Field(None, description="Whether the instance is excluded.")
 
-    def apply(self, rows: PromptQuerySet) -> PromptQuerySet:
-        for field in ("source", "repo", "instance_id"):
-            for group in words(getattr(self, field)):
-                rows = rows.filter(**{f"{field}__in": group})
+    def rows(self, project: Project) -> PromptQuerySet:
+        rows = self.narrow(Prompt.objects.of(project))
         if self.has_record is not None:
             rows = rows.with_record() if self.has_record else rows.without_record()
         if self.excluded is not None:
             rows = rows.excluded() if self.excluded else rows.answerable()
         return rows
+
+
+class PullRequestList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    lookups: ClassVar[Mapping[str, str]] = {"repo": "repo", "instance_id": "instance_id"}
+
+    repo: Words = ()
+    instance_id: Words = ()
+
+
+class ExclusionList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
 @dataclass(frozen=True, slots=True)

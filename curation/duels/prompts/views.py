@@ -8,33 +8,26 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
 from curation.duels.models import Exclusion, Prompt, PullRequest
-from curation.duels.prompts.api import ExclusionListParams, PromptListParams
 from curation.duels.prompts.exclusions import exclude, include
-from curation.duels.prompts.filters import prompt_figures
+from curation.duels.prompts.filters import ExclusionList, PromptList, prompt_figures
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.ids import find
-from curation.web.lists.keyset import Page, paginate
-from curation.web.lists.pages import read_params
+from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 from curation.web.text.chat import Chat
-
-Context = dict[str, object]
 
 
 @require_GET
 @project_page(Scope.READ)
 def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
-    params = read_params(PromptListParams, request)
-    rows = params.filter().apply(Prompt.objects.of(access.project)).for_list()
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    params = PromptList.from_query(request.GET)
+    page = params.page(params.rows(access.project).for_list())
     context = {
-        "prompts": page.rows,
+        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/prompts"),
         "figures": prompt_figures(access.project),
         "given": request.GET.dict(),
         "may_run": access.may(Scope.RUN),
-        "api_path": f"/api/v1/projects/{access.project.slug}/prompts",
-        **_pages(request, page),
     }
     return render(request, "duels/prompts/list.html", context)
 
@@ -59,14 +52,11 @@ def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def exclusion_list(request: HttpRequest, access: Access) -> HttpResponse:
-    params = read_params(ExclusionListParams, request)
-    rows = Exclusion.objects.filter(project=access.project).select_related("created_by")
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    params = ExclusionList.from_query(request.GET)
+    page = params.page(Exclusion.objects.filter(project=access.project).select_related("created_by"))
     context = {
-        "exclusions": page.rows,
+        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/exclusions"),
         "may_run": access.may(Scope.RUN),
-        "api_path": f"/api/v1/projects/{access.project.slug}/exclusions",
-        **_pages(request, page),
     }
     return render(request, "duels/prompts/exclusions.html", context)
 
@@ -103,14 +93,3 @@ def _back(request: HttpRequest, access: Access) -> str:
     if given.startswith("/") and url_has_allowed_host_and_scheme(given, allowed_hosts=None):
         return given
     return reverse("exclusion-list", args=[access.project.slug])
-
-
-def _pages(request: HttpRequest, page: "Page[Prompt] | Page[Exclusion]") -> Context:
-    query = request.GET.copy()
-    query.pop("cursor", None)
-    first = f"{request.path}?{query.urlencode()}"
-    query["cursor"] = page.next_cursor or ""
-    return {
-        "newer_url": first if request.GET.get("cursor") else None,
-        "older_url": f"{request.path}?{query.urlencode()}" if page.next_cursor else None,
-    }

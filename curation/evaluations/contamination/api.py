@@ -1,7 +1,6 @@
 """REST calls of contamination checks: check a split, list its contaminated rows."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
@@ -10,14 +9,12 @@ from pydantic import ValidationError
 from curation.evaluations.contamination import schemas as s
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
 from curation.evaluations.splits.api import enter_split
+from curation.evaluations.splits.filters import ContaminatedList
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.web.lists.keyset import paginate
-from curation.web.lists.params import ListParams, one_of, words
 from curation.web.problems import FieldError, Invalid
-from judging.commands.contamination import Level
 
 router = Router(tags=["splits"])
 Answer = dict[str, object]
@@ -32,12 +29,6 @@ _CHECK_BODY: dict[str, Any] = {
         },
     }
 }
-
-
-class ContaminatedParams(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("id", "-id")
-
-    level: list[str] = []
 
 
 @router.post(
@@ -61,19 +52,12 @@ def post_check(request: HttpRequest, response: HttpResponse, split_id: str) -> S
     exclude_unset=True,
     summary="Contaminated rows of a split, by the newest check",
 )
-def list_contaminated(request: HttpRequest, split_id: str, params: Query[ContaminatedParams]) -> Answer:
+def list_contaminated(request: HttpRequest, split_id: str, params: Query[ContaminatedList]) -> Answer:
     _, split = enter_split(request, split_id)
     check = ContaminationCheck.objects.newest(split)
-    rows = ContaminatedRow.objects.filter(check_of=check).select_related("row")
-    for group in words(params.level):
-        rows = rows.filter(level__in=one_of("level", group, [level.value for level in Level]))
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer: Answer = {
-        "check": s.contamination_out(check) if check else None,
-        "data": [s.contaminated_out(row) for row in page.rows],
-        "next_cursor": page.next_cursor,
-    }
-    return answer | ({"total": page.total} if params.count else {})
+    rows = params.narrow(ContaminatedRow.objects.filter(check_of=check).select_related("row"))
+    found = s.contamination_out(check) if check else None
+    return {"check": found, **params.page(rows).response(s.contaminated_out)}
 
 
 def _check_params(request: HttpRequest, project: Project) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from curation.evaluations.live import schemas as s
-from curation.evaluations.live.filters import EpisodeListParams
+from curation.evaluations.live.filters import EpisodeList
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
@@ -21,13 +20,10 @@ Answer = dict[str, object]
     exclude_unset=True,
     summary="Live episodes, one by one",
 )
-def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[EpisodeListParams]) -> Answer:
+def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[EpisodeList]) -> Answer:
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
     enter(request, evaluation.project, Scope.READ)
-    rows = params.apply(evaluation)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer: Answer = {"data": [s.episode_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    return params.page(params.rows(evaluation)).response(s.episode_out)
 
 
 @router.get("/episodes/{episode_id}", response=s.EpisodeDetail, summary="One live episode with its steps")

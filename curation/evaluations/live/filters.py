@@ -1,28 +1,24 @@
-"""The episodes of an evaluation: which of them a list or a page asks for."""
+"""The list of an evaluation's episodes: what it can be filtered and sorted by."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from curation.evaluations.models import Episode, EpisodeQuerySet, Evaluation
-from curation.web.lists.params import ListParams, words
+from curation.web.lists.filters import Words
+from curation.web.lists.params import ListParams
 
 
-class EpisodeListParams(ListParams):
-    """Comma list = OR, repeated parameters = AND."""
-
+class EpisodeList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("id", "-id")
+    lookups: ClassVar[Mapping[str, str]] = {
+        **{"model": "by__name", "tier": "tier", "task": "key", "completed": "completed", "hinted": "hinted"}
+    }
 
-    model: list[str] = []
-    tier: list[str] = []
-    task: list[str] = []
+    model: Words = ()
+    tier: Words = ()
+    task: Words = ()
     completed: bool | None = None
     hinted: bool | None = None
 
-    def apply(self, evaluation: Evaluation) -> EpisodeQuerySet:
-        rows = Episode.objects.filter(evaluation=evaluation).with_model()
-        for column, given in (("by__name", self.model), ("tier", self.tier), ("key", self.task)):
-            for group in words(given):
-                rows = rows.filter(**{f"{column}__in": group})
-        if self.completed is not None:
-            rows = rows.filter(completed=self.completed)
-        return rows if self.hinted is None else rows.filter(hinted=self.hinted)
+    def rows(self, evaluation: Evaluation) -> EpisodeQuerySet:
+        return self.narrow(Episode.objects.filter(evaluation=evaluation).with_model())

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from curation.evaluations.live.filters import EpisodeListParams
+from curation.evaluations.live.filters import EpisodeList
 from curation.evaluations.live.forms import LiveForm
 from curation.evaluations.live.pages import steps_of
 from curation.evaluations.models import Episode, Evaluation
@@ -12,8 +12,7 @@ from curation.evaluations.screen.views import launch_page
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.pages import page_urls, read_params
+from curation.web.lists.pages import list_context
 
 
 @require_http_methods(["GET", "POST"])
@@ -28,16 +27,13 @@ def evaluation_new_live(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
-    params = read_params(EpisodeListParams, request)
-    page = paginate(params.apply(evaluation), sort=params.order(), cursor=params.cursor, limit=params.limit)
+    params = EpisodeList.from_query(request.GET)
+    page = params.page(params.rows(evaluation))
     context = {
+        **list_context(request, params, page, f"/api/v1/evaluations/{evaluation.pk}/episodes"),
         "evaluation": evaluation,
-        "episodes": page.rows,
-        "params": params,
-        "model": ",".join(params.model),
+        "model": request.GET.get("model", ""),
         "models": evaluation.models.order_by("place"),
-        "api_path": f"/api/v1/evaluations/{evaluation.pk}/episodes",
-        **page_urls(request, page.next_cursor),
     }
     return render(request, "evaluations/live/episodes.html", context)
 

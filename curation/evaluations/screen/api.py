@@ -1,47 +1,32 @@
 """REST calls of evaluations: start one, read its figures and its answers; add the models of a server."""
 
 from decimal import Decimal, InvalidOperation
-from typing import ClassVar
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
-from pydantic import Field
 
 from curation.evaluations.live.figures import live_figures
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
 from curation.evaluations.screen import schemas as s
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.figures import figures_of
-from curation.evaluations.screen.filters import CallListParams
+from curation.evaluations.screen.filters import CallList, EvaluationList
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.params import ListParams
 from curation.web.problems import FieldError, Invalid
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
 
 
-class EvaluationListParams(ListParams):
-    sorts: ClassVar = ("-id", "id")
-
-    split: str | None = Field(None, description="Only evaluations of this split.")
-
-
 @router.get("/projects/{slug}/evaluations", response=s.EvaluationPage, exclude_unset=True, summary="List evaluations")
-def list_evaluations(request: HttpRequest, slug: str, params: Query[EvaluationListParams]) -> Answer:
+def list_evaluations(request: HttpRequest, slug: str, params: Query[EvaluationList]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    rows = Evaluation.objects.of(access.project)
-    if params.split is not None:
-        rows = rows.filter(split__pk=params.split if params.split.isdecimal() else 0)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer: Answer = {"data": [s.evaluation_brief(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    return params.page(params.rows(access.project)).response(s.evaluation_brief)
 
 
 @router.post("/projects/{slug}/evaluations", response={202: RunOut}, summary="Start an evaluation")
@@ -69,12 +54,9 @@ def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: 
 @router.get(
     "/evaluations/{evaluation_id}/calls", response=s.ScreenedPage, exclude_unset=True, summary="Answers, one by one"
 )
-def list_calls(request: HttpRequest, evaluation_id: str, params: Query[CallListParams]) -> Answer:
+def list_calls(request: HttpRequest, evaluation_id: str, params: Query[CallList]) -> Answer:
     _, evaluation = enter_evaluation(request, evaluation_id)
-    rows = params.apply(evaluation).with_texts()
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer: Answer = {"data": [s.screened_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    return params.page(params.rows(evaluation).with_texts()).response(s.screened_out)
 
 
 @router.post(

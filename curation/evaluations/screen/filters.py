@@ -1,50 +1,50 @@
-"""The log of an evaluation's answers: which rows a list or a page asks for."""
+"""The lists of evaluations and of one evaluation's answers: what each can be filtered and sorted by."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from curation.evaluations.models import Evaluation, Mark, Screened, ScreenedQuerySet
-from curation.web.lists.params import ListParams, one_of, words
+from curation.evaluations.models import Evaluation, EvaluationQuerySet, Mark, Screened, ScreenedQuerySet
+from curation.projects.models import Project
+from curation.web.ids import id_number
+from curation.web.lists.filters import Words, one_of
+from curation.web.lists.params import ListParams
 
 
-class CallListParams(ListParams):
-    """Comma list = OR, repeated parameters = AND."""
+class EvaluationList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
+    split: str | None = Field(None, description="Only evaluations of this split.")
+
+    def rows(self, project: Project) -> EvaluationQuerySet:
+        rows = Evaluation.objects.of(project)
+        return rows if self.split is None else rows.filter(split=id_number(self.split) or 0)
+
+
+class CallList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("row", "-row")
+    # By the rows of the file, not by the order of the answers.
+    sort_columns: ClassVar[Mapping[str, str]] = {"row": "row_id"}
+    lookups: ClassVar[Mapping[str, str]] = {
+        **{"model": "by__name", "mark": "mark", "tier": "row__tier", "source": "row__source"}
+    }
 
-    model: list[str] = []
-    mark: list[str] = []
-    tier: list[str] = []
-    source: list[str] = []
+    model: Words = ()
+    mark: Annotated[Words, one_of(Mark.values)] = ()
+    tier: Words = ()
+    source: Words = ()
     row: str | None = Field(None, description="Id of a row of the split: what every model said to it.")
     errors: bool = Field(False, description="Only calls that failed.")
     cut: bool = Field(False, description="Only answers that the token limit ended.")
     disagreements: bool = Field(False, description="Only rows on which the models got different marks.")
 
-    def order(self) -> str:
-        """By the rows of the file, whatever the order in which their answers came."""
-        return super().order().replace("row", "row_id")
-
-    def apply(self, evaluation: Evaluation) -> ScreenedQuerySet:
-        rows = Screened.objects.filter(evaluation=evaluation)
-        for group in words(self.model):
-            rows = rows.filter(by__name__in=group)
-        for group in words(self.mark):
-            rows = rows.filter(mark__in=one_of("mark", group, Mark.values))
-        for group in words(self.tier):
-            rows = rows.filter(row__tier__in=group)
-        for group in words(self.source):
-            rows = rows.filter(row__source__in=group)
+    def rows(self, evaluation: Evaluation) -> ScreenedQuerySet:
+        rows = self.narrow(Screened.objects.filter(evaluation=evaluation))
         if self.row is not None:
-            rows = rows.filter(row_id=int(self.row)) if _is_id(self.row) else rows.none()
+            rows = rows.filter(row=id_number(self.row) or 0)
         if self.errors:
             rows = rows.filter(failed=True)
         if self.cut:
             rows = rows.filter(cut=True)
         return rows.disagreeing() if self.disagreements else rows
-
-
-def _is_id(given: str) -> bool:
-    return given.isascii() and given.isdigit() and len(given) < 19

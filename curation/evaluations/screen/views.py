@@ -12,7 +12,7 @@ from curation.evaluations.models import Evaluation, EvaluationKind, Mark, Screen
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
 from curation.evaluations.screen.figures import overall
-from curation.evaluations.screen.filters import CallListParams
+from curation.evaluations.screen.filters import CallList, EvaluationList
 from curation.evaluations.screen.forms import EvaluationForm, LaunchForm
 from curation.evaluations.screen.pages import call_lines, call_page
 from curation.evaluations.screen.pages import evaluation_page as page_of
@@ -22,8 +22,7 @@ from curation.projects.models import Scope
 from curation.runs.launch import estimate, launch
 from curation.runs.pages.forms import explain
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.pages import page_urls, read_params
+from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 
 LIMIT = 50
@@ -32,12 +31,9 @@ LIMIT = 50
 @require_GET
 @project_page(Scope.READ)
 def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
-    page = paginate(Evaluation.objects.of(access.project), sort="-id", cursor=request.GET.get("cursor"), limit=LIMIT)
-    context = {
-        "evaluations": page.rows,
-        "api_path": f"/api/v1/projects/{access.project.slug}/evaluations",
-        **page_urls(request, page.next_cursor),
-    }
+    params = EvaluationList.from_query(request.GET)
+    page = params.page(params.rows(access.project))
+    context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/evaluations")
     return render(request, "evaluations/screen/list.html", context)
 
 
@@ -120,19 +116,16 @@ def evaluation_chart(request: HttpRequest, access: Access, pk: str) -> HttpRespo
 @project_page(Scope.READ)
 def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
-    params = read_params(CallListParams, request)
-    rows = params.apply(evaluation).with_texts()
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    params = CallList.from_query(request.GET)
+    page = params.page(params.rows(evaluation).with_texts())
     context = {
+        **list_context(request, params, page, f"/api/v1/evaluations/{evaluation.pk}/calls"),
         "evaluation": evaluation,
         "lines": call_lines(access.project.slug, page.rows),
-        "params": params,
         "marks": Mark,
-        "mark": ",".join(params.mark),
-        "model": ",".join(params.model),
+        "mark": request.GET.get("mark", ""),
+        "model": request.GET.get("model", ""),
         "models": evaluation.models.order_by("place"),
-        "api_path": f"/api/v1/evaluations/{evaluation.pk}/calls",
-        **page_urls(request, page.next_cursor),
     }
     return render(request, "evaluations/screen/calls.html", context)
 

@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
 from django.utils.safestring import SafeString
 
-from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split, SplitRow
-from curation.web.lists.keyset import Page, paginate
-from curation.web.lists.params import one_of
+from curation.evaluations.models import ContaminatedRow, ContaminationCheck, SplitRow
 from curation.web.text.markup import visible
 from judging.commands.contamination import Level
 
@@ -31,25 +28,10 @@ class RowLine:
     matches: tuple[MatchLine, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RowPage:
-    rows: list[RowLine]
-    next_cursor: str | None
-
-
-def split_rows(
-    split: Split, check: ContaminationCheck | None, *, level: str, cursor: str | None, limit: int
-) -> RowPage:
-    """A page of rows in file order; `level` narrows it to rows with that level of contamination."""
-    rows: QuerySet[SplitRow] = SplitRow.objects.filter(split=split).select_related("text")
-    if level:
-        one_of("level", [level], [*(found.value for found in Level), "any"])
-        stained = ContaminatedRow.objects.filter(check_of=check).values_list("row_id", "levels")
-        rows = rows.filter(pk__in=[pk for pk, levels in stained if level == "any" or level in levels])
-    page: Page[SplitRow] = paginate(rows, sort="id", cursor=cursor, limit=limit)
-    found = ContaminatedRow.objects.filter(check_of=check, row__in=[row.pk for row in page.rows])
+def row_lines(rows: list[SplitRow], check: ContaminationCheck | None) -> list[RowLine]:
+    found = ContaminatedRow.objects.filter(check_of=check, row__in=[row.pk for row in rows])
     by_row = {entry.row_id: entry for entry in found}
-    return RowPage([_line(row, by_row.get(row.pk)) for row in page.rows], page.next_cursor)
+    return [_line(row, by_row.get(row.pk)) for row in rows]
 
 
 def _line(row: SplitRow, found: ContaminatedRow | None) -> RowLine:

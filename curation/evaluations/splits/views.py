@@ -8,31 +8,27 @@ from django.views.decorators.http import require_GET, require_POST
 from curation.evaluations.contamination.forms import CheckForm
 from curation.evaluations.contamination.pages import contamination_of
 from curation.evaluations.models import ContaminationCheck, Split
+from curation.evaluations.splits.filters import SplitList, SplitPageParams
 from curation.evaluations.splits.forms import SplitForm
-from curation.evaluations.splits.pages import split_rows
+from curation.evaluations.splits.pages import row_lines
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.pages import page_urls
+from curation.web.lists.pages import list_context, page_urls
 from curation.web.problems import Problem
-
-LIMIT = 50
 
 
 @require_GET
 @project_page(Scope.READ)
 def split_list(request: HttpRequest, access: Access) -> HttpResponse:
-    rows = Split.objects.of(access.project).for_list()
-    page = paginate(rows, sort="-id", cursor=request.GET.get("cursor"), limit=LIMIT)
+    params = SplitList.from_query(request.GET)
+    page = params.page(Split.objects.of(access.project).for_list())
     context = {
-        "splits": page.rows,
+        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/splits"),
         "form": SplitForm(access.project) if access.may(Scope.RUN) else None,
         "import_url": f"{reverse('import-new', args=[access.project.slug])}?kind=eval_rows",
-        "api_path": f"/api/v1/projects/{access.project.slug}/splits",
-        **page_urls(request, page.next_cursor),
     }
     return render(request, "evaluations/splits/list.html", context)
 
@@ -71,17 +67,17 @@ def split_check(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 
 def _page(request: HttpRequest, access: Access, split: Split, form: CheckForm, status: int = 200) -> HttpResponse:
     check = ContaminationCheck.objects.newest(split)
-    level = request.GET.get("level", "")
-    page = split_rows(split, check, level=level, cursor=request.GET.get("cursor"), limit=LIMIT)
+    params = SplitPageParams.from_query(request.GET)
+    page = params.page(params.rows_of_check(split, check))
     checking = Run.objects.of(access.project).filter(kind="contamination", contamination__split=split, state__in=LIVE)
     context = {
         "split": split,
         "contamination": contamination_of(access.project.slug, check),
         "checking": checking.first(),
-        "level": level,
-        "rows": page.rows,
+        "params": params,
+        "rows": row_lines(page.rows, check),
         "form": form if access.may(Scope.RUN) else None,
         "api_path": f"/api/v1/splits/{split.pk}",
-        **page_urls(request, page.next_cursor),
+        **page_urls(request.path, params, page.next_cursor),
     }
     return render(request, "evaluations/splits/page.html", context, status=status)

@@ -1,7 +1,5 @@
 """REST calls of exports. Reading needs the scope `read`, starting an export the scope `export`."""
 
-from typing import ClassVar
-
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
@@ -13,6 +11,7 @@ from curation.exports.pages.preview import preview
 from curation.exports.pages.schemas import (
     ComparisonOut,
     ExportIn,
+    ExportList,
     ExportOut,
     ExportPage,
     PreviewOut,
@@ -32,15 +31,9 @@ from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.params import ListParams
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
-
-
-class ExportListParams(ListParams):
-    sorts: ClassVar = ("-id", "id")
 
 
 def _entered(request: HttpRequest, export_id: str, scope: str = Scope.READ) -> tuple[Access, Export]:
@@ -49,12 +42,9 @@ def _entered(request: HttpRequest, export_id: str, scope: str = Scope.READ) -> t
 
 
 @router.get("/projects/{slug}/exports", response=ExportPage, exclude_unset=True, summary="List exports")
-def list_exports(request: HttpRequest, slug: str, params: Query[ExportListParams]) -> Json:
+def list_exports(request: HttpRequest, slug: str, params: Query[ExportList]) -> Json:
     access = enter(request, slug, Scope.READ)
-    rows = Export.objects.of(access.project)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    response: Json = {"data": [export_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return response | ({"total": page.total} if params.count else {})
+    return params.page(Export.objects.of(access.project)).response(export_out)
 
 
 @router.post("/projects/{slug}/exports", response={202: RunOut}, summary="Start an export")

@@ -1,7 +1,8 @@
 """Request and response schemas of the exports REST calls."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from ninja import Schema
 from pydantic import Field
@@ -9,6 +10,7 @@ from pydantic import Field
 from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.exports.pages.compare import Comparison
 from curation.exports.pages.preview import Preview
+from curation.web.lists.params import ListParams
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -20,6 +22,12 @@ _COUNTS: dict[str, Any] = {
     "balance": {"kept": 40, "exit": 0.975, "panic": 0.025, "empty_queue": 0.1, "blocked": 0.025},
     "warnings": ["2% of 40 kept trajectories end in panic, fewer than the project's band of 5% to 50%."],
 }
+
+
+class ExportList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+
+
 RecipeDocument = Annotated[
     dict[str, Any],
     Field(

@@ -12,13 +12,14 @@ from curation.exports.pages.forms import RecipeForm, initial_of
 from curation.exports.pages.pages import export_page as page_of
 from curation.exports.pages.pages import list_line, preview_view
 from curation.exports.pages.preview import preview
+from curation.exports.pages.schemas import ExportList
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import delete_recipe, save_recipe
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
+from curation.web.lists.pages import list_context
 
 LIMIT = 50
 
@@ -26,14 +27,12 @@ LIMIT = 50
 @require_GET
 @project_page(Scope.READ)
 def export_list(request: HttpRequest, access: Access) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page = paginate(Export.objects.of(access.project), sort="-id", cursor=cursor, limit=LIMIT)
+    params = ExportList.from_query(request.GET)
+    page = params.page(Export.objects.of(access.project))
     context = {
+        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/exports"),
         "lines": [list_line(export) for export in page.rows],
         "recipes": SavedRecipe.objects.filter(project=access.project).select_related("created_by"),
-        "newer_url": request.path if cursor else None,
-        "older_url": f"{request.path}?cursor={page.next_cursor}" if page.next_cursor else None,
-        "api_path": f"/api/v1/projects/{access.project.slug}/exports",
     }
     return render(request, "exports/list.html", context)
 

@@ -10,19 +10,14 @@ from curation.llm.models import Endpoint
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.web.http.etag import refuse_stale, set_etag
-from curation.web.lists.keyset import paginate
 
 router = Router(tags=["models"])
 
 
 @router.get("/projects/{slug}/models", response=s.EndpointPage, exclude_unset=True, summary="Model endpoints")
-def list_models(request: HttpRequest, slug: str, params: Query[s.ModelParams]) -> s.EndpointPage:
+def list_models(request: HttpRequest, slug: str, params: Query[s.EndpointList]) -> dict[str, object]:
     rows = Endpoint.objects.of(enter(request, slug, Scope.READ).project)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer = s.EndpointPage(data=[s.EndpointOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
-    if params.count:
-        answer.total = page.total
-    return answer
+    return params.page(rows).response(s.EndpointOut.of)
 
 
 @router.post("/projects/{slug}/models", response={201: s.EndpointOut}, summary="Add a model endpoint (admins)")

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from curation.web.lists.params import holds_nul
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.storable import holds_nul
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 MAX_BYTES = 20_000

@@ -16,7 +16,7 @@ from curation.web.lists.params import ListParams
 PRICE = 'US dollars per 1,000,000 tokens, a decimal string; null is unknown, "0" is free.'
 
 
-class ModelParams(ListParams):
+class EndpointList(ListParams):
     sorts: ClassVar = ("name", "-id", "id")
 
 

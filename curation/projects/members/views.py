@@ -1,22 +1,23 @@
 """Pages of a project's members and its audit log."""
 
-from urllib.parse import urlencode
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from pydantic import Field
 
 from curation.projects.access import Access, project_page
 from curation.projects.members.change import add_member, change_role, remove_member
 from curation.projects.models import AuditEntry, Member, Role, Scope
 from curation.projects.pages.forms import MemberForm
+from curation.projects.pages.schemas import AuditList
 from curation.projects.settings.pages import settings_context
-from curation.web.lists.keyset import paginate
+from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 
-AUDIT_ROWS = 100
+
+class AuditPageParams(AuditList):
+    limit: int = Field(100, ge=1, le=500)
 
 
 @require_http_methods(["GET", "POST"])
@@ -65,21 +66,11 @@ def _change(request: HttpRequest, access: Access, username: str, *, remove: bool
 @require_GET
 @project_page(Scope.ADMIN)
 def audit_list(request: HttpRequest, access: Access) -> HttpResponse:
-    """The log, newest first; filtered by action and actor."""
+    """The log, newest first."""
     log = AuditEntry.objects.of(access.project)
-    action, actor = request.GET.get("action", ""), request.GET.get("actor", "")
-    rows = log.matching(actions=[action] if action else [], actors=[actor] if actor else [])
-    page = paginate(rows, sort="-id", cursor=request.GET.get("cursor") or None, limit=AUDIT_ROWS)
-    chosen = {key: value for key, value in (("action", action), ("actor", actor)) if value}
-    here = reverse("audit-list", args=[access.project.slug])
-    api = f"/api/v1/projects/{access.project.slug}/audit"
-    context = settings_context(access, "audit", f"{api}?{urlencode(chosen)}" if chosen else api)
-    context |= {
-        "rows": page.rows,
-        "actions": log.actions_known(),
-        "chosen": chosen,
-        "older_url": f"{here}?{urlencode({**chosen, 'cursor': page.next_cursor})}" if page.next_cursor else None,
-        "newer_url": f"{here}?{urlencode(chosen)}" if request.GET.get("cursor") else None,
-        "clear_url": here,
-    }
+    params = AuditPageParams.from_query(request.GET)
+    api_path = f"/api/v1/projects/{access.project.slug}/audit"
+    context = settings_context(access, "audit", api_path)
+    context |= list_context(request, params, params.page(params.narrow(log)), api_path)
+    context |= {"actions": log.actions_known(), "chosen": dict(params.pairs()), "clear_url": request.path}
     return render(request, "projects/members/audit_list.html", context)

@@ -17,8 +17,7 @@ from curation.projects.pages import schemas as s
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.tokens.api import router as token_router
 from curation.web.http.etag import refuse_stale, set_etag
-from curation.web.lists.keyset import paginate
-from curation.web.lists.params import ListParams, words
+from curation.web.lists.params import ListParams
 from curation.web.problems import NotAllowed
 
 router = Router(tags=["projects"])
@@ -26,16 +25,12 @@ router.add_router("", token_router)
 
 
 @router.get("/projects", response=s.ProjectPage, exclude_unset=True, summary="Projects that you are a member of")
-def list_projects(request: HttpRequest, params: Query[s.ProjectParams]) -> s.ProjectPage:
+def list_projects(request: HttpRequest, params: Query[s.ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
     if Scope.READ not in principal.scopes:
         raise NotAllowed("This needs the scope `read`.")
     rows = Project.objects.visible_to(principal.user)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer = s.ProjectPage(data=[s.ProjectOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
-    if params.count:
-        answer.total = page.total
-    return answer
+    return params.page(rows).response(s.ProjectOut.of)
 
 
 @router.post("/projects", response={201: s.ProjectOut}, summary="Create a project; you become its admin")
@@ -73,13 +68,9 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
 
 
 @router.get("/projects/{slug}/members", response=s.MemberPage, exclude_unset=True, summary="Members and their roles")
-def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> s.MemberPage:
+def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     rows = Member.objects.filter(project=enter(request, slug, Scope.READ).project).select_related("user")
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer = s.MemberPage(data=[s.MemberOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
-    if params.count:
-        answer.total = page.total
-    return answer
+    return params.page(rows).response(s.MemberOut.of)
 
 
 @router.post("/projects/{slug}/members", response={201: s.MemberOut}, summary="Add a member")
@@ -101,20 +92,10 @@ def delete_member(request: HttpRequest, slug: str, username: str) -> Status[None
 
 
 @router.get("/projects/{slug}/audit", response=s.AuditPage, exclude_unset=True, summary="The audit log, newest first")
-def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditParams]) -> s.AuditPage:
+def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> dict[str, object]:
     # Admins only: who decided what must stay hidden from blind reviewers.
     project = enter(request, slug, Scope.ADMIN).project
-    rows = AuditEntry.objects.of(project).matching(
-        actions=_any_of(params.action),
-        actors=_any_of(params.actor),
-        after=params.created_after,
-        before=params.created_before,
-    )
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer = s.AuditPage(data=[s.AuditOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
-    if params.count:
-        answer.total = page.total
-    return answer
+    return params.page(params.narrow(AuditEntry.objects.of(project))).response(s.AuditOut.of)
 
 
 @router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Instructions to models")
@@ -152,7 +133,3 @@ def _instructions(found: Instructions) -> s.InstructionsOut:
         overridden=found.overridden,
         version=found.version,
     )
-
-
-def _any_of(given: str | None) -> list[str]:
-    return [word for group in words([given or ""]) for word in group]

@@ -1,5 +1,6 @@
 """Request bodies and responses of the projects' REST calls."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -8,7 +9,9 @@ from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
 from curation.projects.tokens.issue import MAX_DAYS
-from curation.web.lists.params import ListParams, holds_nul
+from curation.web.lists.filters import Moment, Words
+from curation.web.lists.params import ListParams
+from curation.web.text.storable import holds_nul
 
 STAMP = "2026-01-31T09:30:00Z"
 
@@ -26,7 +29,7 @@ class Strict(Schema):
         return given
 
 
-class ProjectParams(ListParams):
+class ProjectList(ListParams):
     sorts: ClassVar = ("slug", "-id", "id")
 
 
@@ -137,11 +140,18 @@ class TokenPage(Schema):
     total: int | None = None
 
 
-class AuditParams(ListParams):
-    action: str | None = Field(None, description="Such as `model.update`; a comma list matches any of them.")
-    actor: str | None = Field(None, description="A user name; a comma list matches any of them.")
-    created_after: datetime | None = None
-    created_before: datetime | None = None
+class AuditList(ListParams):
+    lookups: ClassVar[Mapping[str, str]] = {
+        "action": "action",
+        "actor": "actor__username",
+        "created_after": "created_at__gt",
+        "created_before": "created_at__lt",
+    }
+
+    action: Words = Field((), description="Such as `model.update`; a comma list matches any of them.")
+    actor: Words = Field((), description="A user name; a comma list matches any of them.")
+    created_after: Moment | None = None
+    created_before: Moment | None = None
 
 
 class AuditOut(Schema):

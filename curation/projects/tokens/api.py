@@ -9,20 +9,15 @@ from curation.projects.models import Token
 from curation.projects.pages import schemas as s
 from curation.projects.tokens.issue import create_token, revoke_token
 from curation.web.http.idempotency import store_instead
-from curation.web.lists.keyset import paginate
 from curation.web.lists.params import ListParams
 
 router = Router(tags=["tokens"])
 
 
 @router.get("/tokens", response=s.TokenPage, exclude_unset=True, summary="Your own tokens, without their secrets")
-def list_tokens(request: HttpRequest, params: Query[ListParams]) -> s.TokenPage:
+def list_tokens(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     rows = Token.objects.filter(user=principal_of(request).user)
-    page = paginate(rows, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    answer = s.TokenPage(data=[s.TokenOut.of(row) for row in page.rows], next_cursor=page.next_cursor)
-    if params.count:
-        answer.total = page.total
-    return answer
+    return params.page(rows).response(s.TokenOut.of)
 
 
 @router.post("/tokens", response={201: s.NewTokenOut}, summary="Create a token; its secret is shown only once")

@@ -14,8 +14,7 @@ from curation.projects.models import Scope
 from curation.review.bulk.decide import BulkDone, decide_matching, decide_selected
 from curation.review.bulk.undo import undo_bulk
 from curation.review.workspace.responses import toast
-from curation.samples.list.filters import SampleFilter
-from curation.web.lists.params import ListParams
+from curation.samples.list.filters import SampleList
 from curation.web.problems import FieldError, Invalid
 
 DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refining", "queue": "sent to the queue"}
@@ -27,7 +26,7 @@ def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     """Decide `ids`, or with `all=1` all that match `query` if they are still `count`."""
     action, reason = request.POST.get("action", ""), request.POST.get("reason", "")
     if request.POST.get("all") == "1":
-        wanted = SampleFilter.from_query(QueryDict(request.POST.get("query", "")), besides=ListParams.model_fields)
+        wanted = SampleList.from_query(QueryDict(request.POST.get("query", "")))
         done = decide_matching(
             access=access,
             action=action,

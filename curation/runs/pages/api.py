@@ -1,9 +1,8 @@
 """REST calls of `curation.runs`: launch, look, control."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema, Status
@@ -12,13 +11,12 @@ from pydantic import ConfigDict, Field
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs import control
-from curation.runs.kinds import launchable_kind, listed_kinds
+from curation.runs.kinds import launchable_kind
 from curation.runs.launch import estimate, launch
-from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.models import Call, Item, Run, RunEvent
+from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.params import ListParams, one_of, words
 
 router = Router(tags=["runs"])
 
@@ -130,41 +128,11 @@ class CallPage(Schema):
     total: int | None = None
 
 
-class RunListParams(ListParams):
-    kind: list[str] = []
-    state: list[str] = []
-
-
-class ItemListParams(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("id", "-id")
-
-    stage: list[str] = []
-    state: list[str] = []
-
-
-class EventListParams(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("id",)
-
-    after: int | None = Field(None, ge=0, description="Only events after the one with this id.")
-
-
-class CallListParams(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("id", "-id")
-
-    status: list[str] = []
-
-
 @router.get("/projects/{slug}/runs", response=RunPage, exclude_unset=True, summary="List runs, newest first")
-def list_runs(request: HttpRequest, slug: str, params: Query[RunListParams]) -> dict[str, object]:
+def list_runs(request: HttpRequest, slug: str, params: Query[RunList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    kinds = [kind.name for kind in listed_kinds()]
-    runs = Run.objects.of(access.project).filter(kind__in=kinds).select_related("project")
-    for group in words(params.kind):
-        runs = runs.filter(kind__in=one_of("kind", group, kinds))
-    for group in words(params.state):
-        runs = runs.filter(state__in=one_of("state", group, RunState.values))
-    page = paginate(runs, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    return _page([run_out(run) for run in page.rows], page.next_cursor, page.total)
+    runs = Run.objects.of(access.project).filter(kind__in=kind_names()).select_related("project")
+    return params.page(params.narrow(runs)).response(run_out)
 
 
 @router.post("/projects/{slug}/runs", response={202: RunOut}, summary="Launch a run")
@@ -197,39 +165,21 @@ def get_run(request: HttpRequest, run_id: str) -> dict[str, object]:
 
 
 @router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")
-def list_items(request: HttpRequest, run_id: str, params: Query[ItemListParams]) -> dict[str, object]:
+def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
-    items = Item.objects.filter(run=run)
-    for group in words(params.stage):
-        items = items.filter(stage__in=group)
-    for group in words(params.state):
-        items = items.filter(state__in=one_of("state", group, ItemState.values))
-    page = paginate(items, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    return _page([_item(item) for item in page.rows], page.next_cursor, page.total)
+    return params.page(params.narrow(Item.objects.filter(run=run))).response(_item)
 
 
 @router.get("/runs/{run_id}/events", response=EventPage, exclude_unset=True, summary="A run's log")
-def list_events(request: HttpRequest, run_id: str, params: Query[EventListParams]) -> dict[str, object]:
+def list_events(request: HttpRequest, run_id: str, params: Query[EventList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
-    events = RunEvent.objects.filter(run=run)
-    if params.after is not None:
-        events = events.filter(id__gt=params.after)
-    page = paginate(events, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    rows = [
-        {"id": str(event.pk), "level": event.level, "message": event.message, "created_at": event.created_at}
-        for event in page.rows
-    ]
-    return _page(rows, page.next_cursor, page.total)
+    return params.page(params.narrow(RunEvent.objects.filter(run=run))).response(_event)
 
 
 @router.get("/runs/{run_id}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a run")
-def list_calls(request: HttpRequest, run_id: str, params: Query[CallListParams]) -> dict[str, object]:
+def list_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
-    calls = Call.objects.filter(run=run)
-    for group in words(params.status):
-        calls = calls.filter(status__in=one_of("status", group, CallStatus.values))
-    page = paginate(calls, sort=params.order(), cursor=params.cursor, limit=params.limit, count=params.count)
-    return _page([_call(call) for call in page.rows], page.next_cursor, page.total)
+    return params.page(params.narrow(Call.objects.filter(run=run))).response(_call)
 
 
 @router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; what is done stays")
@@ -270,11 +220,6 @@ def _accepted(response: HttpResponse, run: Run) -> Status[dict[str, object]]:
     return Status(202, run_out(run))
 
 
-def _page(rows: list[dict[str, object]], next_cursor: str | None, total: int | None) -> dict[str, object]:
-    answer: dict[str, object] = {"data": rows, "next_cursor": next_cursor}
-    return answer | ({} if total is None else {"total": total})
-
-
 def _item(item: Item) -> dict[str, object]:
     return {
         "id": str(item.pk),
@@ -286,6 +231,10 @@ def _item(item: Item) -> dict[str, object]:
         "result": item.result,
         "finished_at": item.finished_at,
     }
+
+
+def _event(event: RunEvent) -> dict[str, object]:
+    return {"id": str(event.pk), "level": event.level, "message": event.message, "created_at": event.created_at}
 
 
 def _call(call: Call) -> dict[str, object]:

@@ -14,37 +14,28 @@ from curation.projects.models import Scope
 from curation.runs import control
 from curation.runs.kinds import Kind, kind_of, launchable_kind, listed_kinds
 from curation.runs.launch import estimate, launch
-from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
-from curation.runs.pages.api import CallListParams, ItemListParams, RunListParams
+from curation.runs.models import LIVE, Call, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.pages.filters import CallList, ItemList, RunList, kind_names
 from curation.runs.pages.forms import LaunchForm, explain
 from curation.runs.pages.progress import progress_of
 from curation.web.ids import find
-from curation.web.lists.keyset import paginate
-from curation.web.lists.pages import page_urls, read_params
-from curation.web.lists.params import one_of, words
+from curation.web.lists.pages import list_context, tabs
 from curation.web.problems import Problem
 
 SHOWN_EVENTS, SHOWN_FAILURES = 30, 5
+CALL_TABS = (("ok", "Answered"), ("error", "Failed"), ("lost", "Lost"))
 
 
 @require_GET
 @project_page(Scope.READ)
 def run_list(request: HttpRequest, access: Access) -> HttpResponse:
-    params = read_params(RunListParams, request)
-    kinds = [kind.name for kind in listed_kinds()]
-    runs = Run.objects.of(access.project).filter(kind__in=kinds).select_related("created_by")
-    for group in words(params.kind):
-        runs = runs.filter(kind__in=one_of("kind", group, kinds))
-    for group in words(params.state):
-        runs = runs.filter(state__in=one_of("state", group, RunState.values))
-    page = paginate(runs, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    params = RunList.from_query(request.GET)
+    runs = Run.objects.of(access.project).filter(kind__in=kind_names()).select_related("created_by")
+    page = params.page(params.narrow(runs))
     context = {
-        "runs": page.rows,
-        "states": RunState,
-        "state": ",".join(params.state),
-        "live": any(run.state in ("queued", "running") for run in page.rows),
-        "api_path": f"/api/v1/projects/{access.project.slug}/runs",
-        **page_urls(request, page.next_cursor),
+        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/runs"),
+        "tabs": tabs(request.path, params, "state", RunState.choices),
+        "live": any(run.state in LIVE for run in page.rows),
     }
     return render(request, "runs/list.html", context)
 
@@ -112,20 +103,12 @@ def run_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @project_page(Scope.READ)
 def run_items(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project), pk, "run")
-    params = read_params(ItemListParams, request)
-    items = Item.objects.filter(run=run)
-    for group in words(params.stage):
-        items = items.filter(stage__in=group)
-    for group in words(params.state):
-        items = items.filter(state__in=one_of("state", group, ItemState.values))
-    page = paginate(items, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    params = ItemList.from_query(request.GET)
+    page = params.page(params.narrow(Item.objects.filter(run=run)))
     context = {
+        **list_context(request, params, page, f"/api/v1/runs/{run.pk}/items"),
         "run": run,
-        "items": page.rows,
-        "states": ItemState,
-        "state": ",".join(params.state),
-        "api_path": f"/api/v1/runs/{run.pk}/items",
-        **page_urls(request, page.next_cursor),
+        "tabs": tabs(request.path, params, "state", ItemState.choices),
     }
     return render(request, "runs/items.html", context)
 
@@ -134,17 +117,12 @@ def run_items(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @project_page(Scope.READ)
 def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project), pk, "run")
-    params = read_params(CallListParams, request)
-    calls = Call.objects.filter(run=run)
-    for group in words(params.status):
-        calls = calls.filter(status__in=one_of("status", group, CallStatus.values))
-    page = paginate(calls, sort=params.order(), cursor=params.cursor, limit=params.limit)
+    params = CallList.from_query(request.GET)
+    page = params.page(params.narrow(Call.objects.filter(run=run)))
     context = {
+        **list_context(request, params, page, f"/api/v1/runs/{run.pk}/calls"),
         "run": run,
-        "calls": page.rows,
-        "status": ",".join(params.status),
-        "api_path": f"/api/v1/runs/{run.pk}/calls",
-        **page_urls(request, page.next_cursor),
+        "tabs": tabs(request.path, params, "status", CALL_TABS),
     }
     return render(request, "runs/calls.html", context)
 

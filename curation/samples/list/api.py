@@ -1,51 +1,22 @@
 """REST calls of `curation.samples`."""
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar
-
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.samples.list.filters import SampleFilter
-from curation.samples.list.queries import SORTS, sample_page, source_url
+from curation.samples.list.filters import SampleList
+from curation.samples.list.queries import sample_page, source_url
 from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.models import Sample, SavedView
 from curation.web.ids import find
-from curation.web.lists.params import ListParams
 
 router = Router(tags=["samples"])
-Words = Annotated[list[str], Field(description="A comma list is an OR, repeated parameters are an AND.")]
-
-
-class SampleListParams(ListParams):
-    """The list's own parameters and the filter's; `SampleFilter` checks the latter."""
-
-    sorts: ClassVar[Sequence[str]] = tuple(SORTS)
-
-    bucket: Words = []
-    status: Words = []
-    kind: Words = []
-    flags: Words = []
-    model: Words = []
-    source: Words = []
-    repo: Words = []
-    action_style: Words = []
-    instance_id: Words = []
-    reviewer: Words = []
-    run: Words = []
-    axes: Words = []
-    score_min: str | None = None
-    score_max: str | None = None
-    created_after: str | None = None
-    created_before: str | None = None
-    text: str | None = None
 
 
 class SampleOut(Schema):
-    """The slim row. `duel` or `trajectory` names what it comes from."""
+    """A row of the list. `duel` or `trajectory` is the id of what it was made from."""
 
     id: str = Field(examples=["4711"])
     kind: str = Field(examples=["turn"])
@@ -71,7 +42,7 @@ class SamplePage(Schema):
 
 
 def sample_out(sample: Sample) -> dict[str, object]:
-    """The shape of one sample that comes from `SampleQuerySet.for_list()`."""
+    """The row of a sample that was read by `SampleQuerySet.for_list()`."""
     duel, row = getattr(sample, "duel_pk", None), getattr(sample, "row_offset", None)
     trajectory = getattr(sample, "trajectory_pk", None)
     return {
@@ -94,18 +65,9 @@ def sample_out(sample: Sample) -> dict[str, object]:
 
 
 @router.get("/projects/{slug}/samples", response=SamplePage, exclude_unset=True, summary="List samples")
-def list_samples(request: HttpRequest, slug: str, params: Query[SampleListParams]) -> dict[str, object]:
+def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    page = sample_page(
-        access.project,
-        SampleFilter.from_query(request.GET, besides=ListParams.model_fields),
-        sort=params.order(),
-        cursor=params.cursor,
-        limit=params.limit,
-        count=params.count,
-    )
-    answer: dict[str, object] = {"data": [sample_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    return sample_page(access.project, params).response(sample_out)
 
 
 class SavedViewIn(Schema):

@@ -1,6 +1,6 @@
-"""The one filter of samples: of the page, the REST list, exports, runs and the queue (`curation.web.lists.filters`)."""
+"""The filter of samples: of the page, the REST list, exports, runs and the queue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from typing import Annotated, ClassVar
@@ -11,32 +11,33 @@ from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.list.conditions import (
+from curation.samples.list.clauses import (
     FEW,
     Clause,
     HasAxis,
     IsTrajectory,
+    all_matching,
     column_in,
     column_range,
-    gathered,
 )
 from curation.samples.list.search import Reading, best_reading, matching
 from curation.samples.models import Bucket, Flag, Kind, SampleQuerySet, Status, flag_bits, with_any_flag
+from curation.web.ids import known_ids
 from curation.web.lists.filters import Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
-from curation.web.problems import NotFound
+from curation.web.lists.params import ListParams
 
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 class SampleFilter(RowFilter):
-    """Which samples; without any field all of them. Unknown keys are refused."""
+    """Which samples; an empty filter matches all. Unknown fields are refused."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         json_schema_extra={"examples": [{"status": "approved", "flags": ["leak", "flip"], "score_min": 66}]},
     )
-    # The fields that are one of a column's values.
+    # Fields with the name of their column.
     columns: ClassVar[tuple[str, ...]] = ("model", "source", "repo", "action_style", "instance_id")
 
     bucket: Annotated[Words, one_of(Bucket.values)] = ()
@@ -48,11 +49,11 @@ class SampleFilter(RowFilter):
     repo: Words = ()
     action_style: Words = ()
     instance_id: Words = ()
-    reviewer: Words = Field(default=(), description="User names of who decided.")
+    reviewer: Words = Field(default=(), description="User names of the reviewers who decided.")
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that scored them.")
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
-    score_min: Score | None = Field(default=None, description="From this score on, 0–100.")
-    score_max: Score | None = Field(default=None, description="Up to and with this score.")
+    score_min: Score | None = Field(default=None, description="From this score, 0–100.")
+    score_max: Score | None = Field(default=None, description="Up to this score, included.")
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
     text: str = Field(default="", max_length=500, description='Full text: words, `"a phrase"`, `-without`.')
@@ -60,26 +61,26 @@ class SampleFilter(RowFilter):
     @model_validator(mode="after")
     def in_order(self) -> "SampleFilter":
         if self.score_min is not None and self.score_max is not None and self.score_min > self.score_max:
-            raise ValueError("`score_min` lies above `score_max`")
+            raise ValueError("`score_min` is greater than `score_max`")
         if self.created_after and self.created_before and self.created_after >= self.created_before:
-            raise ValueError("`created_after` does not lie before `created_before`")
+            raise ValueError("`created_after` is not before `created_before`")
         return self
 
     def apply(self, rows: SampleQuerySet) -> SampleQuerySet:
         """The rows that match; `rows` come from `Sample.objects.of(project)`. A run of another project: `NotFound`."""
-        return gathered(rows, self.clauses(rows))
+        return all_matching(rows, self.clauses(rows))
 
     def clauses(self, rows: SampleQuerySet) -> list[Clause]:
-        """The conditions one by one, for `curation.samples.list.conditions.for_page`."""
+        """One clause per condition, for `curation.samples.list.clauses.page_rows`."""
         found = [column_in(name, group) for name in self.columns for group in getattr(self, name)]
         found += [column_in("bucket", group, "score_key", "priority") for group in self.bucket]
         found += [column_in("status", group, "priority") for group in self.status]
-        found += [_of_kind(group) for group in self.kind]
+        found += [_kind_clause(group) for group in self.kind]
         found += [column_in("flags", with_any_flag(flag_bits(group))) for group in self.flags]
         found += [column_in("run_id", _run_ids(rows.project, group)) for group in self.run]
         found += [column_in("decided_by_id", _user_ids(group)) for group in self.reviewer]
         if self.axes:
-            found.append(_of_axes(self.axes))
+            found.append(_axes_clause(self.axes))
         # Rows without a score have -1 there.
         scores = {"gte": self.score_min if self.score_min is not None else 0.0, "lte": self.score_max}
         if self.score_min is not None or self.score_max is not None:
@@ -88,56 +89,61 @@ class SampleFilter(RowFilter):
         if any(times.values()):
             found.append(column_range("created_at", {k: v for k, v in times.items() if v is not None}))
         if self.text:
-            found.append(_about(self.text))
+            found.append(_text_clause(self.text))
         return found
 
 
-SCALARS = SampleFilter.scalars()
+class SampleList(SampleFilter, ListParams):
+    """The parameters of the list of samples."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id", "-score", "score", "-created_at", "created_at", "priority")
+    sort_columns: ClassVar[Mapping[str, str]] = {"score": "score_key"}
+
+    def order(self) -> str:
+        column = super().order()
+        # Ids and times have the same order, but only the index of times can begin at a moment.
+        return column.replace("id", "created_at") if self.created_after or self.created_before else column
 
 
-def _of_kind(kinds: Sequence[str]) -> Clause:
+def _kind_clause(kinds: Sequence[str]) -> Clause:
     if set(kinds) == {Kind.TRAJECTORY}:
         return Clause(
-            gather=lambda rows: rows.filter(IsTrajectory(models.F("kind"))),
-            walk=lambda rows: rows.filter(kind=Kind.TRAJECTORY),
-            streams=frozenset({"id"}),
+            indexed=lambda rows: rows.filter(IsTrajectory(models.F("kind"))),
+            scanned=lambda rows: rows.filter(kind=Kind.TRAJECTORY),
+            sorted_by=frozenset({"id"}),
         )
-    return Clause(gather=lambda rows: rows.filter(kind__in=kinds))
+    return Clause(indexed=lambda rows: rows.filter(kind__in=kinds))
 
 
-def _of_axes(groups: Groups) -> Clause:
-    def gather(rows: SampleQuerySet) -> SampleQuerySet:
+def _axes_clause(groups: Groups) -> Clause:
+    def with_axes(rows: SampleQuerySet) -> SampleQuerySet:
         rows = rows.filter(IsTrajectory(models.F("kind")))
         for group in groups:
             axes = [HasAxis(*word.split("=", 1)) for word in group]
             rows = rows.filter(reduce(or_, (models.Q(axis) for axis in axes)))
         return rows
 
-    return Clause(gather=gather, walk=gather, streams=frozenset({"id"}), wide=True)
+    return Clause(indexed=with_axes, scanned=with_axes, sorted_by=frozenset({"id"}), wide=True)
 
 
-def _about(text: str) -> Clause:
+def _text_clause(text: str) -> Clause:
     @cache
     def reading(using: str) -> Reading:
         return best_reading(text, few=FEW, using=using)
 
     return Clause(
-        gather=lambda rows: matching(rows, text),
-        walk=lambda rows: matching(rows, text, reading(rows.db)),
-        is_few=lambda rows: reading(rows.db) is Reading.GATHER,
+        indexed=lambda rows: matching(rows, text),
+        scanned=lambda rows: matching(rows, text, reading(rows.db)),
+        is_few=lambda rows: reading(rows.db) is Reading.ALL,
     )
 
 
 def _run_ids(project: Project | None, ids: Sequence[str]) -> list[int]:
     if project is None:
         raise TypeError("a filter by run needs rows that come from `Sample.objects.of(project)`")
-    found = list(Run.objects.of(project).filter(pk__in=[int(given) for given in ids]).values_list("pk", flat=True))
-    missing = [given for given in ids if int(given) not in found]
-    if missing:
-        raise NotFound(f"There is no run {', '.join(missing)} in {project.slug}.")
-    return found
+    return known_ids(Run.objects.of(project), ids, "run", where=project.slug)
 
 
 def _user_ids(names: Sequence[str]) -> list[int]:
-    """Ids of the named users; 0, which no one has, where there are none: nothing was decided by nobody."""
+    """Ids of these users; 0, which no user has, if there are none."""
     return list(User.objects.filter(username__in=names).values_list("pk", flat=True)) or [0]

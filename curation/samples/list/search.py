@@ -1,4 +1,4 @@
-"""Full-text search over `SampleText`: SQLite by FTS5, PostgreSQL by a tsvector; both made by the search migration."""
+"""Full-text search over `SampleText`, with FTS5 on SQLite and a tsvector on PostgreSQL."""
 
 import re
 import time
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from curation.samples.models import SampleQuerySet
 
 SET_MOST = 50_000
-SLOW_LOOK_UP = 0.01  # seconds to the first match; that of a word takes 0.1 ms
-# Letters and digits of any script; all else, underscores too, parts words here as it does in both indexes.
+SLOW_LOOKUP = 0.01  # seconds to the first match; that of a word takes 0.1 ms
+# Letters and digits of any script; everything else, underscores too, separates words, as in both indexes.
 _WORD = re.compile(r"[^\W_]+")
 _CHUNK = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))')
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that stand one after the other; with `open_end` the last one may go on."""
+    """Consecutive words; with `open_end` the last one is a prefix."""
 
     words: tuple[str, ...]
     open_end: bool
@@ -36,7 +36,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """What a person typed, parsed: all of `wanted` and none of `unwanted`."""
+    """A parsed search: all of `wanted` and none of `unwanted`."""
 
     wanted: tuple[Term, ...]
     unwanted: tuple[Term, ...]
@@ -52,10 +52,10 @@ class TextQuery:
 
 
 def parse(text: str) -> TextQuery:
-    """`"two words"` is a phrase, `-word` leaves out, everything else is a prefix and must be there.
+    """Parse a search: `"two words"` is a phrase, `-word` excludes, everything else is a required prefix.
 
-    A chunk such as `src/app.py` is the phrase of its words, since punctuation is not indexed. Nothing that a person
-    types is an error: only words reach the database, whatever stands between them.
+    A chunk such as `src/app.py` is the phrase of its words, since punctuation is not indexed. No input is an error:
+    only words reach the database.
     """
     wanted: list[Term] = []
     unwanted: list[Term] = []
@@ -69,43 +69,43 @@ def parse(text: str) -> TextQuery:
 
 
 class Reading(StrEnum):
-    """How SQLite reads the matches of a text for one page of a list."""
+    """How SQLite finds the matches of a text for one page of a list."""
 
-    GATHER = "gather"
-    """All matches first, then the order: for few matches, counts and exports."""
+    ALL = "all"
+    """All matches, then sorted: for few matches, counts and exports."""
     SET = "set"
-    """All matches into a set, then the list in its order until a page is full of what is in the set."""
+    """All matches into a set, then the list in its order until a page is full."""
     PROBE = "probe"
-    """The list in its order, and the index asked about each row: for a word that stands in every tenth sample."""
+    """The list in its order, with a lookup in the index for each row: for a word in every tenth sample."""
 
 
-def matching(rows: "SampleQuerySet", text: str, reading: Reading = Reading.GATHER) -> "SampleQuerySet":
-    """The rows whose text matches; a text without any word matches nothing.
+def matching(rows: "SampleQuerySet", text: str, reading: Reading = Reading.ALL) -> "SampleQuerySet":
+    """The rows whose text matches; a search without words matches nothing.
 
-    PostgreSQL knows how frequent a word is and takes no notice of `reading`.
+    PostgreSQL ignores `reading`, since it has statistics of words.
     """
     query = parse(text)
     if query.wanted:
         return rows.filter(TextMatch(query, reading))
     if not query.unwanted:
         return rows.none()
-    for term in query.unwanted:  # FTS5 has no NOT without something before it
+    for term in query.unwanted:  # FTS5 needs a term before NOT
         rows = rows.exclude(TextMatch(TextQuery((term,), ()), reading))
     return rows
 
 
 def best_reading(text: str, *, few: int, using: str) -> Reading:
-    """Looks at no more than 50,000 matches of SQLite's index. A text that leaves out only is looked up row by row."""
+    """Choose by the number of matches, counted up to 50,000. A search that only excludes is looked up row by row."""
     query = parse(text)
     if not query.wanted:
         return Reading.PROBE
     began = time.perf_counter()
     _matches(query, 1, using)
-    slow = time.perf_counter() - began > SLOW_LOOK_UP
+    slow = time.perf_counter() - began > SLOW_LOOKUP
     count = _matches(query, SET_MOST + 1, using)
     if count <= few:
-        return Reading.GATHER
-    # A prefix of thousands of words is put together anew by every look-up: better once than for each row.
+        return Reading.ALL
+    # Each lookup of a short prefix merges thousands of words again, so do it once.
     return Reading.SET if slow or count <= SET_MOST else Reading.PROBE
 
 
@@ -119,9 +119,9 @@ def _matches(query: TextQuery, most: int, using: str) -> int:
 
 
 def newest_matches(rows: "SampleQuerySet", text: str, *, down: bool, after: int | None, most: int) -> "SampleQuerySet":
-    """The rows among the first `most` matches of the database, in the order of ids, `down` or up, after an id.
+    """The rows among the first `most` matches after an id, by descending id if `down`.
 
-    For SQLite: FTS5 yields its matches in this order and stops, so that a page of a frequent word is read at once.
+    For SQLite: FTS5 returns matches in this order and stops, so a page of a frequent word is read fast.
     """
     query = parse(text)
     if not query.wanted:
@@ -133,8 +133,8 @@ class TextMatch(models.Func):
     """A condition on the sample's id."""
 
     sqlite: ClassVar[dict[Reading, str]] = {
-        Reading.GATHER: "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
-        # The unary plus keeps the planner from going through the set instead of through the list.
+        Reading.ALL: "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
+        # The unary plus makes the planner scan the list and not the set.
         Reading.SET: "+{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
         Reading.PROBE: "EXISTS (SELECT 1 FROM sample_search WHERE sample_search MATCH %s AND rowid = {id})",
     }
@@ -161,7 +161,7 @@ class TextMatch(models.Func):
 
 
 class TextWindow(models.Func):
-    """A condition on the sample's id: it is among the first matches in the order of ids. SQLite only."""
+    """A condition on the sample's id: it is among the first matches by id. SQLite only."""
 
     window = (
         "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s AND rowid {beyond} %s "

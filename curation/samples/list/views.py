@@ -9,9 +9,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.list.bulk_question import bulk_question
-from curation.samples.list.filters import SampleFilter
-from curation.samples.list.pages import OWN_PARAMETERS, list_page
+from curation.samples.list.confirm_bulk import confirm_bulk
+from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.models import Sample, SavedView
 from curation.web.ids import find
@@ -22,7 +21,7 @@ from curation.web.ids import find
 def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
     fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
-    # htmx swaps an answer with 422 and keeps quiet about it; the notice in the list says what was wrong.
+    # htmx swaps in a response with status 422; the notice in the list says what is wrong.
     status = 200 if page.problem is None else 422 if fragment else page.problem.status
     template = "samples/_list.html" if fragment else "samples/list.html"
     response = render(request, template, {"page": page, "api_path": page.api_path}, status=status)
@@ -35,8 +34,8 @@ def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def sample_count(request: HttpRequest, access: Access) -> HttpResponse:
-    """How many match, exactly; only on request, since it reads all of them."""
-    wanted = SampleFilter.from_query(request.GET, besides=OWN_PARAMETERS)
+    """The exact number of matches; only on request, since it reads all of them."""
+    wanted = SamplePageParams.from_query(request.GET)
     total = wanted.apply(Sample.objects.of(access.project)).count()
     return render(request, "samples/_count.html", {"total": total})
 
@@ -44,7 +43,7 @@ def sample_count(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.REVIEW)
 def sample_bulk_confirm(request: HttpRequest, access: Access) -> HttpResponse:
-    return render(request, "samples/_bulk_confirm.html", {"question": bulk_question(access, request.GET)})
+    return render(request, "samples/_bulk_confirm.html", {"question": confirm_bulk(access, request.GET)})
 
 
 @require_POST

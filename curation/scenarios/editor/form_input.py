@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 from django.http import QueryDict
 
+from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid
 
 AXIS = "axes__"
@@ -39,7 +40,7 @@ def typed(post: QueryDict) -> Typed:
         json_text=text,
         as_json=as_json,
         then=post.get("then", "save"),
-        version=int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None,
+        version=number(version),
     )
 
 

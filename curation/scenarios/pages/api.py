@@ -17,8 +17,7 @@ from curation.scenarios.bundles.request import EXAMPLE, read_document
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import GateReport, Scenario
-from curation.scenarios.pages.filters import ScenarioFilter
-from curation.scenarios.pages.queries import ScenarioListParams, scenario_page
+from curation.scenarios.pages.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.pages.schemas import (
     ADDED,
     CoverageOut,
@@ -76,13 +75,13 @@ def get_taxonomy(request: HttpRequest, slug: str) -> Answer:
 
 
 @router.get("/projects/{slug}/scenarios", response=ScenarioPage, exclude_unset=True, summary="List scenarios")
-def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioListParams]) -> Answer:
+def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    page = scenario_page(access.project, params, request.GET)
-    reports = GateReport.objects.newest_of(page.rows) if params.full else {}
-    rows = [scenario_out(row, reports.get(row.pk)) if params.full else scenario_row(row) for row in page.rows]
-    answer: Answer = {"data": rows, "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    page = params.page(params.rows(access.project))
+    if not params.full:
+        return page.response(scenario_row)
+    reports = GateReport.objects.newest_of(page.rows)
+    return page.response(lambda row: scenario_out(row, reports.get(row.pk)))
 
 
 @router.post(

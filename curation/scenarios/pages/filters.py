@@ -1,5 +1,6 @@
-"""The one filter of scenarios: of the page, the REST list, runs, downloads (`curation.web.lists.filters`)."""
+"""The filter of scenarios: of the page, the REST list, runs and downloads."""
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Annotated, ClassVar
@@ -8,34 +9,37 @@ from django.db.models import Q
 from django.http import QueryDict
 from pydantic import ConfigDict, Field, field_validator
 
-from curation.scenarios.models import ScenarioAxis, ScenarioQuerySet, Status
+from curation.projects.models import Project
+from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioQuerySet, Status
 from curation.web.lists.filters import Axes, Groups, RowFilter, Words, ids_of, one_of
+from curation.web.lists.params import ListParams
 
 
 class ScenarioFilter(RowFilter):
-    """Which scenarios; without any field all of them. Unknown keys are refused."""
+    """Which scenarios; an empty filter matches all. Unknown fields are refused."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         json_schema_extra={"examples": [{"status": "admitted", "axes": {"task": ["cleanup", "archive"]}}]},
     )
-    # Filter → column, of the fields that are one of a column's values.
-    columns: ClassVar[dict[str, str]] = {"id": "pk", "name": "name", "status": "status", "authored_by": "authored_by"}
+    lookups: ClassVar[Mapping[str, str]] = {
+        **{"id": "pk", "name": "name", "status": "status", "authored_by": "authored_by", "run": "run_id"}
+    }
 
     id: Annotated[Words, ids_of("scenario")] = ()
     name: Words = Field(default=(), description="Names, exactly.")
     status: Annotated[Words, one_of(Status.values)] = ()
     axes: Axes = Field(default=(), description="`axis=value`.")
     authored_by: Words = ()
-    run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that brought them.")
+    run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that made them.")
     text: str = Field(default="", max_length=200, description="A part of the name or the title.")
 
     @field_validator("text")
     @classmethod
     def storable(cls, text: str) -> str:
         if "\0" in text:
-            raise ValueError("it holds a NUL character")
+            raise ValueError("it contains a NUL character")
         return text
 
     @classmethod
@@ -44,16 +48,12 @@ class ScenarioFilter(RowFilter):
 
     @classmethod
     def from_text(cls, query: str) -> "ScenarioFilter":
-        """The filter of an address's query, as `to_query` writes it."""
+        """The filter of a query string, as `to_query` returns it."""
         return cls.from_query(QueryDict(query))
 
     def apply(self, rows: ScenarioQuerySet) -> ScenarioQuerySet:
         """The rows that match; `rows` come from `Scenario.objects.of(project)`."""
-        for name, column in self.columns.items():
-            for group in getattr(self, name):
-                rows = rows.filter(**{f"{column}__in": group})
-        for group in self.run:
-            rows = rows.filter(run_id__in=[int(given) for given in group])
+        rows = self.narrow(rows)
         if self.text:
             rows = rows.filter(Q(name__icontains=self.text) | Q(title__icontains=self.text))
         return _with_axes(rows, self.axes)
@@ -65,3 +65,16 @@ def _with_axes(rows: ScenarioQuerySet, groups: Groups) -> ScenarioQuerySet:
         any_of = reduce(or_, (Q(axis=axis, value=value) for axis, value in pairs))
         rows = rows.filter(pk__in=ScenarioAxis.objects.filter(any_of).values("scenario"))
     return rows
+
+
+class ScenarioList(ScenarioFilter, ListParams):
+    """The parameters of the list of scenarios."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id", "name", "-name")
+    beside: ClassVar[frozenset[str]] = ListParams.beside | {"full"}
+
+    full: bool = Field(default=False, description="Adds the bundles' texts and the gate's checks to each row.")
+
+    def rows(self, project: Project) -> ScenarioQuerySet:
+        rows = self.apply(Scenario.objects.of(project))
+        return rows.with_bundle() if self.full else rows

@@ -21,7 +21,9 @@ SHOWN_REPORTS = 20
 def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(request, access)
     status = 200 if page.problem is None else page.problem.status
-    return render(request, "scenarios/list.html", {"page": page, "api_path": page.api_path}, status=status)
+    return render(
+        request, "scenarios/list.html", {"page": page, "api_path": page.api_path, **page.pages}, status=status
+    )
 
 
 @require_GET

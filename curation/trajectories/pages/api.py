@@ -7,13 +7,7 @@ from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.trajectories.models import Trajectory
-from curation.trajectories.pages.queries import (
-    PairListParams,
-    TrajectoryListParams,
-    filter_of,
-    pair_page,
-    trajectory_page,
-)
+from curation.trajectories.pages.filters import PairList, TrajectoryList
 from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
 from curation.trajectories.replay.start import start_replay
 from curation.web.http.etag import set_etag
@@ -23,21 +17,11 @@ router = Router(tags=["trajectories"])
 
 
 @router.get("/projects/{slug}/trajectories", response=TrajectoryPage, exclude_unset=True, summary="List trajectories")
-def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryListParams]) -> dict[str, object]:
+def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryList]) -> dict[str, object]:
     """Slim rows; `full=true` adds the transcripts, then ask for fewer rows at a time."""
     access = enter(request, slug, Scope.READ)
-    page = trajectory_page(
-        access.project,
-        filter_of(request.GET),
-        sort=params.order(),
-        cursor=params.cursor,
-        limit=params.limit,
-        count=params.count,
-        full=params.full,
-    )
-    rows = [trajectory_out(row, full=params.full) for row in page.rows]
-    answer: dict[str, object] = {"data": rows, "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    page = params.page(params.rows(access.project))
+    return page.response(lambda row: trajectory_out(row, full=params.full))
 
 
 @router.get("/trajectories/{trajectory_id}", response=TrajectoryOut, summary="One trajectory with its transcript")
@@ -58,11 +42,9 @@ def post_replay(request: HttpRequest, response: HttpResponse, trajectory_id: str
 
 
 @router.get("/projects/{slug}/pairs", response=PairPage, exclude_unset=True, summary="List preference pairs")
-def list_pairs(request: HttpRequest, slug: str, params: Query[PairListParams]) -> dict[str, object]:
+def list_pairs(request: HttpRequest, slug: str, params: Query[PairList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    page = pair_page(access.project, params)
-    answer: dict[str, object] = {"data": [pair_out(row) for row in page.rows], "next_cursor": page.next_cursor}
-    return answer | ({"total": page.total} if params.count else {})
+    return params.page(params.rows(access.project)).response(pair_out)
 
 
 def _entered(request: HttpRequest, trajectory_id: str, scope: str) -> tuple[Access, Trajectory]:

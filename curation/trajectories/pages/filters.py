@@ -1,7 +1,7 @@
-"""The one filter of trajectories: of the page, the REST list and runs (`curation.web.lists.filters`)."""
+"""The filter of trajectories: of the page, the REST list and runs; and the list of pairs."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
 
 from django.db import models
 from pydantic import ConfigDict, Field, model_validator
@@ -10,20 +10,40 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Status
 from curation.scenarios.models import Scenario, Terminal
-from curation.trajectories.models import Outcome, ReplayState, Trajectory, TrajectoryQuerySet
+from curation.trajectories.models import (
+    Outcome,
+    Pair,
+    PairQuerySet,
+    ReplayState,
+    Strategy,
+    Trajectory,
+    TrajectoryQuerySet,
+)
+from curation.web.ids import find, known_ids
 from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
-from curation.web.problems import NotFound
+from curation.web.lists.params import ListParams
 
-# How a URL says what the column keeps as an empty text.
+# The word of a URL for a column that is empty.
 NO_TERMINAL, NOT_REPLAYED = "none", "none"
 
 
 class TrajectoryFilter(RowFilter):
-    """Which trajectories; without any field all of them. Unknown keys are refused."""
+    """Which trajectories; an empty filter matches all. Unknown fields are refused."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, json_schema_extra={"examples": [{"outcome": ["solved"], "keep": True}]}
     )
+
+    lookups: ClassVar[Mapping[str, str]] = {
+        "id": "pk",
+        "name": "scenario__name",
+        "model": "model",
+        "status": "sample__status",
+        "outcome": "outcome",
+        "keep": "keep",
+        "created_after": "created_at__gte",
+        "created_before": "created_at__lt",
+    }
 
     id: Annotated[Words, ids_of("trajectory")] = Field(default=(), description="Ids of the trajectories themselves.")
     scenario: Annotated[Words, ids_of("scenario")] = Field(default=(), description="Ids of scenarios.")
@@ -34,7 +54,7 @@ class TrajectoryFilter(RowFilter):
     model: Words = Field(default=(), description="Names of endpoints.")
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of rollout runs.")
     replay: Annotated[Words, one_of([NOT_REPLAYED, *filter(None, ReplayState.values)])] = ()
-    status: Annotated[Words, one_of(Status.values)] = Field(default=(), description="What its sample's review said.")
+    status: Annotated[Words, one_of(Status.values)] = Field(default=(), description="The review status of its sample.")
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
@@ -42,39 +62,21 @@ class TrajectoryFilter(RowFilter):
     @model_validator(mode="after")
     def in_order(self) -> "TrajectoryFilter":
         if self.created_after and self.created_before and self.created_after >= self.created_before:
-            raise ValueError("`created_after` does not lie before `created_before`")
+            raise ValueError("`created_after` is not before `created_before`")
         return self
 
     def apply(self, project: Project) -> TrajectoryQuerySet:
         """The project's trajectories that match. A run or scenario of another project: `NotFound`."""
-        rows = Trajectory.objects.of(project)
-        for group in self.id:
-            rows = rows.filter(pk__in=[int(word) for word in group])
+        rows = self.narrow(Trajectory.objects.of(project))
         for group in self.scenario:
-            rows = rows.filter(scenario_id__in=_known(Scenario.objects.of(project), group, "scenario", project))
+            known = known_ids(Scenario.objects.of(project), group, "scenario", where=project.slug)
+            rows = rows.filter(scenario_id__in=known)
         for group in self.run:
-            rows = rows.filter(run_id__in=_known(Run.objects.of(project), group, "run", project))
-        for field, column in (("name", "scenario__name"), ("model", "model"), ("status", "sample__status")):
-            for group in getattr(self, field):
-                rows = rows.filter(**{f"{column}__in": group})
-        for group in self.outcome:
-            rows = rows.filter(outcome__in=group)
+            rows = rows.filter(run_id__in=known_ids(Run.objects.of(project), group, "run", where=project.slug))
         for group in self.terminal:
             rows = rows.filter(terminal__in=["" if word == NO_TERMINAL else word for word in group])
         for group in self.replay:
             rows = rows.filter(replay__in=["" if word == NOT_REPLAYED else word for word in group])
-        return self._of_axes(self._of_scalars(rows))
-
-    def _of_scalars(self, rows: TrajectoryQuerySet) -> TrajectoryQuerySet:
-        if self.keep is not None:
-            rows = rows.filter(keep=self.keep)
-        if self.created_after:
-            rows = rows.filter(created_at__gte=self.created_after)
-        if self.created_before:
-            rows = rows.filter(created_at__lt=self.created_before)
-        return rows
-
-    def _of_axes(self, rows: TrajectoryQuerySet) -> TrajectoryQuerySet:
         for group in self.axes:
             rows = rows.filter(scenario__in=_with_axes(group))
         return rows
@@ -88,11 +90,30 @@ def _with_axes(group: Sequence[str]) -> models.QuerySet[Scenario]:
     return Scenario.objects.filter(wanted)
 
 
-def _known(
-    rows: models.QuerySet[Run] | models.QuerySet[Scenario], ids: Sequence[str], noun: str, project: Project
-) -> list[int]:
-    found = list(rows.filter(pk__in=[int(given) for given in ids]).values_list("pk", flat=True))
-    missing = [given for given in ids if int(given) not in found]
-    if missing:
-        raise NotFound(f"There is no {noun} {', '.join(missing)} in {project.slug}.")
-    return found
+class TrajectoryList(TrajectoryFilter, ListParams):
+    """The parameters of the list of trajectories."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id", "-commands", "commands")
+    beside: ClassVar[frozenset[str]] = ListParams.beside | {"full"}
+
+    full: bool = Field(default=False, description="Adds `turns` and the checker's output to each row.")
+
+    def rows(self, project: Project) -> TrajectoryQuerySet:
+        rows = self.apply(project)
+        return rows.with_text() if self.full else rows.for_list()
+
+
+class PairList(ListParams):
+    """The parameters of the list of pairs."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    lookups: ClassVar[Mapping[str, str]] = {"scenario": "scenario_id", "strategy": "strategy"}
+
+    scenario: Annotated[Words, ids_of("scenario")] = ()
+    strategy: Annotated[Words, one_of(Strategy.values)] = ()
+    run: str | None = None
+
+    def rows(self, project: Project) -> PairQuerySet:
+        """The project's pairs that match. A run of another project: `NotFound`."""
+        rows = self.narrow(Pair.objects.of(project)).for_list()
+        return rows.filter(run=find(Run.objects.of(project), self.run, "run")) if self.run is not None else rows

@@ -8,24 +8,19 @@ from django.views.decorators.http import require_GET, require_POST
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.trajectories.models import Trajectory
+from curation.trajectories.pages.filters import PairList
 from curation.trajectories.pages.list_page import list_page
 from curation.trajectories.pages.pages import trajectory_view
-from curation.trajectories.pages.queries import PairListParams, pair_page
 from curation.trajectories.replay.start import replay_refusal, start_replay
-from curation.web.ids import find
-from curation.web.lists.pages import page_urls, read_params
+from curation.web.ids import find, number
+from curation.web.lists.pages import list_context
 
 
 @require_GET
 @project_page(Scope.READ)
 def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
-    context = {
-        "page": page,
-        "api_path": page.api_path,
-        "newer_url": page.newer_url,
-        "older_url": page.older_url,
-    }
+    context = {"page": page, "api_path": page.api_path, **page.pages}
     return render(request, "trajectories/list.html", context, status=page.problem.status if page.problem else 200)
 
 
@@ -33,12 +28,11 @@ def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     trajectory = trajectory_of(access, pk)
-    step = request.GET.get("step", "")
     view = trajectory_view(
         trajectory,
         slug=access.project.slug,
         other_id=request.GET.get("with", ""),
-        step=int(step) if step.isascii() and step.isdigit() and len(step) < 9 else None,
+        step=number(request.GET.get("step", "")),
     )
     context = {
         "trajectory": trajectory,
@@ -62,14 +56,9 @@ def trajectory_replay(request: HttpRequest, access: Access, pk: str) -> HttpResp
 @require_GET
 @project_page(Scope.READ)
 def pair_list(request: HttpRequest, access: Access) -> HttpResponse:
-    params = read_params(PairListParams, request)
-    page = pair_page(access.project, params)
-    context = {
-        "pairs": page.rows,
-        "run": params.run,
-        "api_path": f"/api/v1/projects/{access.project.slug}/pairs",
-        **page_urls(request, page.next_cursor),
-    }
+    params = PairList.from_query(request.GET)
+    page = params.page(params.rows(access.project))
+    context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/pairs")
     return render(request, "trajectories/pairs/list.html", context)
 
 

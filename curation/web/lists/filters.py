@@ -1,22 +1,25 @@
-"""What every filter of rows shares: of a page, a REST list, an export, a run. A filter is a URL.
+"""The base of every filter: of a list page, a REST list, an export, a run. A filter can be written as a URL query.
 
-In a URL a comma list is an OR and a repeated parameter an AND; a comma that belongs to a value is written `\\,`. In
-JSON a value is a string as in the URL, a list of strings (OR), or a list of such lists (AND of ORs).
+In a URL a comma list is an OR and a repeated parameter an AND; a comma inside a value is written `\\,`. In JSON a
+value is a string as in the URL, a list of strings (OR), or a list of such lists (AND of ORs).
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 from urllib.parse import quote, urlencode
 
+from django.db.models import QuerySet
 from django.http import QueryDict
 from ninja import Schema
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 
+from curation.web.ids import id_number
 from curation.web.problems import FieldError, Invalid, Problem
 
 Groups = tuple[tuple[str, ...], ...]
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 _AXES: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _STRINGS: TypeAdapter[str | list[str] | list[list[str]]] = TypeAdapter(str | list[str] | list[list[str]])
@@ -39,12 +42,12 @@ def _groups(given: object) -> Groups:
         groups = [tuple(dict.fromkeys(entry)) for entry in value]
     for word in (word for group in groups for word in group):
         if "\0" in word or not word.isascii() and any("\ud800" <= sign <= "\udfff" for sign in word):
-            raise ValueError("it holds characters that no database stores")
+            raise ValueError("it contains characters that no database stores")
     return tuple(group for group in groups if group)
 
 
 def _lists(given: object) -> object:
-    """Tuples, as our own fields hold them, are lists to the checker."""
+    """The strict checker takes lists only; the fields themselves are tuples."""
     return [_lists(entry) for entry in given] if isinstance(given, tuple | list) else given
 
 
@@ -59,24 +62,25 @@ def _axes(given: object) -> object:
     ]
 
 
-def one_of(allowed: Collection[str]) -> AfterValidator:
-    """Refuses a word that is not among the allowed ones."""
+def one_of(allowed: Collection[str] | Callable[[], Collection[str]]) -> AfterValidator:
+    """Refuse a word that is not allowed."""
 
     def check(groups: Groups) -> Groups:
+        known = allowed() if callable(allowed) else allowed
         for word in (word for group in groups for word in group):
-            if word not in allowed:
-                raise ValueError(f"{word!r} is not one of {', '.join(allowed)}")
+            if word not in known:
+                raise ValueError(f"{word!r} is not one of {', '.join(known)}")
         return groups
 
     return AfterValidator(check)
 
 
 def ids_of(noun: str) -> AfterValidator:
-    """Refuses what cannot be an id."""
+    """Refuse a word that is not an id."""
 
     def check(groups: Groups) -> Groups:
         for word in (word for group in groups for word in group):
-            if not (word.isascii() and word.isdigit() and len(word) < 19):
+            if id_number(word) is None:
                 raise ValueError(f"{word!r} is not the id of a {noun}")
         return groups
 
@@ -94,79 +98,103 @@ def _utc(at: datetime) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-_JSON = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+_JSON = WithJsonSchema(
+    {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+        "description": "A comma list is an OR, repeated parameters are an AND.",
+    }
+)
 Words = Annotated[Groups, BeforeValidator(_groups), _JSON]
 Axes = Annotated[Words, BeforeValidator(_axes), AfterValidator(_axis_pairs)]
 Moment = Annotated[datetime, AfterValidator(_utc)]
 
 
 class RowFilter(Schema):
-    """Which rows; without any field all of them. Unknown keys are refused. A subclass adds fields and `apply`."""
+    """Which rows; an empty filter matches all. Unknown fields are refused.
+
+    A subclass declares the fields and, in `lookups`, the column or lookup of each that needs no code of its own.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @classmethod
-    def scalars(cls) -> frozenset[str]:
-        """The fields that take one value; all others are lists of words."""
-        return frozenset(name for name, field in cls.model_fields.items() if field.annotation != Groups)
+    lookups: ClassVar[Mapping[str, str]] = {}
+    # Fields that are no conditions, such as the sort order of a list.
+    beside: ClassVar[frozenset[str]] = frozenset()
+
+    def narrow(self, rows: Rows) -> Rows:
+        """The rows that match every field in `lookups`."""
+        for name, lookup in self.lookups.items():
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                for group in value:
+                    rows = rows.filter(**{f"{lookup}__in": group})
+            elif value is not None:
+                rows = rows.filter(**{lookup: value})
+        return rows
 
     @classmethod
-    def from_query(cls, query: QueryDict, *, besides: Collection[str] = ()) -> Self:
-        """The filter of a URL, whose other parameters are named by `besides`. Raises `Problem` (400)."""
+    def from_query(cls, query: QueryDict, *, ignore: Collection[str] = ()) -> Self:
+        """The filter of a URL. Raises `Problem` (400)."""
         values: dict[str, object] = {}
-        scalars = cls.scalars()
-        for name in (name for name in query if name not in besides):
+        errors = []
+        for name in (name for name in query if name not in ignore):
+            field = cls.model_fields.get(name)
             given = [value for value in query.getlist(name) if value.strip(" ,")]
             if not given:
                 continue  # an empty field of a form
-            if name in scalars:
-                if len(given) > 1:
-                    raise _refusal(Problem, [FieldError(name, "it may be given only once")])
+            if field is None or field.annotation == Groups:
+                values[name] = [list(split_words(value)) for value in given]
+            elif len(given) == 1:
                 values[name] = given[0]
             else:
-                values[name] = [list(split_words(value)) for value in given]
+                errors.append(FieldError(name, "it may be given only once"))
+        if errors:
+            raise Problem.fields(errors, code="bad_filter")
         return cls._checked(values, Problem, "")
 
     @classmethod
     def from_json(cls, value: object, *, path: str = "filter") -> Self:
-        """The filter of a run's parameters or a recipe. Raises `Invalid` with paths such as `filter.bucket`."""
+        """The filter in a run's parameters or a recipe. Raises `Invalid` with paths such as `filter.bucket`."""
         return cls._checked(value, Invalid, path)
 
     def is_empty(self) -> bool:
-        return not self.to_query()
+        return not self.pairs()
 
     def to_query(self) -> str:
-        """The canonical URL query: what two equal filters have in common. Without `?`."""
-        pairs: list[tuple[str, str]] = []
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, tuple):
-                pairs += [(name, ",".join(word.replace(",", "\\,") for word in group)) for group in value]
-            elif isinstance(value, bool):
-                pairs.append((name, str(value).lower()))
-            elif isinstance(value, datetime):
-                pairs.append((name, value.astimezone(UTC).isoformat().replace("+00:00", "Z")))
-            elif value is not None and value != "":
-                pairs.append((name, f"{value:g}" if isinstance(value, float) else value))
-        return urlencode(pairs, safe=",:/=", quote_via=quote)
+        """The canonical URL query, without `?`: equal filters have the same."""
+        return url_query(self.pairs())
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Names and values of the canonical URL query."""
+        return [pair for name in type(self).model_fields if name not in self.beside for pair in self._pairs_of(name)]
+
+    def _pairs_of(self, name: str) -> list[tuple[str, str]]:
+        value = getattr(self, name)
+        if value is None or value == "":
+            return []
+        if isinstance(value, tuple):
+            return [(name, ",".join(word.replace(",", "\\,") for word in group)) for group in value]
+        if isinstance(value, bool):
+            return [(name, str(value).lower())]
+        if isinstance(value, datetime):
+            return [(name, value.astimezone(UTC).isoformat().replace("+00:00", "Z"))]
+        return [(name, f"{value:g}" if isinstance(value, float) else str(value))]
 
     @classmethod
     def _checked(cls, value: object, kind: type[Problem], path: str) -> Self:
         try:
             return cls.model_validate(value)
         except ValidationError as error:
-            known = ", ".join(cls.model_fields)
-            errors = []
+            errors: dict[str, FieldError] = {}
             for entry in error.errors():
-                place = str(entry["loc"][0]) if entry["loc"] else ""
-                unknown = entry["type"] == "extra_forbidden"
-                message = (
-                    f"unknown, the filter knows {known}" if unknown else entry["msg"].removeprefix("Value error, ")
-                )
-                errors.append(FieldError(".".join(part for part in (path, place) if part), message))
-            raise _refusal(kind, list({e.path: e for e in errors}.values())) from None
+                field = str(entry["loc"][0]) if entry["loc"] else ""
+                message = entry["msg"].removeprefix("Value error, ")
+                if entry["type"] == "extra_forbidden":
+                    message = f"unknown, the filter knows {', '.join(cls.model_fields)}"
+                errors[field] = FieldError(".".join(part for part in (path, field) if part), message)
+            code = "invalid" if cls.beside.issuperset(errors) else "bad_filter"
+            raise kind.fields(list(errors.values()), code=code) from None
 
 
-def _refusal(kind: type[Problem], errors: Sequence[FieldError]) -> Problem:
-    detail = "; ".join(f"{error.path}: {error.message}" if error.path else error.message for error in errors)
-    return kind(detail, code="bad_filter", errors=errors)
+def url_query(pairs: Sequence[tuple[str, str]]) -> str:
+    return urlencode(pairs, safe=",:/=", quote_via=quote)

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -16,11 +17,16 @@ Key = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[M]):
-    """Rows of one page, the cursor of the next (None at the end) and, only where asked, the exact total."""
+    """Rows of one page, the cursor of the next (None at the end) and, if it was counted, the exact total."""
 
     rows: list[M]
     next_cursor: str | None
     total: int | None = None
+
+    def response(self, shape: Callable[[M], object]) -> dict[str, object]:
+        """What a REST list returns: each row in its shape."""
+        total = {} if self.total is None else {"total": self.total}
+        return {"data": [shape(row) for row in self.rows], "next_cursor": self.next_cursor, **total}
 
 
 def encode_cursor(sort: str, value: Key, pk: int) -> str:

@@ -1,36 +1,116 @@
-"""List pages read the same parameters as the REST lists, and refuse them with the same words."""
+"""What list pages share: their rows with the links to other pages, tabs, filter fields, chips, sortable columns."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from django.http import HttpRequest
-from pydantic import ValidationError
+from django.db.models import Model
+from django.http import HttpRequest, QueryDict
 
+from curation.web.lists.keyset import Page
 from curation.web.lists.params import ListParams
-from curation.web.problems import FieldError, Problem
 
-P = TypeVar("P", bound=ListParams)
-
-
-def read_params(schema: type[P], request: HttpRequest) -> P:
-    """The parameters of a list page; a list field takes repeated parameters. Raises `Problem` (400)."""
-    values: dict[str, object] = {}
-    for name in request.GET:
-        given = [value for value in request.GET.getlist(name) if value != ""]
-        field = schema.model_fields.get(name)
-        if given:
-            values[name] = given if field is not None and isinstance(field.default, list) else given[-1]
-    try:
-        return schema.model_validate(values, context={"request": request})
-    except ValidationError as error:
-        errors = [FieldError(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
-        raise Problem("; ".join(f"{e.path}: {e.message}" for e in errors), code="invalid", errors=errors) from None
+M = TypeVar("M", bound=Model)
 
 
-def page_urls(request: HttpRequest, next_cursor: str | None) -> dict[str, str | None]:
-    """`newer_url` and `older_url` of a list page: back to its beginning, and on from its end."""
-    query = request.GET.copy()
-    query.pop("cursor", None)
-    first = f"{request.path}?{query.urlencode()}" if query else request.path
-    query["cursor"] = next_cursor or ""
-    older = f"{request.path}?{query.urlencode()}" if next_cursor else None
-    return {"newer_url": first if request.GET.get("cursor") else None, "older_url": older}
+@dataclass(frozen=True, slots=True)
+class Tab:
+    label: str
+    url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A field of the filter form. `more` are the further values of a repeated parameter, sent as hidden inputs."""
+
+    name: str
+    label: str
+    value: str
+    options: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One condition of the filter, and the list without it. `raw` is its value in the URL."""
+
+    name: str
+    raw: str
+    label: str
+    value: str
+    without_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that sorts the list; `aria_sort` is empty while it does not."""
+
+    label: str
+    url: str
+    aria_sort: str = ""
+
+
+def list_context(request: HttpRequest, params: ListParams, page: Page[M], api_path: str) -> dict[str, object]:
+    """The context of a list's template: `rows`, the parameters, links to other pages and the REST call."""
+    return {
+        "rows": page.rows,
+        "params": params,
+        "api_path": params.url(api_path),
+        **page_urls(request.path, params, page.next_cursor),
+    }
+
+
+def page_urls(path: str, params: ListParams, next_cursor: str | None) -> dict[str, str | None]:
+    """`newer_url` leads to the first page, `older_url` to the next one."""
+    return {
+        "newer_url": params.url(path) if params.cursor else None,
+        "older_url": params.url(path, cursor=next_cursor) if next_cursor else None,
+    }
+
+
+def tabs(path: str, params: ListParams, name: str, choices: Iterable[tuple[str, str]]) -> tuple[Tab, ...]:
+    """One tab per value of a field, and one for all; the rest of the filter stays."""
+    current = ",".join(value for field, value in params.pairs() if field == name)
+    return (
+        Tab("All", params.url(path, **{name: None}), not current),
+        *(Tab(label, params.url(path, **{name: value}), value == current) for value, label in choices),
+    )
+
+
+def controls(
+    labels: Mapping[str, str], sent: QueryDict, options: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Control]:
+    """The fields of the filter form with the values that were sent, even if they were refused."""
+    fields = {}
+    for name, label in labels.items():
+        value, *more = sent.getlist(name) or [""]
+        allowed = (options or {}).get(name, ())
+        extra = (value,) if allowed and value and value not in allowed else ()
+        fields[name] = Control(name, label, value, (*allowed, *extra), tuple(more))
+    return fields
+
+
+def chips(path: str, params: ListParams, labels: Mapping[str, str]) -> tuple[Chip, ...]:
+    pairs = params.pairs()
+    texts = {name for name, field in type(params).model_fields.items() if field.annotation is str}
+    return tuple(
+        Chip(
+            name,
+            value,
+            labels[name].lower(),
+            value if name in texts else value.replace("\\,", "\0").replace(",", " or ").replace("\0", ","),
+            params.url_without(path, position),
+        )
+        for position, (name, value) in enumerate(pairs)
+        if name in labels
+    )
+
+
+def column(path: str, params: ListParams, name: str, label: str, *, same_order: str = "") -> Column:
+    """Largest first; a second click reverses the order, if the list has both. `same_order`: a sort that equals it."""
+    sort = params.sort or params.sorts[0]
+    current, down = sort.removeprefix("-") in (name, same_order), sort.startswith("-")
+    following = name if (current and down) or f"-{name}" not in params.sorts else f"-{name}"
+    aria = ("descending" if down else "ascending") if current else ""
+    return Column(label, params.url(path, sort=following), aria)

@@ -1,42 +1,55 @@
-"""Query parameters of lists: one schema per list, derived from `ListParams`, which refuses what it does not know."""
+"""Parameters of a list, the same for its page and its REST call: a filter, an order, a page of rows."""
 
-from collections.abc import Collection, Sequence
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar, Self, TypeVar
 
-from django.http import HttpRequest
-from ninja import Schema
-from pydantic import Field, ValidationInfo, model_validator
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, QueryDict
+from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 
+from curation.web.lists.filters import RowFilter, url_query
+from curation.web.lists.keyset import Page, paginate
 from curation.web.problems import FieldError, Problem
 
+M = TypeVar("M", bound=Model)
 
-class ListParams(Schema):
-    """`limit`, `cursor`, `count` and `sort` of every list. A subclass names its `sorts`, the first is the default."""
+
+class ListParams(RowFilter):
+    """`limit`, `cursor`, `count` and `sort` of every list. A subclass adds the filter's fields, or a filter as a base.
+
+    `sorts` are the orders that an index supports, the first is the default; `sort_columns` names the column of a
+    sort word where they differ.
+    """
 
     sorts: ClassVar[Sequence[str]] = ("-id",)
+    sort_columns: ClassVar[Mapping[str, str]] = {}
+    beside: ClassVar[frozenset[str]] = frozenset({"limit", "cursor", "count", "sort"})
 
-    limit: int = Field(50, ge=1, le=500, description="Rows on one page.")
-    cursor: str | None = Field(None, description="`next_cursor` of the page before.")
-    count: bool = Field(False, description="Adds the exact `total`.")
-    sort: str | None = Field(None, description="Field to order by, `-` before it for descending.")
+    limit: int = Field(default=50, ge=1, le=500, description="Rows on one page.")
+    cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
+    count: bool = Field(default=False, description="Adds the exact `total`.")
+    sort: str | None = Field(default=None, description="Field to order by, `-` before it for descending.")
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def refuse_unknown(cls, data: object, info: ValidationInfo) -> object:
+    def of_request(cls, data: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Read the parameters of a REST call as those of a page."""
         request = (info.context or {}).get("request")
-        if isinstance(request, HttpRequest):
-            unknown = sorted(set(request.GET) - set(cls.model_fields))
-            if unknown:
-                known = ", ".join(sorted(cls.model_fields))
-                raise Problem(
-                    f"Unknown parameter {', '.join(unknown)}. This list knows {known}.",
-                    code="unknown_parameter",
-                    errors=[FieldError(name, "unknown parameter") for name in unknown],
-                )
-        return data
+        return cls.from_query(request.GET) if isinstance(request, HttpRequest) else handler(data)
+
+    @classmethod
+    def from_query(cls, query: QueryDict, *, ignore: Collection[str] = ()) -> Self:
+        unknown = sorted(set(query) - set(cls.model_fields) - set(ignore))
+        if unknown:
+            raise Problem(
+                f"Unknown parameter {', '.join(unknown)}. This list knows {', '.join(sorted(cls.model_fields))}.",
+                code="unknown_parameter",
+                errors=[FieldError(name, "unknown parameter") for name in unknown],
+            )
+        return super().from_query(query, ignore=ignore)
 
     def order(self) -> str:
-        """The sort order asked for, refused where this list has no index for it."""
+        """The column to order by, `-` before it for descending. Refuses an order without an index."""
         chosen = self.sort or self.sorts[0]
         if chosen not in self.sorts:
             raise Problem(
@@ -44,29 +57,28 @@ class ListParams(Schema):
                 code="unknown_sort",
                 errors=[FieldError("sort", "unknown sort order")],
             )
-        return chosen
+        field = chosen.removeprefix("-")
+        return ("-" if chosen.startswith("-") else "") + self.sort_columns.get(field, field)
+
+    def page(self, rows: QuerySet[M]) -> Page[M]:
+        return paginate(rows, sort=self.order(), cursor=self.cursor, limit=self.limit, count=self.count)
+
+    def url(self, path: str, **changes: str | None) -> str:
+        """`path` with these parameters, some of them changed or removed; the first page unless `cursor` is given."""
+        pairs = [pair for pair in [*self.pairs(), *self._order_pairs()] if pair[0] not in changes]
+        pairs += [(name, value) for name, value in changes.items() if value]
+        names = list(type(self).model_fields)
+        return _with_query(path, sorted(pairs, key=lambda pair: (pair[0] in self.beside, names.index(pair[0]))))
+
+    def url_without(self, path: str, position: int) -> str:
+        """`path` with these parameters but for one condition, by its position in `pairs()`."""
+        pairs = self.pairs()
+        return _with_query(path, [*pairs[:position], *pairs[position + 1 :], *self._order_pairs()])
+
+    def _order_pairs(self) -> list[tuple[str, str]]:
+        defaults = {"sort": self.sorts[0], "limit": str(type(self).model_fields["limit"].default)}
+        return [pair for name in defaults for pair in self._pairs_of(name) if pair[1] != defaults[name]]
 
 
-def words(values: Sequence[str]) -> list[list[str]]:
-    """`a,b` and `c` given as separate parameters: `[[a, b], [c]]`, an AND of ORs."""
-    return [[w.strip() for w in value.split(",") if w.strip()] for value in values if value.strip(" ,")]
-
-
-def one_of(name: str, values: Sequence[str], allowed: Collection[str]) -> Sequence[str]:
-    """The values of parameter `name`, refused where one is not among the allowed words."""
-    unknown = [value for value in values if value not in allowed]
-    if unknown:
-        raise Problem(
-            f"{name} cannot be {', '.join(unknown)}; it is one of {', '.join(allowed)}.",
-            errors=[FieldError(name, f"one of {', '.join(allowed)}")],
-        )
-    return values
-
-
-def holds_nul(given: object) -> bool:
-    """Whether a text, or one inside lists and dictionaries, holds U+0000, which PostgreSQL cannot store."""
-    if isinstance(given, dict):
-        return any(holds_nul(key) or holds_nul(value) for key, value in given.items())
-    if isinstance(given, list):
-        return any(holds_nul(value) for value in given)
-    return isinstance(given, str) and "\x00" in given
+def _with_query(path: str, pairs: Sequence[tuple[str, str]]) -> str:
+    return f"{path}?{url_query(pairs)}" if pairs else path

@@ -1,20 +1,20 @@
-"""Text from outside that no database would take as it is."""
+"""Text from outside with characters that a database cannot store."""
 
 import json
 
 from curation.web.problems import FieldError
 
-# As JSON writes NUL and half a surrogate pair; a whole pair is written as two halves, and looked at as well.
+# NUL and half a surrogate pair in JSON. A whole pair matches too and is then left unchanged.
 UNSTORABLE = ("\\u0000", "\\ud")
 
 
 def storable(text: str) -> str:
-    """The text with NUL and lone surrogates, which no database stores, as replacement characters."""
+    """The text with NUL and lone surrogates as replacement characters."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
 def storable_json(value: object) -> object:
-    """The same document with every text in it storable, keys too."""
+    """The document with every text in it storable, keys too."""
     written = json.dumps(value)
     return _storable_parts(value) if any(mark in written for mark in UNSTORABLE) else value
 
@@ -34,3 +34,12 @@ def text_errors(name: str, text: str, *, at_most: int) -> list[FieldError]:
     if "\x00" in text:
         return [FieldError(name, "contains a NUL character")]
     return []
+
+
+def holds_nul(given: object) -> bool:
+    """Whether a text, or one inside lists and dictionaries, has U+0000, which PostgreSQL cannot store."""
+    if isinstance(given, dict):
+        return any(holds_nul(key) or holds_nul(value) for key, value in given.items())
+    if isinstance(given, list):
+        return any(holds_nul(value) for value in given)
+    return isinstance(given, str) and "\x00" in given

@@ -32,8 +32,8 @@ def test_the_list_narrows_by_tab_and_keeps_the_run(client: Client, project: Proj
     make_duel(project, bucket="final", instance_id="another-run")
     shown = html(client, f"/p/acme/duels/?run={run.pk}&bucket=final")
     assert "the-best" in shown and "the-lost" not in shown and "another-run" not in shown
-    assert f'href="/p/acme/duels/?run={run.pk}&amp;bucket=defeat"' in shown
-    assert f'href="/p/acme/duels/?run={run.pk}&amp;bucket=final" aria-current="page"' in shown
+    assert f'href="/p/acme/duels/?bucket=defeat&amp;run={run.pk}"' in shown
+    assert f'href="/p/acme/duels/?bucket=final&amp;run={run.pk}" aria-current="page"' in shown
     assert '<a class="chip" href="/p/acme/duels/?bucket=final">' in shown
 
 

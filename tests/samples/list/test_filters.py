@@ -61,7 +61,7 @@ def test_the_canonical_query_reads_back() -> None:
         ("score_min=101", "score_min", "100"),
         ("score_min=nan", "score_min", "finite"),
         ("score_min=1&score_min=2", "score_min", "only once"),
-        ("score_min=80&score_max=60", "", "lies above"),
+        ("score_min=80&score_max=60", "", "greater than"),
         ("created_after=yesterday", "created_after", "datetime"),
         ("created_after=2026-02-01&created_before=2026-01-01", "", "before"),
         ("text=" + "a" * 501, "text", "500"),

@@ -24,7 +24,7 @@ def rows() -> None:
         make_sample(project, preview=name, body=body)
 
 
-def found(text: str, reading: Reading = Reading.GATHER) -> str:
+def found(text: str, reading: Reading = Reading.ALL) -> str:
     rows = matching(Sample.objects.all(), text, reading)
     return "".join(rows.order_by("id").values_list("preview", flat=True))
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from curation.projects.models import AuditEntry, Project, Role
-from curation.samples.list.pages import PAGE_ROWS
+from curation.samples.list.filters import SampleList
 from curation.samples.models import Flag, Sample, SavedView
 from tests.factories import make_member, make_project, make_sample, make_user
 
@@ -68,7 +68,7 @@ class TestList:
 
     def test_older_and_newer_meet_every_row_once(self, client: Client, project: Project) -> None:
         sign_in(client, project)
-        made = [make_sample(project, score=float(n % 7)).pk for n in range(2 * PAGE_ROWS + 3)]
+        made = [make_sample(project, score=float(n % 7)).pk for n in range(2 * SampleList().limit + 3)]
         for sort in ("-id", "score", "-created_at", "priority"):
             pages, url = [], f"/p/acme/samples/?sort={sort}"
             for _ in range(3):
@@ -103,8 +103,8 @@ class TestList:
         urls = [unescape(url) for url in re.findall(r'chip__remove" href="([^"]+)"', html)]
         assert urls == [
             "/p/acme/samples/?flags=leak&flags=flip",
-            "/p/acme/samples/?bucket=final%2Crefined&flags=flip",
-            "/p/acme/samples/?bucket=final%2Crefined&flags=leak",
+            "/p/acme/samples/?bucket=final,refined&flags=flip",
+            "/p/acme/samples/?bucket=final,refined&flags=leak",
         ]
         assert "final or refined" in html
         assert '<option value="final,refined" selected>' in html

@@ -64,7 +64,7 @@ def test_the_list_says_when_it_is_empty_when_nothing_matches_and_when_it_does_no
     assert "No trajectory matches" in html(client, "trajectories/?keep=false")
     refused = html(client, "trajectories/?keep=perhaps", status=400)
     assert "This filter is not understood" in refused
-    assert "no order" in html(client, "trajectories/?sort=colour", status=400)
+    assert "cannot be sorted" in html(client, "trajectories/?sort=colour", status=400)
 
 
 def test_the_list_is_paged_in_a_fixed_number_of_queries(client: Client, project: Project) -> None:

@@ -9,6 +9,7 @@ from django.db import DatabaseError
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
 from curation.projects.tokens.issue import MAX_DAYS, create_token, revoke_token
+from curation.web.ids import id_number
 from curation.web.problems import Problem
 
 
@@ -64,7 +65,7 @@ class Command(BaseCommand):
             )
 
     def _revoke(self, token_id: str) -> None:
-        row = Token.objects.select_related("user").filter(pk=token_id).first() if token_id.isdigit() else None
+        row = Token.objects.select_related("user").filter(pk=id_number(token_id) or 0).first()
         if row is None:
             raise CommandError(f"There is no token {token_id!r}; `token list` shows the ids.")
         revoke_token(Principal(row.user, frozenset(Scope)), token_id)

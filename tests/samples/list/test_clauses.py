@@ -1,6 +1,6 @@
-"""How a page is read: by an index, without OFFSET, whatever the filter and the order."""
+"""How a page is read: by an index, without OFFSET, with any filter and any order."""
 
-from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
@@ -8,9 +8,9 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from curation.projects.models import Project
-from curation.samples.list import conditions, search
-from curation.samples.list.filters import SampleFilter
-from curation.samples.list.queries import SORTS, sample_page, source_url
+from curation.samples.list import clauses, search
+from curation.samples.list.filters import SampleList
+from curation.samples.list.queries import sample_page, source_url
 from curation.samples.models import Sample
 from tests.factories import make_project, make_run, make_sample, make_user
 
@@ -49,16 +49,17 @@ def project() -> Project:
     return project
 
 
-def wanted(query: str, project: Project) -> SampleFilter:
-    return SampleFilter.from_query(QueryDict(query.format(run=project.runs.get().pk)))
+def wanted(query: str, project: Project, **values: str) -> SampleList:
+    run = project.runs.get().pk
+    return SampleList.from_query(QueryDict("&".join([query.format(run=run), urlencode({"limit": "7", **values})])))
 
 
-def read(project: Project, query: str, sort: str, **values: Any) -> list[int]:
+def read(project: Project, query: str, sort: str, **values: str) -> list[int]:
     """Ids of all pages, one after the other."""
     found: list[int] = []
     cursor = None
     while True:
-        page = sample_page(project, wanted(query, project), sort=sort, cursor=cursor, limit=7, **values)
+        page = sample_page(project, wanted(query, project, sort=sort, cursor=cursor or "", **values))
         found += [row.pk for row in page.rows]
         cursor = page.next_cursor
         if cursor is None:
@@ -70,26 +71,27 @@ def read(project: Project, query: str, sort: str, **values: Any) -> list[int]:
 def test_every_way_of_reading_gives_the_same_rows(
     project: Project, query: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Gathered, walked or probed, by the size of what matches: the pages are those of the plain filter."""
+    """The number of matches decides how a page is read; the rows are those of the plain filter."""
     for name in ("FEW", "FEW_IN_RANGE"):
-        monkeypatch.setattr(conditions, name, few)
+        monkeypatch.setattr(clauses, name, few)
     monkeypatch.setattr("curation.samples.list.filters.FEW", few)
     monkeypatch.setattr(search, "SET_MOST", few)
-    for sort, column in SORTS.items():
+    for sort in SampleList.sorts:
+        column = SampleList(sort=sort).order()
         plain = wanted(query, project).apply(Sample.objects.of(project))
         down = "-" if column.startswith("-") else ""
         expected = list(plain.order_by(column, f"{down}id").values_list("pk", flat=True))
         assert read(project, query, sort) == expected, sort
 
 
-@pytest.mark.parametrize("sort", list(SORTS))
+@pytest.mark.parametrize("sort", SampleList.sorts)
 @pytest.mark.parametrize("query", FILTERS)
 def test_pages_never_offset_and_count_only_when_asked(project: Project, query: str, sort: str) -> None:
-    first = sample_page(project, wanted(query, project), sort=sort, cursor=None, limit=7)
+    first = sample_page(project, wanted(query, project, sort=sort))
     if first.next_cursor is None:
         return
     with CaptureQueriesContext(connection) as captured:
-        sample_page(project, wanted(query, project), sort=sort, cursor=first.next_cursor, limit=7)
+        sample_page(project, wanted(query, project, sort=sort, cursor=first.next_cursor))
     for asked in captured:
         assert "OFFSET" not in asked["sql"]
         assert "LIKE" not in asked["sql"]
@@ -97,11 +99,11 @@ def test_pages_never_offset_and_count_only_when_asked(project: Project, query: s
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by statistics, which 60 rows do not have")
-@pytest.mark.parametrize("sort", list(SORTS))
+@pytest.mark.parametrize("sort", SampleList.sorts)
 @pytest.mark.parametrize("query", FILTERS)
 def test_no_page_scans_the_table(project: Project, query: str, sort: str) -> None:
     with CaptureQueriesContext(connection) as captured:
-        sample_page(project, wanted(query, project), sort=sort, cursor=None, limit=7)
+        sample_page(project, wanted(query, project, sort=sort))
     for asked in captured:
         with connection.cursor() as cursor:
             cursor.execute("EXPLAIN QUERY PLAN " + asked["sql"])
@@ -110,10 +112,10 @@ def test_no_page_scans_the_table(project: Project, query: str, sort: str) -> Non
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="the plans of SQLite")
-@pytest.mark.parametrize("sort", list(SORTS))
+@pytest.mark.parametrize("sort", SampleList.sorts)
 def test_a_page_of_a_whole_project_is_one_range_of_the_orders_index(project: Project, sort: str) -> None:
     with CaptureQueriesContext(connection) as captured:
-        sample_page(project, SampleFilter(), sort=sort, cursor=None, limit=7)
+        sample_page(project, SampleList(sort=sort, limit=7))
     assert len(captured) == 1
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN QUERY PLAN " + captured[0]["sql"])

@@ -1,16 +1,16 @@
-"""What a person is asked before many samples change at once: how many, which, and what will happen."""
+"""The question before many samples change at once: how many, which, and what happens to them."""
 
 from dataclasses import dataclass
 
 from django.http import QueryDict
 
 from curation.projects.access import Access
-from curation.samples.list.filters import SampleFilter
-from curation.samples.list.pages import OWN_PARAMETERS
+from curation.samples.list.pages import SamplePageParams
 from curation.samples.models import Sample
+from curation.web.ids import id_number
 from curation.web.problems import FieldError, Problem
 
-# Above it the action is refused (`curation.review.bulk.decide`); counting stops there too.
+# A larger action is refused (`curation.review.bulk.decide`); counting stops there too.
 MOST = 50_000
 VERBS = {"approve": "Approve", "reject": "Reject", "queue": "Send to the queue"}
 TONES = {"approve": "primary", "reject": "bad", "queue": "primary"}
@@ -22,7 +22,7 @@ AFTERWARDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class BulkQuestion:
+class BulkConfirmation:
     """The context of `samples/_bulk_confirm.html`; its form posts `action, count` and `ids`, or `all=1` and `query`."""
 
     slug: str
@@ -36,8 +36,8 @@ class BulkQuestion:
     too_many: bool
 
 
-def bulk_question(access: Access, given: QueryDict) -> BulkQuestion:
-    """Counts the selection (`ids`) or, with `all=1`, everything that matches the filter in the same query."""
+def confirm_bulk(access: Access, given: QueryDict) -> BulkConfirmation:
+    """Count the selection (`ids`) or, with `all=1`, all samples that match the filter in the same query."""
     action = given.get("action", "")
     if action not in VERBS:
         raise Problem(f"There is no action {action!r}.", errors=[FieldError("action", "approve, reject or queue")])
@@ -45,14 +45,15 @@ def bulk_question(access: Access, given: QueryDict) -> BulkQuestion:
     ids: tuple[str, ...] = ()
     query = ""
     if given.get("all") == "1":
-        wanted = SampleFilter.from_query(given, besides={"action", "all", "ids", *OWN_PARAMETERS})
+        wanted = SamplePageParams.from_query(given, ignore={"action", "all", "ids"})
         query = wanted.to_query()
         count = wanted.apply(rows).order_by()[: MOST + 1].count()
     else:
-        asked = [int(pk) for pk in given.getlist("ids")[:500] if pk.isascii() and pk.isdigit() and len(pk) < 19]
-        ids = tuple(str(pk) for pk in rows.filter(pk__in=asked).order_by("id").values_list("pk", flat=True))
+        asked = [id_number(pk) for pk in given.getlist("ids")[:500]]
+        found = rows.filter(pk__in=[pk for pk in asked if pk is not None])
+        ids = tuple(str(pk) for pk in found.order_by("id").values_list("pk", flat=True))
         count = len(ids)
-    return BulkQuestion(
+    return BulkConfirmation(
         slug=access.project.slug,
         action=action,
         verb=VERBS[action],

@@ -1,0 +1,44 @@
+"""The lists of runs, items, events and calls: what each can be filtered and sorted by."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from curation.runs.kinds import listed_kinds
+from curation.runs.models import CallStatus, ItemState, RunState
+from curation.web.lists.filters import Words, one_of
+from curation.web.lists.params import ListParams
+
+
+def kind_names() -> list[str]:
+    return [kind.name for kind in listed_kinds()]
+
+
+class RunList(ListParams):
+    lookups: ClassVar[Mapping[str, str]] = {"kind": "kind", "state": "state"}
+
+    kind: Annotated[Words, one_of(kind_names)] = ()
+    state: Annotated[Words, one_of(RunState.values)] = ()
+
+
+class ItemList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("id", "-id")
+    lookups: ClassVar[Mapping[str, str]] = {"stage": "stage", "state": "state"}
+
+    stage: Words = ()
+    state: Annotated[Words, one_of(ItemState.values)] = ()
+
+
+class EventList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("id",)
+    lookups: ClassVar[Mapping[str, str]] = {"after": "id__gt"}
+
+    after: int | None = Field(None, ge=0, description="Only events after the one with this id.")
+
+
+class CallList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("id", "-id")
+    lookups: ClassVar[Mapping[str, str]] = {"status": "status"}
+
+    status: Annotated[Words, one_of(CallStatus.values)] = ()
