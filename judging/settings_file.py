@@ -12,7 +12,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JudgeTable:
-    """`[judge]`. None means: the file does not say, keep the project's own."""
+    """`[judge]`. None means that the file does not set it and the project's setting stays."""
 
     models: tuple[str, ...] | None = None
     max_tokens: int | None = None
@@ -25,7 +25,7 @@ class JudgeTable:
 
 @dataclass(frozen=True, slots=True)
 class DuelTable:
-    """`[duel]`. `final`, `refined`, `win_margin` in points; `min_parsed`, `max_leak` as shares. None: not said."""
+    """`[duel]`. `final`, `refined`, `win_margin` in points; `min_parsed`, `max_leak` as shares. None: not set."""
 
     final: float | None = None
     refined: float | None = None
@@ -52,7 +52,7 @@ def read_duel_toml(text: str) -> DuelFile:
 
 
 def read_toml(text: str) -> dict[str, object]:
-    """The file as it stands. Raises SettingsError for what is no TOML."""
+    """Parse TOML. Raises SettingsError for anything else."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -60,7 +60,7 @@ def read_toml(text: str) -> dict[str, object]:
 
 
 def read_duel_tables(document: Mapping[str, object]) -> DuelFile:
-    """The two tables of a document that holds nothing else. Raises SettingsError like `read_duel_toml`."""
+    """Read the two tables of a document that has no others. Raises SettingsError like `read_duel_toml`."""
     for name, table in document.items():
         if name not in ("judge", "duel"):
             what = "table" if isinstance(table, dict) else "key outside of a table"

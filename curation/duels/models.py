@@ -8,7 +8,7 @@ from django.db import models
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
 from curation.samples.models import UNSCORED, Bucket, Sample, flag_names
-from judging.panel.prompt import message_text
+from judging.messages import message_text
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):

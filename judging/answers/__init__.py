@@ -1,1 +1,1 @@
-"""Answers of models: read, and what can be counted in them."""
+"""Answers of models: reading them, and facts that can be counted."""

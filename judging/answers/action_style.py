@@ -49,7 +49,7 @@ _COMPLETE = re.compile(r"COMPLETE_TASK|MINI_SWE_AGENT_FINAL_OUTPUT")
 
 
 def action_style(commands: Sequence[Command]) -> str:
-    """Name the style of the first command that does something: a leading `cd`, `export` or `source` does not decide."""
+    """Name the style of the first command that does something; a leading `cd`, `export` or `source` is skipped."""
     for position, command in enumerate(commands):
         words = _unwrapped(_first_stage(command.words))
         prepares = not words or words[0] in (
@@ -197,7 +197,7 @@ def _first_stage(words: Sequence[str]) -> list[str]:
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    """Take off `FOO=1`, `sudo`, `timeout 10`, `poetry run` and the like."""
+    """Remove `FOO=1`, `sudo`, `timeout 10`, `poetry run` and similar prefixes."""
     while words:
         name = words[0].rsplit("/", 1)[-1]
         if _ASSIGNMENT.fullmatch(words[0]) or words[0] == "!":

@@ -62,7 +62,7 @@ def _closes(line: str, marks: str) -> bool:
 
 
 def _lines_by_word(text: str) -> dict[str, int]:
-    """Last position of every line that is one word: a heredoc counts only when its end is really there."""
+    """The last position of every line that is one word: a heredoc counts only if its end exists."""
     position = 0
     last: dict[str, int] = {}
     for line in text.splitlines(keepends=True):

@@ -3,11 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from judging.answers.action_style import ACTION_STYLES, action_style
+from judging.answers.action_style import action_style
 from judging.answers.blocks import bash_blocks
 from judging.shell.script import split_commands
-
-__all__ = ["ACTION_STYLES", "AnswerFacts", "answer_facts"]
 
 _LABEL = re.compile(r"\b(?:THOUGHTS?|DISCUSSION|REASONING)\b[\s:*_#-]*", re.IGNORECASE)
 
@@ -16,8 +14,8 @@ _LABEL = re.compile(r"\b(?:THOUGHTS?|DISCUSSION|REASONING)\b[\s:*_#-]*", re.IGNO
 class AnswerFacts:
     """`blocks` counts the shell blocks, `commands` the commands in all of them; `action_style` is of the first one.
 
-    `has_thought`: reasoning in words stands before the first block (anywhere, when there is no block), with or
-    without the label THOUGHT; the label alone is no thought.
+    `has_thought`: there is reasoning in words before the first block (anywhere if there is no block), with or without
+    the label THOUGHT; the label alone is no thought.
     """
 
     has_thought: bool
@@ -27,7 +25,7 @@ class AnswerFacts:
 
 
 def answer_facts(text: str) -> AnswerFacts:
-    """Compute the facts of one answer, its thinking already cut off."""
+    """Compute the facts of one answer without its thinking."""
     blocks = bash_blocks(text)
     commands = [split_commands(block.script) for block in blocks]
     style = action_style(commands[0]) if commands else "other"

@@ -1,4 +1,4 @@
-"""What came back from a model: its thinking apart from its answer, and why an answer cannot be judged at all."""
+"""Splits a model's reply into thinking and answer, and says why an answer cannot be judged."""
 
 import re
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ _REFUSAL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _REFUSING_REASONS = frozenset({"content_filter", "refusal", "refused", "safety"})
-# A refusal is short; a long text that begins with an apology and then works is not one.
+# A refusal is short; a long text that starts with an apology and then works is not one.
 _LONGEST_REFUSAL = 1500
 
 

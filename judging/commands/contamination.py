@@ -1,4 +1,4 @@
-"""Rows of an evaluation that stand in training data: exactly, nearly, or by their task and answer."""
+"""Rows of an evaluation that occur in training data: exactly, nearly, or by their task and answer."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Level(StrEnum):
-    """How much of a row stands in the training data, the most first."""
+    """How much of a row occurs in the training data, the strongest match first."""
 
     EXACT = "exact"
     PROMPT = "prompt"
@@ -51,7 +51,7 @@ class EvalRow:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """`row` and `train_row` count from 0 in the order given; `levels` are all that hold, the most first."""
+    """`row` and `train_row` count from 0 in the given order; `levels` are all that apply, the strongest first."""
 
     row: int
     train_row: int
@@ -59,7 +59,7 @@ class Match:
 
 
 def normalised(text: str, *, volatile: Sequence[str] = VOLATILE_LABELS) -> str:
-    """The text without what changes from one recording to the next.
+    """Return the text without what changes between recordings.
 
     Lines `label: …` of `volatile` are taken out, times, ids and numbers become one sign each, blanks one blank.
     """
@@ -100,7 +100,7 @@ def contamination(
 
 
 def _keys(row: EvalRow, volatile: Sequence[str]) -> list[tuple[Level, bytes]]:
-    """By id and by words: a training file need not carry the ids that the evaluation has."""
+    """By id and by words: a training file may not have the evaluation's ids."""
     answer = row.answer.strip()
     keys = [
         (Level.EXACT, _digest("exact", row.prompt, answer)),

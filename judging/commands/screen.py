@@ -45,7 +45,7 @@ FAILED = CommandScore("", *[False] * len(FLAGS))
 
 
 def extract(answer: str, family: CommandFamily) -> str:
-    """The command in an answer, or the whole stripped answer where there is none.
+    """Return the command in an answer, or the whole stripped answer if there is none.
 
     Prefix rule: an answer that starts with a code fence loses every line that starts with one; then the first line
     that, stripped, starts with the prefix. Block rule: the script of the first fenced shell block.
@@ -63,7 +63,7 @@ def extract(answer: str, family: CommandFamily) -> str:
 
 
 def score_command(answer: str, expected: str, family: CommandFamily) -> CommandScore:
-    """Scores an answer, without its thinking, against the expected command. Linear in their lengths."""
+    """Score an answer without its thinking against the expected command, in linear time."""
     text, wanted = answer.strip(), expected.strip()
     found = extract(text, family)
     if family.rule == "block":
@@ -87,6 +87,6 @@ def score_command(answer: str, expected: str, family: CommandFamily) -> CommandS
 
 
 def _same_word(found: str, wanted: str, place: int) -> bool:
-    """Whether both have the same word at that place. Words are cut at blanks, as for the published figures."""
+    """Whether both have the same word at this position. Words are split at blanks, as for the published figures."""
     mine, theirs = found.split(), wanted.split()
     return len(mine) > place and len(theirs) > place and mine[place] == theirs[place]

@@ -1,4 +1,4 @@
-"""Commands compared as a shell reads them: quotes taken off, flags in any order; and where two of them differ."""
+"""Compares commands as a shell reads them, without quotes and with flags in any order."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ def _shape(command: Command) -> Shape:
         values = [value] if value else []
     if name:
         flags.append((name, tuple(values)))
-    # After `--` a word is a word, whatever it begins with.
+    # After `--` every word is plain, also with a leading `-`.
     words += given[end:]
     return Shape(tuple(words), tuple(flags), command.body)
 
@@ -87,7 +87,7 @@ def _is_flag(word: str) -> bool:
 
 
 def _word_parts(found: Sequence[str], expected: Sequence[str]) -> list[Part]:
-    """Words differ by their place: what stands elsewhere is another argument."""
+    """Words are compared by position: the same word elsewhere is another argument."""
     parts: list[Part] = []
     for place in range(max(len(found), len(expected))):
         mine = found[place] if place < len(found) else None

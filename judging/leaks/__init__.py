@@ -1,1 +1,1 @@
-"""The leak lint: does an answer name what only the hidden pull request can have told it?"""
+"""The leak lint: does an answer name something that only the hidden pull request contains? Start at `lint`."""

@@ -1,6 +1,6 @@
-"""Leak lint: does an answer name what only the hidden pull request can have told it?
+"""Leak lint: does an answer name something that only the hidden pull request contains?
 
-A checkable token leaks when it stands in the record (patch, description, files, title) but in no message of the
+A checkable token leaks when it occurs in the record (patch, description, files, title) but in no message of the
 history, is no ordinary word and no tool name, and is not what a search proposed by the answer, with a pattern from the
 history, would print.
 """
@@ -29,17 +29,15 @@ from judging.leaks.vocabulary import (
 )
 from judging.shell.words import word_set
 
-__all__ = ["LeakReport", "LeakedToken", "PullRequestRecord", "lint_leaks"]
-
-# Too common as search patterns to say that a search "with a pattern from the history" would find one thing.
+# Too common as search patterns: a search for them would print half of the repository.
 _VAGUE = word_set("class function import const return error test tests file files name value data self type")
-# From this many words on a string is a copy, whatever its words.
+# A string of at least this many words is a copy, even of words that the history has.
 _LONG_LITERAL = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LeakedToken:
-    """A token that only the record can have given away.
+    """A token that only the record contains.
 
     kind    path, identifier, literal (a string of the patch, error texts among them) or text (a copied passage)
     spans   every place in the answer, as (start, end)
@@ -68,7 +66,7 @@ class LeakReport:
 
 
 def lint_leaks(answer: str, history: Sequence[str], record: PullRequestRecord) -> LeakReport:
-    """Check one answer (its thinking already cut off) against the record that its author should not have seen."""
+    """Check one answer without its thinking against the record that its author should not have seen."""
     repository = _repository_words(record.instance_id)
     lint = _Lint(answer, HistoryText("\n".join(history), repository), RecordText(record), repository)
     leaked: list[LeakedToken] = []
@@ -77,7 +75,7 @@ def lint_leaks(answer: str, history: Sequence[str], record: PullRequestRecord) -
         if not lint.is_checkable(token):
             continue
         place = lint.place_of_leak(token)
-        # Any quoted text or plain word could be looked at; only what leaks, and true code, counts as checkable.
+        # Every quoted text and plain word is looked at, but only leaks and code count as checkable.
         checkable += place is not None or (token.code_form and token.kind != LITERAL)
         if place is not None:
             leaked.append(LeakedToken(token.text, token.kind, token.spans, place.name, place.offset))
@@ -166,7 +164,7 @@ class _Lint:
 
 
 def _path_ends(path: str) -> tuple[str, ...]:
-    """The path itself, then its file name and its folder, which give something away on their own."""
+    """The path itself, then its file name and its folder, which can each be a leak."""
     folder, _, name = path.rpartition("/")
     ends = [path]
     if folder and "." in name and name not in GENERIC_FILES:

@@ -1,4 +1,4 @@
-"""The two sides of the leak lint: what the hidden pull request says, and what the history has shown."""
+"""The two sides of the leak lint: the hidden pull request, and the history that the agent saw."""
 
 import re
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class PullRequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands in a record: field name and character offset (for `files` in the lines joined)."""
+    """A position in a record: field name and character offset (for `files` in the joined lines)."""
 
     name: str
     offset: int
 
 
 class RecordText:
-    """A record as places to look into."""
+    """A searchable record."""
 
     def __init__(self, record: PullRequestRecord) -> None:
         issue = " ".join(record.issue.split())
@@ -85,7 +85,7 @@ class RecordText:
         return Place("patch", match.start()) if match else None
 
     def was_there_before(self, name: str) -> bool:
-        """Whether a name stands in a part of the patch that the repository already had: a search could show it."""
+        """Whether a name is in a part of the patch that the repository already had, where a search could find it."""
         return find_bounded(self._old_text, name, "_") >= 0
 
     @cached_property
@@ -95,7 +95,7 @@ class RecordText:
 
 
 class HistoryText:
-    """What the agent was shown, as one text to look into. `repository` holds words that its name gives away anyhow."""
+    """The searchable text that the agent saw. `repository` has the words of its name, which are no secret."""
 
     def __init__(self, history: str, repository: frozenset[str]) -> None:
         self.text = history
@@ -107,18 +107,18 @@ class HistoryText:
         return squash(self.text)
 
     def knows(self, name: str) -> bool:
-        """Whether a name stands in the history, in its own or another usual spelling."""
+        """Whether a name is in the history, in its own or another usual spelling."""
         if find_bounded(self.text, name, "") >= 0:
             return True
         squashed = squash(name)
         return find_bounded(self._squashed, squashed, "") >= 0
 
     def knows_word(self, word: str) -> bool:
-        """Whether a word stands in the history in any case, also with an ending (`flatten`, `flattened`)."""
+        """Whether a word is in the history in any case, also with an ending (`flatten`, `flattened`)."""
         return word.lower() in self.lower
 
     def knows_phrase(self, name: str) -> bool:
-        """Whether the parts of a name stand side by side as words (`retry budget` for `retryBudget`)."""
+        """Whether the parts of a name are in the history as adjacent words (`retry budget` for `retryBudget`)."""
         parts = name_parts(name)
         return len(parts) > 1 and re.search(r"\b" + r"[\s_-]{0,2}".join(map(re.escape, parts)), self.lower) is not None
 
@@ -137,7 +137,7 @@ class HistoryText:
         return all(self._knows_part(part) for part in folder.split("/") if part)
 
     def _shows_file(self, name: str, folder: str) -> bool:
-        """Whether a file's name stands alone (as `ls` prints it) or below a folder that agrees with this one."""
+        """Whether a file's name occurs alone (as `ls` prints it) or after a folder that agrees with this one."""
         parent = folder.rsplit("/", 1)[-1]
         for match in re.finditer(re.escape(name), self.text):
             before = self.text[max(0, match.start() - 120) : match.start()]
@@ -156,7 +156,7 @@ class HistoryText:
 
 
 def squash(text: str) -> str:
-    """Lower case without hyphens and underscores, so that the spellings of one name meet."""
+    """Lower case without hyphens and underscores, so that all spellings of a name are equal."""
     return text.lower().replace("_", "").replace("-", "")
 
 
@@ -167,7 +167,7 @@ def name_parts(name: str) -> list[str]:
 
 
 def normal_path(path: str) -> str:
-    """Take off `./`, a leading slash, `~/` and a closing slash."""
+    """Remove `./`, a leading slash, `~/` and a closing slash."""
     return re.sub(r"^(?:~|\.{1,2})?/+|^(?:\.{1,2}/)+", "", path).rstrip("/").removeprefix("./")
 
 
@@ -185,7 +185,7 @@ def is_generic_path(path: str) -> bool:
 
 
 def find_bounded(text: str, piece: str, joining: str) -> int:
-    """Return where `piece` stands in `text` with neither a letter, a digit nor one of `joining` beside it, or -1.
+    """Return where `piece` occurs in `text` with neither a letter, a digit nor one of `joining` beside it, or -1.
 
     Plain searching with a look at the neighbours: a look-behind pattern would cost a hundred times as much.
     """

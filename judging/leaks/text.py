@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from judging.leaks.record import HistoryText, Place, RecordText
 from judging.leaks.tokens import LITERAL, TEXT
 
-# A run of this many words is no accident, and fewer are how everybody writes.
+# A run of this many equal words is a copy; shorter runs are ordinary language.
 _RUN = 6
 _SHORTEST_STRING = 12
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.){12,300})\"|'((?:[^'\\\n]|\\.){12,300})'")

@@ -38,13 +38,13 @@ _IS_A = re.compile(
     r"`?\s+(?:class|method|function|helper|hook|component|struct|option|setting|module|constant|fixture)\b"
 )
 _WITHIN_SENTENCE = re.compile(r"[\w,;)]\s+$|[('\"]$")
-# `s/old/new/` of sed and perl looks like a path; what stands between its delimiters is text on its own account.
+# `s/old/new/` of sed and perl looks like a path; its parts are texts of their own.
 _EDITORS = re.compile(r"\b(?:sed|perl)\b[^\n]{3,4000}")
 _SUBSTITUTION = re.compile(
     r"(?<![A-Za-z_./-])s(?P<d>[/|#,@!:~%+])(?P<old>(?:\\.|(?!(?P=d))[^\\\n]){1,1000})(?P=d)"
     r"(?P<new>(?:\\.|(?!(?P=d))[^\\\n]){0,1000})(?P=d)[a-zA-Z0-9]{0,6}"
 )
-# Commands that reveal what matches a pattern, and the options after which the pattern stands.
+# Commands that print what matches a pattern, and the options that come before the pattern.
 _SEARCHERS = word_set("grep egrep fgrep zgrep rg ag ack search_dir search_file find_file fd fdfind git")
 _FIND_OPTIONS = word_set("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
 
@@ -134,7 +134,7 @@ def _without_delimiters(match: re.Match[str]) -> str:
 def _path_pieces(text: str, start: int) -> Iterator[tuple[str, str, int, bool]]:
     text = text.rstrip(".")
     yield text, PATH, start, True
-    # A pair of alternatives looks like a path: its parts are names on their own account.
+    # A pair of alternatives looks like a path; its parts are names of their own.
     for part in re.finditer(r"[A-Za-z_$][\w$]*", text):
         if is_code_like(part[0]):
             yield part[0], IDENTIFIER, start + part.start(), True

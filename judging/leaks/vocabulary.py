@@ -1,4 +1,4 @@
-"""Names that anyone may use without having seen a repository: tools, languages, libraries, ordinary words."""
+"""Names that can be used without knowing a repository: tools, languages, libraries, ordinary words."""
 
 import builtins
 import keyword
@@ -148,7 +148,7 @@ def _language_names() -> frozenset[str]:
     return frozenset(names | set(keyword.kwlist) | set(sys.stdlib_module_names))
 
 
-# `dir1`, `test_file`, `example.txt`: what everybody calls a thing made up on the spot.
+# `dir1`, `test_file`, `example.txt`: common made-up names.
 _PLACEHOLDER = re.compile(
     r"(?:my_?)?(?:dir|file|path|test|foo|bar|baz|tmp|temp|example|sample|demo|item|key|val|value|arg|user|name|line|step|"
     r"col|row|node|input|output|result|text|data)_?\d*(?:\.\w{1,6})?",
@@ -157,7 +157,7 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(name: str) -> bool:
-    """Whether a name of a file or thing is a stand-in that everybody would choose."""
+    """Whether a name is a common placeholder."""
     return _PLACEHOLDER.fullmatch(name) is not None
 
 

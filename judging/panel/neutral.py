@@ -1,7 +1,7 @@
-"""Makes text harmless that poses as the panel: verdicts, delimiters, template tokens, instructions to the judge.
+"""Neutralises text that poses as the panel: verdicts, delimiters, template tokens, instructions to the judge.
 
-Nothing is removed but invisible characters: a judge must still see what an answer tried. Every pattern is bounded, so
-the time stays linear in the text.
+Only invisible characters are removed: a judge must still see what an answer tried. Every pattern is bounded, so the
+time is linear in the text.
 """
 
 import re
@@ -35,7 +35,7 @@ _VERDICT_KEY = re.compile(
     r"(?:[012]\b|first\b|second\b|draw\b|tie\b|answer[ _]?[12]\b))",
     re.IGNORECASE,
 )
-# How far apart two keys of one verdict may stand, and how many different ones make it a verdict.
+# The maximum distance between two keys of one verdict, and how many different keys make a verdict.
 _VERDICT_REACH = 400
 _VERDICT_KEYS = 2
 
@@ -111,7 +111,7 @@ def _escaped_token(match: re.Match[str]) -> str:
 
 
 def _mark_verdicts(text: str) -> str:
-    """Prefix rubric keys that carry a verdict's value, where at least two different ones stand close together."""
+    """Prefix rubric keys that carry a verdict's value, where at least two different ones are close together."""
     found = list(_VERDICT_KEY.finditer(text))
     posing: list[re.Match[str]] = []
     group: list[re.Match[str]] = []

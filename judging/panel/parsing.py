@@ -1,4 +1,4 @@
-"""Reads a judge's reply. What cannot be read is *unparsed*: missing, never a loss."""
+"""Reads a judge's reply. A reply that cannot be read is *unparsed*: missing, never a loss."""
 
 import json
 import re
@@ -37,7 +37,7 @@ _VALUE_ALIASES = {
     **dict.fromkeys(("2", "second", "answer2", "response2", "thesecond", "secondanswer", "two"), 2),
     **dict.fromkeys(("0", "draw", "tie", "tied", "equal", "same", "neither", "both", "zero"), 0),
 }
-# Under these names models nest what was asked for flat; and the value of one dimension.
+# Names under which models nest the flat object that was asked for, and the value of one dimension.
 _NESTS = frozenset(
     {"scores", "score", "verdict", "verdicts", "dimensions", "result", "results", "judgment", "judgement", "ratings"}
 )
@@ -51,7 +51,7 @@ _ATTEMPT_BUDGET = 20_000
 
 
 def parse_verdict(raw: str, *, finish_reason: str) -> ParsedVerdict | Unparsed:
-    """Read one reply: thinking is cut off, then the last decodable JSON object with all five dimensions counts.
+    """Read one reply: thinking is removed, then the last JSON object with all five dimensions counts.
 
     Objects may be fenced, bare, amid prose, or nested under a name such as `scores`; keys and values may be spelled
     in the known other ways. A missing dimension, a value other than 0, 1 or 2, and a reply that is empty or cut off
@@ -130,7 +130,7 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
 
 
 def _flattened(found: Mapping[str, object], depth: int = 0) -> dict[str, object] | None:
-    """Bring an object to the rubric's names; None when it holds none of them."""
+    """Rename an object's keys to the rubric's names; None if it has none of them."""
     flat: dict[str, object] = {}
     nested: dict[str, object] = {}
     for key, value in found.items():

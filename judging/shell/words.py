@@ -16,7 +16,7 @@ _END_OF_EDIT = re.compile(r"^[ \t]*end_of_edit[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`kind` is word, operator or body. A word's text has its quotes taken off; `quoted` says that it had some."""
+    """`kind` is word, operator or body. A word's text is without its quotes; `quoted` says whether it had any."""
 
     kind: str
     text: str

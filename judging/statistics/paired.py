@@ -1,4 +1,4 @@
-"""Two models over the same rows: the difference with its interval, McNemar's test, and what may be said of it."""
+"""Compares two models on the same rows: the difference with its interval, McNemar's test, and a verdict in words."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ RESAMPLES = 10_000
 
 
 class Said(StrEnum):
-    """What an interval allows to say, never a fixed number of points."""
+    """The verdict that an interval supports; it never depends on a fixed number of points."""
 
     NOISE = "within noise"
     LIKELY = "likely"

@@ -8,7 +8,7 @@ _Z_95 = 1.959963984540054  # the 0.975 quantile of the standard normal distribut
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Both ends, in the unit of what it is an interval of."""
+    """Both ends, in the unit of the value."""
 
     low: float
     high: float
@@ -18,7 +18,7 @@ class Interval:
 
 
 def wilson(successes: int, n: int, *, z: float = _Z_95) -> Interval:
-    """The Wilson score interval of a rate, as shares from 0 to 1; the whole range where nothing was counted.
+    """The Wilson score interval of a rate, as shares from 0 to 1; the whole range if nothing was counted.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). `z` 1.96 is
     95 %. Unlike p ± z·s it stays inside 0…1 and says something at 0 of n. Raises ValueError for more successes than n.

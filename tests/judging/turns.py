@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from judging.leaks.lint import PullRequestRecord
+from judging.leaks.record import PullRequestRecord
 from tests.parts import shared_data
 
 

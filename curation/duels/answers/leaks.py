@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from curation.duels.models import PullRequest
 from curation.runs.kinds import Json
-from judging.leaks.lint import PullRequestRecord, lint_leaks
+from judging.leaks.lint import lint_leaks
+from judging.leaks.record import PullRequestRecord
 from judging.messages import content_of
 
 

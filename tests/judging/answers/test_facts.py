@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from judging.answers.facts import ACTION_STYLES, AnswerFacts, answer_facts
+from judging.answers.action_style import ACTION_STYLES
+from judging.answers.facts import AnswerFacts, answer_facts
 from judging.shell.script import split_commands
 from tests.judging.turns import read_turns
 

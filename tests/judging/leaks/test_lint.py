@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from judging.leaks.lint import LeakedToken, LeakReport, PullRequestRecord, lint_leaks
+from judging.leaks.lint import LeakedToken, LeakReport, lint_leaks
+from judging.leaks.record import PullRequestRecord
 from tests.judging.turns import read_turns
 
 FOLDER = Path(__file__).parent

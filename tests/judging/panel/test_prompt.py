@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from judging.panel.prompt import VERDICT_SCHEMA, Message, judge_messages, neutralise, render_history
+from judging.messages import Message
+from judging.panel.neutral import neutralise
+from judging.panel.prompt import VERDICT_SCHEMA, judge_messages, render_history
 from judging.panel.rubric import DIMENSIONS
 from tests.judging.turns import read_turns
 
