@@ -108,7 +108,12 @@ class Sample(models.Model):
     repo = models.CharField(max_length=200, blank=True, default="")
     instance_id = models.CharField(max_length=200, blank=True, default="")
     action_style = models.CharField(max_length=20, blank=True, default="")
-    model = models.CharField(max_length=60, blank=True, default="", help_text="Name of the candidate's endpoint.")
+    model = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        help_text="Name of the endpoint that answered as challenger or acted in the trajectory.",
+    )
     axes = models.JSONField(default=dict, blank=True, help_text="Axes of the scenario; empty for a turn.")
     preview = models.CharField(max_length=200, blank=True, default="")
     version = models.PositiveIntegerField(default=1)

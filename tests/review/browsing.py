@@ -1,4 +1,4 @@
-"""What the tests of review's pages share: addresses, the text of an answer, what a form would send."""
+"""Shared by the tests of review's pages: addresses, the text of a response, the values of a form."""
 
 import re
 from typing import Protocol
@@ -17,7 +17,7 @@ def url(name: str, *args: object) -> str:
 
 
 class Answer(Protocol):
-    """What the test client gives back."""
+    """A response of the test client."""
 
     status_code: int
     content: bytes

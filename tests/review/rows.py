@@ -1,4 +1,4 @@
-"""What the tests of review need: people in a project, and who they are to the use-cases."""
+"""Shared by the tests of review: reviewers, samples, and samples taken from the queue."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def judged(project: Project, **values: Any) -> Sample:
 
 
 def taken_by(access: Access, *, resume: bool = False) -> Taken:
-    """What the queue gives this reviewer; it must give something."""
+    """The next sample of this reviewer's queue, which is not empty."""
     taken = take_next(access=access, resume=resume)
     assert taken is not None
     return taken

@@ -18,7 +18,7 @@ _OF_ANSWER = ("model", "has_thought", "blocks", "commands", "action_style", "tok
 SHOWN = (
     *("sample_id", "opponent", "metrics", "prompt__row_offset"),
     *(f"{side}__{name}" for side in ("king", "challenger") for name in _OF_ANSWER),
-    *(f"challenger__{name}" for name in ("leak_score", "leak_flag", "leak_spans")),
+    *(f"challenger__{name}" for name in ("leak_score", "leak_spans")),
 )
 
 
@@ -52,7 +52,6 @@ class AnswerDetail:
     facts: Facts
     revision: LatestRevision | None
     leak_score: float | None = None
-    leak_flag: bool = False
     leak_spans: tuple[dict[str, object], ...] = ()
 
     @property
@@ -82,9 +81,8 @@ _duel_of = Prepared(
 
 def facts_of(text: str) -> Facts:
     found = answer_facts(text)
-    return Facts(
-        found.has_thought, found.blocks, found.commands, found.action_style, -(-len(text) // CHARACTERS_PER_TOKEN)
-    )
+    tokens = -(-len(text) // CHARACTERS_PER_TOKEN)
+    return Facts(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
 
 
 def detail_of(sample: Sample) -> Detail | None:
@@ -103,7 +101,7 @@ def detail_of(sample: Sample) -> Detail | None:
 
 
 def _answer(side: Pick, row: Answer, latest: dict[str, LatestRevision]) -> AnswerDetail:
-    linted = side == Pick.CHALLENGER
+    linted = side == Pick.CHALLENGER  # the lint reads no other answer
     return AnswerDetail(
         side=side,
         label=side.label,
@@ -112,6 +110,5 @@ def _answer(side: Pick, row: Answer, latest: dict[str, LatestRevision]) -> Answe
         facts=Facts(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
         revision=latest.get(side),
         leak_score=row.leak_score if linted else None,
-        leak_flag=linted and row.leak_flag,
         leak_spans=tuple(row.leak_spans) if linted else (),
     )

@@ -1,4 +1,4 @@
-"""The judges' view of a duel, in the words of the page: who won each dimension in each order, and why."""
+"""The judges' verdicts on a duel: who won each dimension in each order, and why."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from judging.panel.rubric import DIMENSIONS
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One order of one judge; `winners` are king, challenger, draw or – per dimension of the rubric."""
+    """One judge's verdict in one order. `winners` has king, reference, challenger, draw or – for each dimension."""
 
     order: str
     parsed: bool
@@ -21,7 +21,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """`rows` pairs each dimension with what the judge said in each order; `flips` counts those that disagree."""
+    """`rows` has each dimension with its winner in each order; `flips` counts those that differ between the orders."""
 
     name: str
     readings: tuple[Reading, ...]
@@ -30,25 +30,23 @@ class Judge:
 
 
 def judges_of(duel: Duel) -> list[Judge]:
-    """One query."""
-    opponent = "king" if duel.king_id else "reference"
+    king = "king" if duel.king_id else "reference"
     by_judge: dict[str, list[Reading]] = {}
     for verdict in Verdict.objects.filter(duel=duel).order_by("judge", "-order"):
-        by_judge.setdefault(verdict.judge, []).append(_reading(verdict, opponent))
+        by_judge.setdefault(verdict.judge, []).append(_reading(verdict, king))
     return [_judge(name, tuple(readings)) for name, readings in by_judge.items()]
 
 
 def _judge(name: str, readings: tuple[Reading, ...]) -> Judge:
-    said = list(zip(*(reading.winners for reading in readings), strict=True))
-    rows = tuple(zip(DIMENSIONS, said, strict=True))
-    parsed = [reading for reading in readings if reading.parsed]
-    flips = sum(len(set(words)) > 1 for words in zip(*(reading.winners for reading in parsed), strict=True))
-    return Judge(name, readings, rows, flips if len(parsed) > 1 else 0)
+    winners = zip(*(reading.winners for reading in readings), strict=True)
+    rows = tuple(zip(DIMENSIONS, winners, strict=True))
+    parsed = [reading.winners for reading in readings if reading.parsed]
+    flips = sum(len(set(of_dimension)) > 1 for of_dimension in zip(*parsed, strict=True))
+    return Judge(name, readings, rows, flips)
 
 
-def _reading(verdict: Verdict, opponent: str) -> Reading:
-    first, second = (opponent, "challenger") if verdict.order == Order.KING_FIRST else ("challenger", opponent)
-    words = {1: first, 2: second, 0: "draw"}
-    winners = tuple(words.get(verdict.dimensions.get(name), "–") for name in DIMENSIONS)
-    label = f"{first} first"
-    return Reading(label, verdict.parsed, winners, visible(verdict.reason))
+def _reading(verdict: Verdict, king: str) -> Reading:
+    first, second = (king, "challenger") if verdict.order == Order.KING_FIRST else ("challenger", king)
+    names = {1: first, 2: second, 0: "draw"}
+    winners = tuple(names.get(verdict.dimensions.get(name), "–") for name in DIMENSIONS)
+    return Reading(f"{first} first", verdict.parsed, winners, visible(verdict.reason))

@@ -63,7 +63,10 @@ class Migration(migrations.Migration):
                 (
                     "model",
                     models.CharField(
-                        blank=True, default="", help_text="Name of the candidate's endpoint.", max_length=60
+                        blank=True,
+                        default="",
+                        help_text="Name of the endpoint that answered as challenger or acted in the trajectory.",
+                        max_length=60,
                     ),
                 ),
                 (

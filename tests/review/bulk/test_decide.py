@@ -5,7 +5,7 @@ from curation.review.bulk import decide as bulk
 from curation.review.bulk.decide import decide_matching, decide_selected
 from curation.review.bulk.undo import undo_bulk
 from curation.review.decisions.decide import decide
-from curation.review.models import Decision, Lease
+from curation.review.models import Decision, Lease, Pick
 from curation.review.queue.take import take_next
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Flag, Sample
@@ -42,9 +42,9 @@ def test_a_selection_is_answered_per_row() -> None:
     free.refresh_from_db()
     assert leaking.leak_cleared and not free.leak_cleared
     assert (free.status, free.version, free.decided_by) == ("approved", 2, access.user)
-    assert Decision.objects.filter(batch=result.batch, comment="clear cases", pick="candidate").count() == 2
+    assert Decision.objects.filter(batch=result.batch, comment="clear cases", pick=Pick.CHALLENGER).count() == 2
     assert AuditEntry.objects.get().action == "sample.bulk_approve"
-    assert Lease.objects.count() == 1, "the other reviewer still holds theirs"
+    assert Lease.objects.count() == 1, "the other reviewer keeps theirs"
 
 
 def test_all_that_match_are_changed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

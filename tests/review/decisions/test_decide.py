@@ -7,7 +7,7 @@ from django.utils import timezone
 from curation.projects.models import AuditEntry
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
-from curation.review.models import Decision, Lease
+from curation.review.models import Decision, Lease, Pick
 from curation.review.queue.take import take_next
 from curation.samples.models import Flag
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
@@ -63,14 +63,14 @@ def test_flag_gives_the_sample_back_undecided_with_its_reason_and_a_new_version(
 @pytest.mark.parametrize(
     ("preference", "swapped", "pick"),
     [
-        ("left", False, "opponent"),
-        ("left", True, "candidate"),
-        ("right", False, "candidate"),
-        ("right", True, "opponent"),
-        ("draw", True, "draw"),
-        ("king", True, "opponent"),
-        ("challenger", False, "candidate"),
-        ("", True, "candidate"),
+        ("left", False, Pick.KING),
+        ("left", True, Pick.CHALLENGER),
+        ("right", False, Pick.CHALLENGER),
+        ("right", True, Pick.KING),
+        ("draw", True, Pick.DRAW),
+        ("king", True, Pick.KING),
+        ("challenger", False, Pick.CHALLENGER),
+        ("", True, Pick.CHALLENGER),
     ],
 )
 def test_a_preference_is_kept_as_said_and_resolved_by_the_seats_of_the_lease(
@@ -108,7 +108,7 @@ def test_a_stale_version_is_refused_with_what_changed() -> None:
     assert sample.status == "approved" and Decision.objects.count() == 1
 
 
-def test_what_another_holds_is_refused_by_name_until_the_lease_lapses() -> None:
+def test_a_sample_in_review_by_another_is_refused_by_name_until_the_lease_lapses() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
     sample = judged(access.project)
@@ -120,7 +120,7 @@ def test_what_another_holds_is_refused_by_name_until_the_lease_lapses() -> None:
     assert not Lease.objects.exists()
 
 
-def test_what_another_has_settled_is_decided_anew_only_by_naming_its_version() -> None:
+def test_what_another_has_settled_is_decided_again_only_by_naming_its_version() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
     sample = judged(access.project)

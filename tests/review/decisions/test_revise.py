@@ -3,7 +3,7 @@ import pytest
 from curation.projects.models import AuditEntry
 from curation.review.decisions.drafts import draft_of, save_draft
 from curation.review.decisions.revise import revise
-from curation.review.models import Draft, Revision
+from curation.review.models import Draft, Pick, Revision
 from curation.review.queue.take import take_next
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
 from tests.factories import CHALLENGER, KING, make_project, make_sample
@@ -17,11 +17,11 @@ def test_revisions_are_numbered_chained_and_raise_the_version() -> None:
     sample = judged(access.project)
     first = revise(access=access, sample_id=sample.pk, text="one", note="shorter", version=1).revision
     second = revise(access=access, sample_id=sample.pk, text="two", version=2).revision
-    of_king = revise(access=access, sample_id=sample.pk, text="three", of="opponent").revision
+    of_king = revise(access=access, sample_id=sample.pk, text="three", of=Pick.KING).revision
     assert [(r.number, r.parent, r.of) for r in (first, second, of_king)] == [
-        (1, None, "candidate"),
-        (2, first, "candidate"),
-        (3, None, "opponent"),
+        (1, None, Pick.CHALLENGER),
+        (2, first, Pick.CHALLENGER),
+        (3, None, Pick.KING),
     ]
     sample.refresh_from_db()
     assert (sample.version, first.note, first.author) == (4, "shorter", access.user)
@@ -30,7 +30,13 @@ def test_revisions_are_numbered_chained_and_raise_the_version() -> None:
 
 @pytest.mark.parametrize(
     ("text", "of"),
-    [("", "candidate"), ("  \n", "candidate"), (CHALLENGER, "candidate"), (KING, "opponent"), ("x", "draw")],
+    [
+        ("", Pick.CHALLENGER),
+        ("  \n", Pick.CHALLENGER),
+        (CHALLENGER, Pick.CHALLENGER),
+        (KING, Pick.KING),
+        ("x", Pick.DRAW),
+    ],
 )
 def test_an_empty_or_unchanged_text_is_refused(text: str, of: str) -> None:
     access = project_with_reviewer()

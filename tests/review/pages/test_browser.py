@@ -15,7 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from curation.duels.models import Duel
 from curation.projects.models import Project
-from curation.review.models import Decision, Draft, Lease, Revision
+from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Flag, Sample
 from tests.factories import make_duel, make_member
 from tests.parts import chromium
@@ -118,7 +118,7 @@ def test_ten_samples_are_triaged_by_keys_alone(page: Page, duels: list[Duel]) ->
     )
     for line in lines[:2]:
         swapped = line.seat == "challenger_left"
-        assert line.pick == ("candidate" if (line.preference == "left") == swapped else "opponent")
+        assert line.pick == (Pick.CHALLENGER if (line.preference == "left") == swapped else Pick.KING)
     assert all(line.seconds is not None and line.seconds < 60 for line in lines)
     page.keyboard.press("1")
     page.keyboard.press("a")

@@ -3,7 +3,7 @@ from django.test import Client
 
 from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.review.models import Decision, Draft, Lease, Revision
+from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Sample
 from tests.factories import CHALLENGER
 from tests.review.browsing import HTMX, body, form, open_queue, url
@@ -27,7 +27,7 @@ def test_saving_a_refinement_approves_it_and_goes_on(client: Client, me: Access,
     response = client.post(url("sample-revise", first.pk), values, headers=HTMX)
     assert response.status_code == 200 and f"Sample {second.pk}" in body(response)
     revision = Revision.objects.get()
-    assert (revision.of, revision.text) == ("candidate", "THOUGHT: better.\n\n```bash\nls\n```")
+    assert (revision.of, revision.text) == (Pick.CHALLENGER, "THOUGHT: better.\n\n```bash\nls\n```")
     assert Decision.objects.get().revision == revision
 
 
@@ -58,7 +58,7 @@ def test_a_stale_refinement_keeps_neither_revision_nor_decision(client: Client, 
     assert not Decision.objects.exists() and not Revision.objects.exists()
 
 
-def test_the_editor_brings_the_draft_back(client: Client, me: Access, project: Project) -> None:
+def test_the_editor_opens_with_the_draft(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     open_queue(client)
     lease = Lease.objects.get()

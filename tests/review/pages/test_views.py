@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 from curation.projects.access import Access
 from curation.projects.models import Project, Role
 from curation.review.decisions.decide import decide
-from curation.review.models import Decision, Lease
+from curation.review.models import Decision, Lease, Pick
 from curation.samples.models import Flag, Sample
 from tests.factories import make_duel, make_member, make_project, make_prompt, make_sample
 from tests.review.browsing import HTMX, body, first, form, open_queue, url
@@ -71,7 +71,7 @@ def test_a_decision_answers_with_the_next_sample_and_says_what_was_done(
     response = client.post(url("sample-decide", first.pk), values, headers=HTMX)
     assert response.status_code == 200
     line = Decision.objects.get()
-    assert (line.sample, line.pick, line.seconds, line.comment) == (first, "candidate", 3.5, "good")
+    assert (line.sample, line.pick, line.seconds, line.comment) == (first, Pick.CHALLENGER, 3.5, "good")
     assert f"Sample {second.pk}" in body(response) and 'id="review"' in body(response)
     assert "<html" not in body(response)
     assert f"Approved sample {first.pk}." in response["HX-Trigger"]
@@ -106,7 +106,7 @@ def test_a_typed_reason_goes_with_its_own_action_only(client: Client, me: Access
     values = form(sample, action="flag", flag_reason="asks for a key", reject_reason="left over", queue="")
     client.post(url("sample-decide", sample.pk), values, headers=HTMX)
     assert Decision.objects.get().reason == "asks for a key"
-    assert "asks for a key" in body(open_queue(client)), "whoever opens it next sees it"
+    assert "asks for a key" in body(open_queue(client)), "the next reviewer sees it"
 
 
 def test_a_stale_decision_shows_what_changed_and_overwrites_nothing(
@@ -125,7 +125,7 @@ def test_a_stale_decision_shows_what_changed_and_overwrites_nothing(
     assert sample.status == "rejected"
 
 
-def test_a_decision_on_what_another_took_meanwhile_names_them(client: Client, me: Access, project: Project) -> None:
+def test_a_decision_on_a_sample_that_another_has_taken_names_them(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     open_queue(client)
     values = form(sample, action="approve", queue="")
@@ -136,7 +136,7 @@ def test_a_decision_on_what_another_took_meanwhile_names_them(client: Client, me
     assert not Decision.objects.exists()
 
 
-def test_a_pick_by_seats_that_were_drawn_again_is_refused(client: Client, me: Access, project: Project) -> None:
+def test_a_pick_is_refused_where_left_and_right_were_drawn_again(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     open_queue(client)
     values = form(sample, action="approve", preference="left", queue="")

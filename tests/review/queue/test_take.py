@@ -69,7 +69,7 @@ def test_asking_again_without_deciding_gives_another_unless_one_resumes() -> Non
     assert taken_id(access) == second.pk
 
 
-def test_a_lapsed_lease_goes_to_the_next_who_asks() -> None:
+def test_a_lapsed_lease_goes_to_the_next_reviewer() -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
     sample = make_sample(access.project)
@@ -85,7 +85,7 @@ def test_a_released_sample_is_free_at_once() -> None:
     sample = make_sample(access.project)
     take_next(access=access)
     release(access=other, lease=Lease.objects.get())
-    assert taken_id(other) is None, "another's lease can not be given back"
+    assert taken_id(other) is None, "another's lease cannot be released"
     release(access=access, lease=Lease.objects.get())
     assert taken_id(other) == sample.pk
 
