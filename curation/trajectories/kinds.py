@@ -9,13 +9,20 @@ from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.trajectories.pages.run_section import pairs_section, replay_section, rollout_section
 from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both
-from curation.trajectories.params import PairParams, ReplayParams, RolloutParams
-from curation.trajectories.replay.stage import ReplayStage
-from curation.trajectories.rollout.estimate import rollout_estimate
-from curation.trajectories.rollout.figures import replay_figures, rollout_figures
+from curation.trajectories.params import (
+    PairParams,
+    ReplayParams,
+    RolloutParams,
+    matching_scenarios,
+    matching_trajectories,
+)
+from curation.trajectories.replay.stage import ReplayStage, replay_figures
+from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import RolloutStage
-from curation.trajectories.selection import rollable_in, trajectories_in
 from curation.web.problems import Invalid
+
+# Tokens of the instructions and the orientation, of a reply, and of what each turn adds to the conversation.
+OPENING_TOKENS, REPLY_TOKENS, TURN_TOKENS = 700, 60, 200
 
 
 class RolloutRun(Kind[RolloutParams]):
@@ -29,13 +36,23 @@ class RolloutRun(Kind[RolloutParams]):
 
     def check(self, project: Project, params: RolloutParams) -> None:
         targets_named(project, [params.model], "model")
-        if not rollable_in(project, params.filter).exists():
+        if not matching_scenarios(project, params.filter).exists():
             detail = "No admitted scenario matches: only scenarios that passed the gate can be rolled out."
             raise Invalid(detail, code="no_scenarios")
         require_sandbox()
 
     def estimate(self, project: Project, params: RolloutParams) -> Estimate:
-        return rollout_estimate(project, params)
+        """An upper bound: every episode uses all its turns, and each turn sends all earlier ones again."""
+        target = targets_named(project, [params.model], "model")[0]
+        turns = params.max_turns
+        episodes = matching_scenarios(project, params.filter).count() * params.samples
+        calls = episodes * turns
+        tokens_in = calls * OPENING_TOKENS + episodes * TURN_TOKENS * turns * (turns - 1) // 2
+        note = f"An upper bound: {turns} turns in every one of {episodes} episodes; most end sooner."
+        priced = Estimate.of_calls(
+            target, items=episodes, calls=calls, tokens_in=tokens_in, tokens_out=calls * REPLY_TOKENS
+        )
+        return Estimate.total([priced], note)
 
     def finish(self, run: Run, params: RolloutParams) -> Json:
         return rollout_figures(run)
@@ -54,12 +71,12 @@ class ReplayRun(Kind[ReplayParams]):
         return [ReplayStage(params)]
 
     def check(self, project: Project, params: ReplayParams) -> None:
-        if not trajectories_in(project, params.filter).exists():
+        if not matching_trajectories(project, params.filter).exists():
             raise Invalid("No trajectory matches, so there is nothing to replay.", code="no_trajectories")
         require_sandbox()
 
     def estimate(self, project: Project, params: ReplayParams) -> Estimate:
-        return Estimate(items=trajectories_in(project, params.filter).count(), notes=("No model is called.",))
+        return Estimate(items=matching_trajectories(project, params.filter).count(), notes=("No model is called.",))
 
     def finish(self, run: Run, params: ReplayParams) -> Json:
         return replay_figures(run)
@@ -78,7 +95,7 @@ class PairsRun(Kind[PairParams]):
         return [PairStage(params)]
 
     def check(self, project: Project, params: PairParams) -> None:
-        trajectories_in(project, params.filter)
+        matching_trajectories(project, params.filter)
 
     def estimate(self, project: Project, params: PairParams) -> Estimate:
         batches = batches_of(scenarios_with_both(project, params.filter))

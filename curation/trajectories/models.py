@@ -1,4 +1,4 @@
-"""Trajectories as lists read them; what was said and shown, replays and pairs in tables of their own."""
+"""Trajectories; their texts, replays and pairs have tables of their own."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from curation.web.text.markup import with_signs
 
 
 class Outcome(models.TextChoices):
-    """How an episode ended. Two of them are kept; `timeout` and `infra_error` are never a negative."""
+    """How an episode ended. Two outcomes are kept; `timeout` and `infra_error` are never rejected sides of pairs."""
 
     SOLVED = "solved", "Solved"
     CORRECT_PANIC = "correct_panic", "Correct panic"
@@ -52,19 +52,22 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         return self.select_related("scenario", "sample")
 
     def with_text(self) -> "TrajectoryQuerySet":
-        """The transcript and the checker's output too; the raw exchange stays in the database."""
+        """With the turns and the checker's output, without the raw messages."""
         return self.select_related("scenario", "sample", "run", "text").defer("text__exchange")
 
     def to_replay(self) -> "TrajectoryQuerySet":
-        """With all that running them again takes."""
+        """With everything that a replay needs."""
         return self.select_related("scenario__text", "run", "text").defer("text__exchange")
 
     def with_turns(self) -> "TrajectoryQuerySet":
-        """With their transcripts alone, for whoever compares many."""
+        """With the turns alone, for comparing many."""
         return self.select_related("text").defer("text__exchange", "text__checker_output")
 
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
+
+    def outcome_counts(self) -> dict[str, int]:
+        return dict(self.order_by().values_list("outcome").annotate(n=models.Count("id")))
 
     def siblings_of(self, trajectory: "Trajectory") -> "TrajectoryQuerySet":
         """The scenario's other trajectories, the oldest first."""
@@ -72,9 +75,9 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
 
 
 class Trajectory(models.Model):
-    """One rollout of one model through one scenario. `bundle_sha256` is the bundle as it was rolled out.
+    """One rollout of one model through one scenario; `bundle_sha256` is of the bundle at that time.
 
-    `seconds` is the time that its commands took; `repeated_share` (0–1) and `longest_repeat` are the loop check.
+    `seconds` is the time of its commands; `repeated_share` (0–1) and `longest_repeat` are the loop check.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories", db_index=False)
@@ -107,12 +110,12 @@ class Trajectory(models.Model):
             models.UniqueConstraint(fields=["run", "scenario", "sample_index"], name="trajectory_once"),
         ]
         indexes: ClassVar = [
-            # The list in each of its orders, its tabs by outcome, a scenario's siblings.
+            # The list in each order, its tabs by outcome, a scenario's siblings.
             models.Index(fields=["project", "id"], name="trajectory_list"),
             models.Index(fields=["project", "commands", "id"], name="trajectory_list_commands"),
             models.Index(fields=["project", "outcome", "id"], name="trajectory_list_outcome"),
             models.Index(fields=["scenario", "id"], name="trajectory_by_scenario"),
-            # The coverage heatmap counts what was kept of each scenario without reading a row.
+            # The coverage heatmap counts the kept ones of each scenario from the index alone.
             models.Index(fields=["scenario"], name="trajectory_kept", condition=models.Q(keep=True)),
         ]
 
@@ -121,7 +124,7 @@ class Trajectory(models.Model):
 
     @property
     def scenario_name(self) -> str:
-        """As pages print it: a name comes from a model or a file, and may hold what turns or hides text."""
+        """For pages: a name from a model or a file may contain characters that reorder or hide text."""
         return with_signs(self.scenario.name)
 
     @property
@@ -130,7 +133,7 @@ class Trajectory(models.Model):
 
     @property
     def is_machine_failure(self) -> bool:
-        """The machine failed, not the model: it is no example of anything."""
+        """The machine failed, not the model, so it is an example of nothing."""
         return self.outcome in NEVER_NEGATIVE
 
     @property
@@ -141,9 +144,10 @@ class Trajectory(models.Model):
 class TrajectoryText(models.Model):
     """`turns` in deploy format: `[{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated}]`.
 
-    The text of an orientation or output ends with the prompt that the terminal shows next, which `prompt` repeats.
+    The text of an orientation or output ends with the terminal's next prompt, which `prompt` repeats.
 
-    `exchange` is the raw exchange with the model, scaffold and prose included, for audit only: it is never exported.
+    `exchange` has the raw messages to and from the model, with the instructions and prose. It is for audit and never
+    exported.
     """
 
     trajectory = models.OneToOneField(Trajectory, models.CASCADE, primary_key=True, related_name="text")
@@ -156,7 +160,7 @@ class TrajectoryText(models.Model):
 
 
 class Replay(models.Model):
-    """A trajectory's commands run again in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`."""
+    """One run of a trajectory's commands in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`."""
 
     trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="replays")
     run = models.ForeignKey(Run, models.SET_NULL, null=True)
@@ -185,7 +189,7 @@ class PairQuerySet(models.QuerySet["Pair"]):
 class Pair(models.Model):
     """A kept trajectory against a rejected one of the same scenario.
 
-    `at` is the index into both sides' `turns` of the first differing action: what stands before it is the prompt.
+    `at` is the index of the first differing action in the `turns` of both; the turns before it are the prompt.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")
@@ -211,5 +215,5 @@ class Pair(models.Model):
 
     @property
     def scenario_name(self) -> str:
-        """As pages print it."""
+        """For pages, as `Trajectory.scenario_name`."""
         return with_signs(self.scenario.name)

@@ -1,8 +1,15 @@
-"""Parameters of the run kinds around trajectories."""
+"""The parameters of the run kinds, and the rows that their `filter` selects."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from curation.projects.models import Project
+from curation.runs.kinds import Json
+from curation.scenarios.models import Scenario, ScenarioQuerySet
+from curation.scenarios.pages.filters import ScenarioFilter
+from curation.trajectories.models import TrajectoryQuerySet
+from curation.trajectories.pages.filters import TrajectoryFilter
 
 
 class Strict(BaseModel):
@@ -10,9 +17,9 @@ class Strict(BaseModel):
 
 
 class RolloutParams(Strict):
-    """`rollout`: the operator's endpoint, episodes per scenario, and the limits of one; `filter` is of scenarios.
+    """`model` is the operator's endpoint, `samples` the episodes per scenario; `filter` selects scenarios.
 
-    `command_timeout` and `episode_timeout` in seconds; the latter bounds all commands of an episode together.
+    Timeouts are in seconds; `episode_timeout` limits the sum of an episode's commands.
     """
 
     model: str
@@ -24,13 +31,22 @@ class RolloutParams(Strict):
 
 
 class ReplayParams(Strict):
-    """`replay`: `filter` is of trajectories."""
+    """`filter` selects trajectories."""
 
     filter: dict[str, Any] = {}
 
 
 class PairParams(Strict):
-    """`pairs`: kept trajectories against rejected ones of the same scenario; `filter` is of both."""
+    """`filter` selects the trajectories that are paired, kept and rejected ones."""
 
     strategy: Literal["first_divergence", "whole_trajectory"] = "first_divergence"
     filter: dict[str, Any] = {}
+
+
+def matching_scenarios(project: Project, given: Json) -> ScenarioQuerySet:
+    """The scenarios that match a filter and are admitted; only these can be rolled out."""
+    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).rollable())
+
+
+def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:
+    return TrajectoryFilter.from_json(given, path="params.filter").apply(project)

@@ -7,7 +7,7 @@ from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.stage import chosen_rows
 from curation.projects.models import Project
 from curation.runs.kinds import Json
-from curation.trajectories.selection import rollable_in
+from curation.trajectories.params import matching_scenarios
 from curation.web.lists.id_list import Among
 
 LONGEST_TIER = 100
@@ -36,7 +36,7 @@ def tasks_of(project: Project, params: EvaluateParams, split: Split | None) -> l
 
 
 def _scenarios(project: Project, params: EvaluateParams) -> list[LiveTask]:
-    rows = rollable_in(project, params.filter).order_by("id").values_list("pk", "name", "axes")
+    rows = matching_scenarios(project, params.filter).order_by("id").values_list("pk", "name", "axes")
     return [LiveTask(name, str(axes.get("difficulty", ""))[:LONGEST_TIER], pk) for pk, name, axes in rows]
 
 

@@ -1,4 +1,4 @@
-"""REST calls of `curation.trajectories`: trajectories, replaying one, pairs."""
+"""REST calls of trajectories, replays and pairs."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
@@ -9,7 +9,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.filters import PairList, TrajectoryList
 from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
-from curation.trajectories.replay.start import start_replay
+from curation.trajectories.replay.stage import start_replay
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
 
@@ -18,7 +18,7 @@ router = Router(tags=["trajectories"])
 
 @router.get("/projects/{slug}/trajectories", response=TrajectoryPage, exclude_unset=True, summary="List trajectories")
 def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryList]) -> dict[str, object]:
-    """Slim rows; `full=true` adds the transcripts, then ask for fewer rows at a time."""
+    """Slim rows; `full=true` adds the turns, so ask for fewer rows at a time."""
     access = enter(request, slug, Scope.READ)
     page = params.page(params.rows(access.project))
     return page.response(lambda row: trajectory_out(row, full=params.full))
@@ -33,7 +33,7 @@ def get_trajectory(request: HttpRequest, response: HttpResponse, trajectory_id: 
 
 @router.post("/trajectories/{trajectory_id}/replay", response={202: RunOut}, summary="Run its commands again")
 def post_replay(request: HttpRequest, response: HttpResponse, trajectory_id: str) -> Status[dict[str, object]]:
-    """Launches a run of kind `replay`; the trajectory's `replay` then says whether outputs, terminal and checker
+    """Launch a run of kind `replay`; the trajectory's `replay` then says whether outputs, terminal and checker
     agree."""
     access, trajectory = _entered(request, trajectory_id, Scope.RUN)
     run = start_replay(access=access, trajectory=trajectory)

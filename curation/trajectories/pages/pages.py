@@ -66,7 +66,7 @@ class TrajectoryView:
 def trajectory_view(
     trajectory: Trajectory, *, slug: str, other_id: str = "", step: int | None = None
 ) -> TrajectoryView:
-    """Seven queries. Needs `with_text()`; the page opens with `step` in sight."""
+    """Seven queries. Needs `with_text()`; `step` is one that must be shown."""
     session = Session(trajectory.text.turns, trajectory.pk)
     ids = Trajectory.objects.siblings_of(trajectory).values_list("pk", flat=True)
     before, after = ids.filter(pk__lt=trajectory.pk).last(), ids.filter(pk__gt=trajectory.pk).first()

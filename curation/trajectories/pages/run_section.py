@@ -1,4 +1,4 @@
-"""What the pages of rollout, replay and pairs runs say of their results, while they work and afterwards."""
+"""The sections with results on the pages of rollout, replay and pairs runs."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from django.db.models import Count
 from django.urls import reverse
 
 from curation.runs.models import Run
-from curation.trajectories.models import Outcome, Pair, Replay, Trajectory
+from curation.trajectories.models import KEPT, Outcome, Pair, Replay, Trajectory
 from curation.trajectories.pairs.stage import pair_figures
 from curation.trajectories.rollout.balance import TerminalBalance, terminal_balance
 
@@ -26,7 +26,7 @@ class OutcomeRow:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Kept trajectories of one sort: a label, and the percent of all that are kept."""
+    """A part of the kept trajectories, in percent."""
 
     label: str
     percent: int
@@ -42,9 +42,9 @@ class ReplayRow:
 
 
 def rollout_section(run: Run) -> dict[str, object]:
-    """Context of `ROLLOUT`: outcomes with links, how the kept ones end, what lies outside the project's band."""
+    """Outcomes with links, and the balance of the kept trajectories."""
     rows = Trajectory.objects.of(run.project).filter(run=run)
-    counts = dict(rows.order_by().values_list("outcome").annotate(n=Count("id")))
+    counts = rows.outcome_counts()
     total = sum(counts.values())
     url = f"{reverse('trajectory-list', args=[run.project.slug])}?run={run.pk}"
     balance = terminal_balance(rows)
@@ -55,7 +55,7 @@ def rollout_section(run: Run) -> dict[str, object]:
                 outcome=outcome,
                 count=counts[outcome.value],
                 share=round(100 * counts[outcome.value] / total),
-                kept=outcome in (Outcome.SOLVED, Outcome.CORRECT_PANIC),
+                kept=outcome in KEPT,
                 url=f"{url}&outcome={outcome.value}",
             )
             for outcome in Outcome
@@ -70,7 +70,7 @@ def rollout_section(run: Run) -> dict[str, object]:
 
 
 def replay_section(run: Run) -> dict[str, object]:
-    """Context of `REPLAY`: how many agree, and which, those first that do not."""
+    """How many replays agree, and the newest of them, those that differ first."""
     rows = Replay.objects.filter(run=run)
     counts = dict(rows.order_by().values_list("agrees").annotate(n=Count("id")))
     shown = rows.select_related("trajectory__scenario").order_by("agrees", "-id")[:SHOWN]
@@ -91,7 +91,7 @@ def replay_section(run: Run) -> dict[str, object]:
 
 
 def pairs_section(run: Run) -> dict[str, object]:
-    """Context of `PAIRS`: how many pairs the run wrote or found, and why others are none."""
+    """New pairs, those that existed, and why others were skipped."""
     figures = pair_figures(run)
     return {
         "pairs": figures["pairs"],

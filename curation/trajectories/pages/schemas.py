@@ -1,4 +1,4 @@
-"""A trajectory and a pair as the REST API prints them."""
+"""Trajectories and pairs in the REST API."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ class ScenarioRef(Schema):
 
 
 class TurnOut(Schema):
-    """What the terminal showed (orientation, output: both end with the next prompt) or the command that was typed."""
+    """An orientation or output of the terminal, which ends with the next prompt, or a command."""
 
     kind: str = Field(examples=["output"], description="orientation, action or output")
     text: str = Field(examples=["greeting.txt\nagent@host:~$ "])
@@ -24,7 +24,7 @@ class TurnOut(Schema):
 
 
 class CheckerOut(Schema):
-    """`passed` null: the checker did not run. `output` is left out of lists."""
+    """`passed` is null if the checker did not run. Lists have no `output`."""
 
     passed: bool | None = Field(examples=[True])
     output: str | None = Field(None, examples=[""])
@@ -39,7 +39,7 @@ class FactsOut(Schema):
 
 
 class TrajectorySlim(Schema):
-    """The slim row of a list. `replay`: agrees, differs, or null where it was never replayed."""
+    """A trajectory without its turns. `replay`: agrees, differs, or null if it was never replayed."""
 
     id: str = Field(examples=["118"])
     scenario: ScenarioRef
@@ -63,7 +63,7 @@ class TrajectoryOut(TrajectorySlim):
 
 
 class TrajectoryRow(TrajectorySlim):
-    """A row of the list; `turns` only where `full=true` asked for them."""
+    """A row of the list, with `turns` if `full=true`."""
 
     turns: list[TurnOut] | None = None
 
@@ -75,7 +75,7 @@ class TrajectoryPage(Schema):
 
 
 class PairOut(Schema):
-    """A kept trajectory against a rejected one of its scenario. `at` is the index into both sides' `turns`."""
+    """A kept trajectory and a rejected one of its scenario. `at` is an index of the `turns` of both."""
 
     id: str = Field(examples=["9"])
     scenario: ScenarioRef
@@ -85,7 +85,7 @@ class PairOut(Schema):
     chosen_outcome: str = Field(examples=["solved"])
     rejected_outcome: str = Field(examples=["checker_failed"])
     strategy: str = Field(examples=["first_divergence"])
-    at: int = Field(examples=[3], description="The first differing action; what stands before it is the prompt.")
+    at: int = Field(examples=[3], description="The first differing action; the turns before it are the prompt.")
 
 
 class PairPage(Schema):

@@ -11,7 +11,7 @@ from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.filters import PairList
 from curation.trajectories.pages.list_page import list_page
 from curation.trajectories.pages.pages import trajectory_view
-from curation.trajectories.replay.start import replay_refusal, start_replay
+from curation.trajectories.replay.stage import replay_refusal, start_replay
 from curation.web.ids import find, number
 from curation.web.lists.pages import list_context
 

@@ -1,19 +1,23 @@
-"""Stage `replay`: a recorded trajectory's commands in a fresh sandbox, and whether they come to the same."""
+"""Replay: run a trajectory's recorded commands in a fresh sandbox and compare outputs, terminal and checker."""
 
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.db.models import Count
 
+from curation.projects.access import Access
+from curation.projects.models import Scope
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, WorkContext, Write
-from curation.runs.models import Item, Run
+from curation.runs.launch import launch
+from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, labels_of
 from curation.samples.models import Flag, Sample
 from curation.scenarios.bundles.document import setup_of, stored_bundle
-from curation.trajectories.models import Replay, ReplayState, Trajectory
-from curation.trajectories.params import ReplayParams, RolloutParams
+from curation.trajectories.models import Outcome, Replay, ReplayState, Trajectory
+from curation.trajectories.params import ReplayParams, RolloutParams, matching_trajectories
 from curation.trajectories.rollout.record import priority_of_trajectory
 from curation.trajectories.rollout.stage import limits_of
-from curation.trajectories.selection import trajectories_in
+from curation.web.problems import Conflict
 from curation.web.text.storable import storable_json
 from sandbox.agent.action import Ending
 from sandbox.agent.replay import Difference, Recorded, run_replay
@@ -23,7 +27,24 @@ from sandbox.protocol import Limits
 
 CHUNK = 2000
 EDITED = "its scenario was edited since, so there is nothing to compare with"
-BROKEN = "its sandbox broke, so what was recorded is no whole rollout"
+BROKEN = "its sandbox broke, so its recording is incomplete"
+
+
+def replay_refusal(trajectory: Trajectory) -> str:
+    """Return why a trajectory cannot be replayed, or "". Needs its scenario."""
+    if trajectory.bundle_sha256 != trajectory.scenario.bundle_sha256:
+        return EDITED
+    return BROKEN if trajectory.outcome == Outcome.INFRA_ERROR else ""
+
+
+def start_replay(*, access: Access, trajectory: Trajectory) -> Run:
+    """Launch a replay of this trajectory alone. Raise `Conflict` if it cannot be replayed."""
+    access.require(Scope.RUN)
+    refusal = replay_refusal(trajectory)
+    if refusal:
+        raise Conflict(f"Trajectory {trajectory.pk} cannot be replayed: {refusal}.", code="not_replayable")
+    params = {"filter": {"id": str(trajectory.pk)}}
+    return launch(project=access.project, kind="replay", params=params, user=access.user)
 
 
 class ReplayStage:
@@ -34,12 +55,9 @@ class ReplayStage:
         self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        for row in (
-            trajectories_in(run.project, self._params.filter).select_related("scenario").order_by("id").iterator(CHUNK)
-        ):
-            edited = row.bundle_sha256 != row.scenario.bundle_sha256
-            reason = EDITED if edited else BROKEN if row.outcome == "infra_error" else ""
-            yield PlannedItem(str(row.pk), row.pk, skipped=reason)
+        rows = matching_trajectories(run.project, self._params.filter).select_related("scenario").order_by("id")
+        for row in rows.iterator(CHUNK):
+            yield PlannedItem(str(row.pk), row.pk, skipped=replay_refusal(row))
 
     def work(self, context: WorkContext, item: Item) -> Write:
         found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
@@ -48,7 +66,7 @@ class ReplayStage:
         if found.bundle_sha256 != found.scenario.bundle_sha256:
             raise ItemSkipped(EDITED)
         bundle, limits = stored_bundle(found.scenario.text.bundle), _limits_of(found)
-        rooms = backend()
+        machine = backend()
         task = Task(setup_of(bundle, limits=limits, labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
         ending = Ending(found.terminal, found.panic_reason) if found.terminal else None
         recorded = Recorded(found.text.turns, ending, found.checker_passed)
@@ -56,20 +74,19 @@ class ReplayStage:
             verdict = run_replay(
                 task=task,
                 recorded=recorded,
-                open_session=rooms.session,
+                open_session=machine.session,
                 command_seconds=limits.command_seconds,
                 checkpoint=context.checkpoint,
             )
         except (SandboxFailed, SetupRefused) as failed:
-            raise ItemFailed(f"nothing is known of it, the sandbox failed: {failed}") from failed
-        return lambda: _save(found.pk, context.run, verdict.differences, rooms.name)
+            raise ItemFailed(f"not compared, because the sandbox failed: {failed}") from failed
+        return lambda: _save(found.pk, context.run, verdict.differences, machine.name)
 
 
 def _limits_of(trajectory: Trajectory) -> Limits:
-    """Those of its rollout, where that is still there."""
-    given = (
-        trajectory.run.params if trajectory.run and trajectory.run.kind == "rollout" else {"model": trajectory.model}
-    )
+    """The limits of its rollout, or the defaults if that run is deleted."""
+    run = trajectory.run
+    given = run.params if run and run.kind == "rollout" else {"model": trajectory.model}
     return limits_of(RolloutParams.model_validate(given))
 
 
@@ -93,8 +110,16 @@ def _save(trajectory_id: int, run: Run, differences: tuple[Difference, ...], bac
 
 
 def _reorder(row: Trajectory) -> None:
-    """A replay that differs is a doubt: its sample is reviewed sooner."""
+    """Move the sample of a replay that differs forward in the review queue."""
     sample = Sample.objects.filter(pk=row.sample_id or 0).first()
     if sample is not None:
         priority = priority_of_trajectory(row, looping=bool(sample.flags & Flag.LOOP))
         Sample.objects.filter(pk=sample.pk).update(priority=priority)
+
+
+def replay_figures(run: Run) -> Json:
+    """The result of a replay run: how many agree and differ, and the reasons of those skipped."""
+    rows = Item.objects.filter(run=run, stage="replay").order_by()
+    done = dict(rows.filter(state=ItemState.DONE).values_list("result__agrees").annotate(n=Count("id")))
+    skipped = rows.filter(state=ItemState.SKIPPED).values_list("reason").annotate(n=Count("id"))
+    return {"agree": done.get(True, 0), "differ": done.get(False, 0), "skipped": dict(skipped)}

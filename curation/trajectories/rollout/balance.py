@@ -1,20 +1,25 @@
-"""Terminal balance: how kept trajectories end. Too many panics teach giving up, too few teach never to stop."""
+"""Terminal balance: the share of kept trajectories that end in `exit` and in `panic`, and the figures of a rollout run.
+
+Too many panics teach a model to give up, too few teach it never to stop.
+"""
 
 from dataclasses import asdict, dataclass
 
 from django.db.models import Count, Exists, OuterRef, Q
 
 from curation.projects.settings.document import Balance as Band
+from curation.runs.kinds import Json
+from curation.runs.models import Run
 from curation.scenarios.models import ScenarioAxis
-from curation.trajectories.models import TrajectoryQuerySet
+from curation.trajectories.models import Trajectory, TrajectoryQuerySet
 
-# Tasks in which there is nothing to do: leaving at once must never be the easy answer to all.
+# Tasks with nothing to do. If most kept trajectories were of these, leaving at once would be learned as the answer.
 EMPTY_QUEUE, BLOCKED = "empty-queue", "blocked"
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalBalance:
-    """Kept trajectories (`kept`) and the shares of them (0–1) by terminal and by task; shares are 0 where none is."""
+    """The number of `kept` trajectories, and their shares (0–1) by terminal and by task."""
 
     kept: int
     exit: float
@@ -26,7 +31,7 @@ class TerminalBalance:
         return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
 
     def warnings(self, band: Band) -> list[str]:
-        """What lies outside the project's band; nothing without a kept trajectory."""
+        """Return a warning if the share of panics is outside the project's band."""
         if not self.kept or band.panic_low <= self.panic <= band.panic_high:
             return []
         side = "fewer" if self.panic < band.panic_low else "more"
@@ -35,7 +40,7 @@ class TerminalBalance:
 
 
 def terminal_balance(rows: TrajectoryQuerySet) -> TerminalBalance:
-    """The balance of the kept ones among `rows`, in one query."""
+    """One query over the kept trajectories among `rows`."""
 
     def of_task(task: str) -> Exists:
         return Exists(ScenarioAxis.objects.filter(scenario=OuterRef("scenario"), axis="task", value=task))
@@ -54,3 +59,17 @@ def terminal_balance(rows: TrajectoryQuerySet) -> TerminalBalance:
     kept = counted.pop("kept")
     shares = {name: number / kept if kept else 0.0 for name, number in counted.items()}
     return TerminalBalance(kept=kept, **shares)
+
+
+def rollout_figures(run: Run) -> Json:
+    """The result of a rollout run: trajectories by outcome, and the balance of those kept."""
+    rows = Trajectory.objects.of(run.project).filter(run=run)
+    outcomes = rows.outcome_counts()
+    balance = terminal_balance(rows)
+    return {
+        "trajectories": sum(outcomes.values()),
+        "kept": balance.kept,
+        "outcomes": outcomes,
+        "balance": balance.as_json(),
+        "warnings": balance.warnings(run.settings.balance),
+    }

@@ -1,4 +1,4 @@
-"""A rollout becomes rows: the trajectory, its texts, its sample. Done again, it takes its own place."""
+"""Save a rollout: the trajectory, its texts, its sample. A repeated rollout replaces its rows."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ SIBLINGS = Prepared(
 
 @dataclass(frozen=True, slots=True)
 class RolledOut:
-    """An episode and whose it is. `model` is the endpoint's name, `backend` the sandbox's."""
+    """An episode with its origin. `model` is the endpoint's name, `backend` the sandbox's."""
 
     run: Run
     scenario: Scenario
@@ -41,7 +41,7 @@ class RolledOut:
 
 
 def record_episode(rolled: RolledOut) -> Write:
-    """The write of one rollout: one row per run, scenario and sample index, whatever was there before."""
+    """Return the write of one rollout; there is one row per run, scenario and sample index."""
     loops = loop_facts(rolled.episode.commands)
 
     def write() -> Json:
@@ -117,7 +117,7 @@ def _sample_row(rolled: RolledOut, loops: LoopFacts, row: Trajectory) -> SampleR
 
 
 def priority_of_trajectory(row: Trajectory, *, looping: bool) -> float:
-    """Where the trajectory's sample stands in the queue."""
+    """The place of the trajectory's sample in the review queue."""
     return trajectory_priority(
         keep=row.keep,
         machine=row.is_machine_failure,
@@ -128,5 +128,5 @@ def priority_of_trajectory(row: Trajectory, *, looping: bool) -> float:
 
 
 def _broken(episode: Episode) -> list[Json]:
-    """What broke, at the end of the exchange: nobody said it to the model."""
+    """The error as the last message; it was not sent to the model."""
     return [{"role": "sandbox", "content": episode.error}] if episode.error else []

@@ -1,4 +1,4 @@
-"""Stage `rollout`: a model works through each admitted scenario, in a sandbox of its own, sample by sample."""
+"""Rollout: a model works through each admitted scenario, every episode in a sandbox of its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,15 @@ from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
-from curation.trajectories.params import RolloutParams
+from curation.trajectories.params import RolloutParams, matching_scenarios
 from curation.trajectories.rollout.record import RolledOut, record_episode
-from curation.trajectories.selection import rollable_in
 from sandbox.agent.episode import EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment, Task
 from sandbox.errors import SetupRefused
 from sandbox.protocol import Backend, Limits
 
 CHUNK = 2000
-# What is shown of one command: as much as a screen full of log, little enough that thirty turns fit a context.
+# Output of one command that the model sees: a screen of log, and little enough that thirty turns fit a context.
 OUTPUT_BYTES = 16 * 1024
 
 
@@ -34,12 +33,12 @@ class RolloutPlan:
     target: Target
     instructions: Instructions
     params: Mapping[str, object]
-    rooms: Backend
+    backend: Backend
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutJob:
-    """`scenario` as it stands: an edit makes it a draft, which is not rolled out."""
+    """One episode to play. An edit of the scenario makes it a draft, which is not rolled out."""
 
     plan: RolloutPlan
     scenario: Scenario
@@ -53,15 +52,15 @@ class RolloutStage:
     def __init__(self, params: RolloutParams) -> None:
         self._params = params
         self.most_open = settings.SANDBOX_SESSIONS
-        self._rooms: Backend | None = None
+        self._backend: Backend | None = None
 
     def targets(self, run: Run) -> Sequence[Target]:
-        """Asked once before a shard: where no sandbox is any more, the run ends here with what to install."""
-        self._rooms = backend()
+        """Called once per shard: without a working sandbox the run ends here and says what to install."""
+        self._backend = backend()
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        scenarios = rollable_in(run.project, self._params.filter).order_by("id").values_list("pk", flat=True)
+        scenarios = matching_scenarios(run.project, self._params.filter).order_by("id").values_list("pk", flat=True)
         for scenario_id in scenarios.iterator(CHUNK):
             for index in range(self._params.samples):
                 yield PlannedItem(f"{scenario_id}:{index}", scenario_id, {"sample_index": index})
@@ -70,7 +69,7 @@ class RolloutStage:
         given = run.settings.generation
         target = run_target(run, self._params.model)
         params = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
-        plan = RolloutPlan(target, run_instructions(run, "operator"), params, self._rooms or backend())
+        plan = RolloutPlan(target, run_instructions(run, "operator"), params, self._backend or backend())
         ids = {item.target_id for item in items if item.target_id is not None}
         found = Scenario.objects.of(run.project).rollable().with_bundle().in_bulk(ids)
         bundles = {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
@@ -84,13 +83,11 @@ class RolloutStage:
         if job is None:
             raise ItemSkipped("its scenario was deleted, or is no longer admitted")
         plan, index = job.plan, int(item.data["sample_index"])
-        calls: list[int] = []
 
         async def complete(messages: Sequence[Message]) -> Reply:
             request = Request(messages, plan.params, sample_index=index)
-            said = await context.ask(item, plan.target, request, instructions_hash=plan.instructions.sha256)
-            calls.append(said.call_id)
-            answer = said.completion
+            recorded = await context.ask(item, plan.target, request, instructions_hash=plan.instructions.sha256)
+            answer = recorded.completion
             tokens = (answer.tokens_in or 0) + (answer.tokens_out or 0)
             return Reply(answer.text, answer.thinking, answer.finish_reason, tokens)
 
@@ -103,7 +100,7 @@ class RolloutStage:
                 limits=EpisodeLimits(self._params.max_turns, self._params.episode_timeout),
             )
         except SetupRefused as refused:
-            raise ItemFailed(f"the sandbox does not take the scenario: {refused}") from refused
+            raise ItemFailed(f"the sandbox refuses the scenario: {refused}") from refused
         write = record_episode(
             RolledOut(
                 run=context.run,
@@ -111,21 +108,21 @@ class RolloutStage:
                 sample_index=index,
                 model=plan.target.name,
                 instructions_hash=plan.instructions.sha256,
-                backend=plan.rooms.name,
+                backend=plan.backend.name,
                 episode=episode,
             )
         )
         if episode.error:
-            # The rollout is kept for what it is; a retry takes its place.
+            # The broken rollout is saved too; a retry replaces it.
             raise ItemFailed(f"infrastructure: {episode.error}", write)
         return write
 
     def _environment(self, job: RolloutJob, item: Item) -> ShellEnvironment:
         setup = setup_of(job.bundle, limits=limits_of(self._params), labels=labels_of(item))
         task = Task(setup, job.bundle.checker, job.bundle.expected_terminal)
-        return shell_environment(task, job.plan.rooms, command_seconds=self._params.command_timeout)
+        return shell_environment(task, job.plan.backend, command_seconds=self._params.command_timeout)
 
 
 def limits_of(params: RolloutParams) -> Limits:
-    """What a session of a run with these parameters may use."""
+    """The limits of a sandbox session with these parameters."""
     return Limits(output=OUTPUT_BYTES, command_seconds=params.command_timeout)

@@ -43,7 +43,7 @@ def test_leak_spans_and_revisions_are_shown_after_the_decision(client: Client, m
     assert "Revision 1 of the challenger" in page and "no names" in page and "<del>" in page and "<ins>" in page
 
 
-def test_the_diff_marks_what_only_one_side_has(client: Client, me: Access, project: Project) -> None:
+def test_the_diff_marks_the_words_of_one_side(client: Client, me: Access, project: Project) -> None:
     sample = judged(project, king="a b c", challenger="a x c")
     decide(access=me, sample_id=sample.pk, action="approve")
     page = body(client.get(url("answer-diff", sample.pk)))

@@ -1,4 +1,4 @@
-"""Trajectories in review: the session instead of two answers, blind until decided, and every key has a meaning."""
+"""Trajectories in review: a session instead of two answers, blind until the decision."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ def page_of(client: Client, sample: Sample) -> str:
     return " ".join(body(client.get(url("sample-page", sample.pk))).split())
 
 
-def test_the_queue_shows_the_session_and_hides_how_it_was_judged(client: Client, me: Access, project: Project) -> None:
+def test_the_queue_shows_the_session_and_hides_the_verdict(client: Client, me: Access, project: Project) -> None:
     scenario = make_scenario(project, "leave a greeting")
     sample = {"priority": 1.0, "flags": int(Flag.INFRA | Flag.LOOP)}
     row, _ = rolled_out(project, scenario=scenario, outcome="checker_failed", sample=sample)
@@ -50,7 +50,9 @@ def test_the_queue_shows_the_session_and_hides_how_it_was_judged(client: Client,
     assert 'data-key="d"' not in page and "Pick left" not in page and "Find in the history" not in page
 
 
-def test_after_the_decision_outcome_checker_and_siblings_are_told(client: Client, me: Access, project: Project) -> None:
+def test_after_the_decision_outcome_checker_and_siblings_are_shown(
+    client: Client, me: Access, project: Project
+) -> None:
     scenario = make_scenario(project)
     row, sample = rolled_out(project, scenario=scenario, outcome="checker_failed", replay="differs")
     rolled_out(project, scenario=scenario, model="operator-b", sample_index=1)
@@ -60,7 +62,7 @@ def test_after_the_decision_outcome_checker_and_siblings_are_told(client: Client
     assert "Replay differs" in page and f"/p/billing/trajectories/{row.pk}/" in page
 
 
-def test_a_project_that_is_not_blind_tells_at_once(client: Client, me: Access, project: Project) -> None:
+def test_a_project_that_is_not_blind_shows_the_outcome_at_once(client: Client, me: Access, project: Project) -> None:
     project.settings_json = {"review": {"blind": False}}
     project.save()
     _, sample = rolled_out(project)
@@ -68,7 +70,7 @@ def test_a_project_that_is_not_blind_tells_at_once(client: Client, me: Access, p
     assert "Solved" in page and "the checker said so" in page
 
 
-def test_another_sibling_is_put_beside_it_as_blind_as_before(client: Client, me: Access, project: Project) -> None:
+def test_another_sibling_can_be_compared_and_stays_blind(client: Client, me: Access, project: Project) -> None:
     scenario = make_scenario(project)
     _, sample = rolled_out(project, scenario=scenario)
     rolled_out(project, scenario=scenario, commands=("uname",), sample_index=1)
@@ -82,7 +84,7 @@ def test_another_sibling_is_put_beside_it_as_blind_as_before(client: Client, me:
     assert client.get(url("sample-sibling", duel.pk)).status_code == 404
 
 
-def test_the_panel_beside_the_list_is_blind_too(client: Client, me: Access, project: Project) -> None:
+def test_the_panel_is_blind_too(client: Client, me: Access, project: Project) -> None:
     _, sample = rolled_out(project)
     panel = body(client.get(url("sample-panel", sample.pk), headers=HTMX))
     assert "greeting.txt in your home" in panel and [word for word in TELLING if word in panel] == []
@@ -107,7 +109,7 @@ def test_each_decision_is_taken_from_the_page(
     assert Sample.objects.get().status == status
 
 
-def test_refining_means_rolling_out_again(client: Client, me: Access, project: Project) -> None:
+def test_refining_links_to_a_new_rollout(client: Client, me: Access, project: Project) -> None:
     row, sample = rolled_out(project)
     decide(access=me, sample_id=sample.pk, action="refine")
     page = page_of(client, sample)
@@ -155,13 +157,13 @@ def test_a_long_session_opens_quickly_and_reads_a_bounded_number_of_rows(
     assert len(queries) < 40 and len(page) < 200_000 and "steps folded" in page
 
 
-def test_a_trajectory_sample_without_a_trajectory_says_so(client: Client, me: Access, project: Project) -> None:
+def test_a_sample_without_its_trajectory(client: Client, me: Access, project: Project) -> None:
     row, sample = rolled_out(project)
     row.delete()
     assert "neither from a duel nor from a rollout" in page_of(client, sample)
 
 
-def test_rest_names_the_trajectory_and_holds_its_turns(client: Client, me: Access, project: Project) -> None:
+def test_rest_has_the_trajectory_and_its_turns(client: Client, me: Access, project: Project) -> None:
     row, sample = rolled_out(project)
     duel = sample_of(make_duel(project))
     bearer = make_bearer(me.user, Scope.READ, Scope.REVIEW)
@@ -178,7 +180,7 @@ def test_rest_names_the_trajectory_and_holds_its_turns(client: Client, me: Acces
     assert taken["trajectory"] == str(row.pk) and taken["turns"]
 
 
-def test_what_was_typed_or_shown_is_found_in_the_samples_list(client: Client, me: Access, project: Project) -> None:
+def test_commands_and_outputs_are_found_in_the_samples_list(client: Client, me: Access, project: Project) -> None:
     _, sample = rolled_out(project, commands=("todo frobnicate",), outputs=("gadgetry ready\n",))
     rolled_out(project)
     for text in ("frobnicate", "gadgetry"):

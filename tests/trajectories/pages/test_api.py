@@ -42,7 +42,7 @@ def ids(client: Client, bearer: dict[str, str], query: str) -> list[int]:
     return [int(row["id"]) for row in get(client, bearer, f"/projects/acme/trajectories{query}")["data"]]
 
 
-def test_one_trajectory_has_the_published_shape(client: Client, project: Project, bearer: dict[str, str]) -> None:
+def test_one_trajectory_has_the_documented_fields(client: Client, project: Project, bearer: dict[str, str]) -> None:
     run = make_run(project, "rollout")
     row = make_trajectory(project, run=run, checker_output="fine\n", repeated_share=0.25, longest_repeat=2)
     shown = get(client, bearer, f"/trajectories/{row.pk}")
@@ -56,9 +56,7 @@ def test_one_trajectory_has_the_published_shape(client: Client, project: Project
     assert "You operate a shell" not in str(shown)
 
 
-def test_a_panic_and_a_missing_terminal_are_told_apart(
-    client: Client, project: Project, bearer: dict[str, str]
-) -> None:
+def test_a_panic_differs_from_a_missing_terminal(client: Client, project: Project, bearer: dict[str, str]) -> None:
     panic = make_trajectory(project, outcome="correct_panic", terminal="panic no access")
     none = make_trajectory(project, outcome="no_terminal", terminal="", checker_passed=None)
     shown = get(client, bearer, f"/trajectories/{panic.pk}")
@@ -104,14 +102,14 @@ def test_the_list_filters_sorts_counts_and_pages(client: Client, project: Projec
 
 
 @pytest.mark.parametrize("query", ["outcome=won", "colour=red", "sort=tokens", "keep=perhaps", "run=x"])
-def test_what_the_list_does_not_know_is_refused(
+def test_unknown_parameters_of_the_list_are_refused(
     client: Client, project: Project, bearer: dict[str, str], query: str
 ) -> None:
     problem = get(client, bearer, f"/projects/acme/trajectories?{query}", status=400)
     assert problem["errors"][0]["path"] == query.partition("=")[0]
 
 
-def test_a_stranger_finds_nothing(client: Client, project: Project) -> None:
+def test_other_users_find_nothing(client: Client, project: Project) -> None:
     row = make_trajectory(project)
     stranger = make_bearer(make_user("eve"))
     get(client, stranger, f"/trajectories/{row.pk}", status=404)
@@ -133,7 +131,7 @@ def test_a_replay_is_a_run_over_this_trajectory_alone(
     assert Trajectory.objects.get(pk=other.pk).replay == ""
 
 
-def test_what_has_nothing_to_compare_with_is_not_replayed(
+def test_a_trajectory_that_cannot_be_compared_is_not_replayed(
     client: Client, project: Project, bearer: dict[str, str], rooms: FakeBackend
 ) -> None:
     edited = make_trajectory(project, bundle_sha256="0" * 64)

@@ -43,11 +43,11 @@ def test_a_rollouts_outcomes_and_terminal_balance(client: Client, project: Proje
     assert f"/p/acme/samples/?run={run.pk}" in shown
 
 
-def test_a_rollout_without_a_result_says_so(client: Client, project: Project) -> None:
+def test_a_rollout_without_trajectories(client: Client, project: Project) -> None:
     assert "No trajectory yet" in page(client, make_run(project, "rollout", params={"model": "operator-a"}))
 
 
-def test_replays_by_whether_they_agree(client: Client, project: Project) -> None:
+def test_replays_that_agree_and_differ(client: Client, project: Project) -> None:
     run = make_run(project, "replay")
     row = make_trajectory(project)
     Replay.objects.create(trajectory=make_trajectory(project), run=run, agrees=True)
@@ -57,7 +57,7 @@ def test_replays_by_whether_they_agree(client: Client, project: Project) -> None
     assert shown.index("differs</span>") < shown.index("agrees</span>")
 
 
-def test_pairs_that_were_made_and_why_others_were_not(client: Client, project: Project) -> None:
+def test_new_pairs_and_why_others_were_skipped(client: Client, project: Project) -> None:
     run = make_run(project, "pairs")
     scenario = make_scenario(project)
     chosen = make_trajectory(project, scenario)
@@ -69,7 +69,7 @@ def test_pairs_that_were_made_and_why_others_were_not(client: Client, project: P
     assert f"/p/acme/pairs/?run={run.pk}" in shown and "identical" in shown and "from 1 scenario<" in shown
 
 
-def test_the_gates_verdicts_with_the_reason_of_each_refusal(client: Client, project: Project) -> None:
+def test_the_gates_verdicts_with_their_reasons(client: Client, project: Project) -> None:
     run = make_run(project, "gate")
     good, bad = make_scenario(project), make_scenario(project, "flaky one")
     GateReport.objects.create(scenario=good, run=run, bundle_sha256="0" * 64, verdict="admitted")

@@ -1,4 +1,4 @@
-"""The pages of trajectories: what they show, refuse and never let through."""
+"""The pages of trajectories."""
 
 import re
 
@@ -44,7 +44,7 @@ def page_of(client: Client, row: Trajectory, query: str = "") -> str:
     return html(client, f"trajectories/{row.pk}/{query}")
 
 
-def test_the_list_narrows_by_tab_and_keeps_the_rest(client: Client, project: Project) -> None:
+def test_a_tab_keeps_the_other_filters(client: Client, project: Project) -> None:
     run = make_run(project, "rollout")
     make_trajectory(project, make_scenario(project, "the best"), run=run)
     make_trajectory(project, make_scenario(project, "the lost"), run=run, outcome="checker_failed")
@@ -56,9 +56,7 @@ def test_the_list_narrows_by_tab_and_keeps_the_rest(client: Client, project: Pro
     assert f"/api/v1/projects/acme/trajectories?outcome=solved&amp;run={run.pk}" in shown
 
 
-def test_the_list_says_when_it_is_empty_when_nothing_matches_and_when_it_does_not_understand(
-    client: Client, project: Project
-) -> None:
+def test_an_empty_list_a_filter_without_matches_and_an_invalid_filter(client: Client, project: Project) -> None:
     assert "No trajectories yet" in html(client, "trajectories/")
     make_trajectory(project)
     assert "No trajectory matches" in html(client, "trajectories/?keep=false")
@@ -79,7 +77,7 @@ def test_the_list_is_paged_in_a_fixed_number_of_queries(client: Client, project:
     assert counts[0] == counts[1]
 
 
-def test_the_page_shows_the_session_and_what_the_machine_said_of_it(client: Client, project: Project) -> None:
+def test_the_page_shows_the_session_and_the_checker(client: Client, project: Project) -> None:
     row = make_trajectory(
         project, outcome="checker_failed", checker_output="no greeting\n", repeated_share=0.5, longest_repeat=3
     )
@@ -119,7 +117,7 @@ def test_many_raw_messages_load_in_windows(client: Client, project: Project) -> 
     assert "message 99." in html(client, f"trajectories/{row.pk}/exchange/?start=80")
 
 
-def test_hostile_output_is_harmless_wherever_it_is_shown(client: Client, project: Project) -> None:
+def test_hostile_output_is_harmless_on_every_page(client: Client, project: Project) -> None:
     scenario = make_scenario(project, "turned \u202e round", title="so \u202e too", axes={"task": "\u202e"})
     row = make_trajectory(
         project,
@@ -147,7 +145,7 @@ def test_hostile_output_is_harmless_wherever_it_is_shown(client: Client, project
     assert raw["Content-Type"] == "text/plain; charset=utf-8" and raw["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_long_session_is_loaded_on_demand(client: Client, project: Project) -> None:
+def test_a_long_session_loads_on_demand(client: Client, project: Project) -> None:
     row = make_trajectory(project, turns=make_turns(*(f"echo number-{n}." for n in range(400))))
     shown = page_of(client, row)
     assert "number-5." in shown and "number-399." in shown and "number-200." not in shown
@@ -164,7 +162,7 @@ def test_a_long_session_is_loaded_on_demand(client: Client, project: Project) ->
     assert client.get(f"/p/acme/trajectories/{row.pk}/raw/?turn=1").content == b"echo number-0."
 
 
-def test_a_sibling_stands_beside_it_from_where_they_part(client: Client, project: Project) -> None:
+def test_a_sibling_is_shown_from_where_they_diverge(client: Client, project: Project) -> None:
     scenario = make_scenario(project)
     row = make_trajectory(project, scenario)
     other = make_trajectory(project, scenario, outcome="checker_failed", commands=("todo --help", "id"), sample_index=1)
@@ -177,7 +175,7 @@ def test_a_sibling_stands_beside_it_from_where_they_part(client: Client, project
     assert client.get(f"/p/acme/trajectories/{row.pk}/compare/?with={make_trajectory(project).pk}").status_code == 404
 
 
-def test_a_replay_that_differs_lists_where(client: Client, project: Project) -> None:
+def test_a_replay_lists_its_differences(client: Client, project: Project) -> None:
     row = make_trajectory(project, replay="differs")
     differences = [
         {"turn": 4, "what": "output", "recorded": "old words", "replayed": "new words"},
@@ -189,9 +187,7 @@ def test_a_replay_that_differs_lists_where(client: Client, project: Project) -> 
     assert "Replay differs" in shown
 
 
-def test_the_button_replays_this_one_and_a_viewer_has_none(
-    client: Client, project: Project, rooms: FakeBackend
-) -> None:
+def test_the_replay_button_needs_permission(client: Client, project: Project, rooms: FakeBackend) -> None:
     row = make_trajectory(project)
     assert "Replay <kbd>r</kbd>" in page_of(client, row)
     response = client.post(f"/p/acme/trajectories/{row.pk}/replay/")
@@ -203,7 +199,7 @@ def test_the_button_replays_this_one_and_a_viewer_has_none(
     assert client.post(f"/p/acme/trajectories/{row.pk}/replay/").status_code == 403
 
 
-def test_what_the_model_cost_is_said(client: Client, project: Project) -> None:
+def test_the_page_shows_the_cost_of_the_model_calls(client: Client, project: Project) -> None:
     run = make_run(project, "rollout")
     row = make_trajectory(project, run=run)
     item = Item.objects.create(run=run, stage="rollout", key=f"{row.scenario_id}:0")
@@ -217,7 +213,7 @@ def test_what_the_model_cost_is_said(client: Client, project: Project) -> None:
     assert "2 calls, $0.500000 and 1 of unknown cost" in shown and f"/p/acme/runs/{run.pk}/calls/" in shown
 
 
-def test_pairs_lead_to_both_sides(client: Client, project: Project) -> None:
+def test_pairs_link_to_both_sides(client: Client, project: Project) -> None:
     scenario = make_scenario(project)
     chosen = make_trajectory(project, scenario)
     rejected = make_trajectory(project, scenario, outcome="wrong_terminal", sample_index=1)
@@ -237,6 +233,6 @@ def test_another_projects_trajectory_is_not_found(client: Client, project: Proje
     assert client.get(f"/p/acme/trajectories/{foreign.pk}/").status_code == 302
 
 
-def test_the_new_rollout_form_takes_what_a_link_asked_for(client: Client, project: Project) -> None:
+def test_the_new_rollout_form_is_filled_from_its_link(client: Client, project: Project) -> None:
     shown = html(client, "runs/new/?kind=rollout&filter=%7B%22id%22%3A%20%2231%22%7D&samples=5")
     assert "{&quot;id&quot;: &quot;31&quot;}" in shown and 'value="5"' in shown

@@ -17,7 +17,7 @@ def make_siblings(project: Project) -> tuple[Trajectory, Trajectory, Trajectory]
     return kept, early, lost
 
 
-def test_kept_ones_are_paired_with_rejected_ones_of_their_scenario() -> None:
+def test_kept_trajectories_are_paired_with_rejected_ones_of_their_scenario() -> None:
     project = make_project()
     kept, early, _ = make_siblings(project)
     other = make_trajectory(project, outcome="checker_failed", commands=("ls",))  # of another scenario
@@ -35,7 +35,7 @@ def test_kept_ones_are_paired_with_rejected_ones_of_their_scenario() -> None:
     }
 
 
-def test_whole_trajectories_on_request() -> None:
+def test_pairs_of_whole_trajectories() -> None:
     project = make_project()
     make_siblings(project)
     run_to_end(project, "pairs")
@@ -46,7 +46,7 @@ def test_whole_trajectories_on_request() -> None:
     ]
 
 
-def test_made_again_they_are_the_same_pairs() -> None:
+def test_a_second_run_adds_no_pair_twice() -> None:
     project = make_project()
     make_siblings(project)
     first, again = run_to_end(project, "pairs"), run_to_end(project, "pairs")
@@ -54,7 +54,7 @@ def test_made_again_they_are_the_same_pairs() -> None:
     assert (again.result["pairs"], again.result["there_already"]) == (0, 1)
 
 
-def test_a_filter_chooses_both_sides() -> None:
+def test_a_filter_applies_to_both_sides() -> None:
     project = make_project()
     kept, early, _ = make_siblings(project)
     make_trajectory(project, kept.scenario, outcome="checker_failed", commands=("ls",), model="operator-b")
@@ -62,7 +62,7 @@ def test_a_filter_chooses_both_sides() -> None:
     assert Pair.objects.get().rejected == early
 
 
-def test_every_scenario_has_its_turn() -> None:
+def test_scenarios_are_planned_in_batches() -> None:
     project = make_project()
     for _ in range(45):
         scenario = make_scenario(project)

@@ -17,7 +17,7 @@ def rolled() -> Trajectory:
     return Trajectory.objects.select_related("project", "sample").get()
 
 
-def test_a_rollout_that_comes_to_the_same_again_agrees(operators: Operators, rooms: FakeBackend) -> None:
+def test_a_replay_with_the_same_outputs_agrees(operators: Operators, rooms: FakeBackend) -> None:
     row = rolled()
     asked = len(operators.asked)
     run = run_to_end(row.project, "replay")
@@ -32,7 +32,7 @@ def test_a_rollout_that_comes_to_the_same_again_agrees(operators: Operators, roo
     assert all(session.closed for session in rooms.sessions)
 
 
-def test_one_that_differs_is_told_and_reviewed_sooner(operators: Operators, rooms: FakeBackend) -> None:
+def test_a_replay_that_differs_is_marked_and_reviewed_sooner(operators: Operators, rooms: FakeBackend) -> None:
     row = rolled()
     assert row.sample is not None
     before = row.sample.priority
@@ -48,7 +48,9 @@ def test_one_that_differs_is_told_and_reviewed_sooner(operators: Operators, room
     assert row.sample.priority == -20.0 < before
 
 
-def test_what_cannot_be_compared_is_skipped_with_its_reason(operators: Operators, rooms: FakeBackend) -> None:
+def test_a_trajectory_that_cannot_be_compared_is_skipped_with_a_reason(
+    operators: Operators, rooms: FakeBackend
+) -> None:
     row = rolled()
     make_trajectory(row.project, row.scenario, outcome="infra_error")
     make_trajectory(row.project, row.scenario, bundle_sha256="0" * 64)
@@ -57,15 +59,15 @@ def test_what_cannot_be_compared_is_skipped_with_its_reason(operators: Operators
     assert sorted(run.result["skipped"].values()) == [1, 1]
 
 
-def test_a_broken_sandbox_says_nothing_of_the_trajectory(operators: Operators, rooms: FakeBackend) -> None:
+def test_a_broken_sandbox_does_not_mark_the_trajectory(operators: Operators, rooms: FakeBackend) -> None:
     row = rolled()
     rooms.answers = lambda session, command: SandboxFailed("went away")
     run = run_to_end(row.project, "replay")
     row.refresh_from_db()
     assert (row.replay, run.state) == ("", "failed")
-    assert "nothing is known of it" in run.error
+    assert "not compared, because the sandbox failed" in run.error
 
 
-def test_a_launch_over_nothing_is_refused(rooms: FakeBackend) -> None:
+def test_a_replay_of_no_trajectories_is_refused(rooms: FakeBackend) -> None:
     with pytest.raises(Invalid, match="No trajectory matches"):
         start(make_stage(), "replay")

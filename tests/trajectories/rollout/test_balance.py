@@ -8,7 +8,7 @@ from tests.factories import make_project, make_scenario, make_trajectory
 pytestmark = pytest.mark.django_db
 
 
-def test_shares_are_of_what_is_kept() -> None:
+def test_shares_are_of_kept_trajectories() -> None:
     project = make_project()
     blocked = make_scenario(project, bundle={"axes": {"task": "blocked"}, "expected_terminal": "panic"})
     empty = make_scenario(project, bundle={"axes": {"task": "empty-queue"}})
@@ -24,5 +24,5 @@ def test_shares_are_of_what_is_kept() -> None:
     assert "fewer than the project's band of 30% to 50%" in found.warnings(Balance(panic_low=0.3))[0]
 
 
-def test_nothing_kept_warns_of_nothing() -> None:
+def test_without_a_kept_trajectory_there_is_no_warning() -> None:
     assert terminal_balance(Trajectory.objects.of(make_project())).warnings(Balance()) == []

@@ -41,7 +41,7 @@ def actions(row: Trajectory) -> list[str]:
     return [turn["text"] for turn in row.text.turns if turn["kind"] == "action"]
 
 
-def test_a_solved_rollout_is_recorded_as_a_terminal_shows_it(operators: Operators, rooms: FakeBackend) -> None:
+def test_a_solved_rollout_is_recorded_as_the_terminal_showed_it(operators: Operators, rooms: FakeBackend) -> None:
     row = rolled()
     assert (row.outcome, row.keep, row.terminal, row.checker_passed) == ("solved", True, "exit", True)
     assert (row.commands, row.tokens, row.backend, row.model) == (3, 4 * 110, "fake", "operator-a")
@@ -116,9 +116,7 @@ def test_outcomes(
     assert row.terminal == ("" if outcome in ("no_terminal", "format_error") else script[-1].split()[0])
 
 
-def test_an_assistant_turn_is_the_command_alone_though_the_model_adds_prose(
-    operators: Operators, rooms: FakeBackend
-) -> None:
+def test_prose_around_a_command_is_not_in_the_turns(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = [
         completion(f"{PROSE}\n\n```bash\n{command}\n```\nNow I wait.", thinking="Hidden thoughts") for command in SOLVES
     ]
@@ -129,26 +127,26 @@ def test_an_assistant_turn_is_the_command_alone_though_the_model_adds_prose(
     for word in ("THOUGHT", "first I look", "Now I wait", "Hidden thoughts", "```", "operate a terminal"):
         assert word not in recorded
     assert scaffold not in recorded
-    # The raw exchange keeps it all, for audit; thinking is never sent back.
+    # The raw messages have it all; thinking is never sent back.
     assert row.text.exchange[0]["role"] == "system"
     assert row.text.exchange[2]["thinking"] == "Hidden thoughts"
     assert PROSE in row.text.exchange[2]["content"]
     assert "Hidden thoughts" not in str([request.messages for request in operators.asked])
 
 
-def test_format_errors_are_told_to_the_model_and_leave_no_trace(operators: Operators, rooms: FakeBackend) -> None:
+def test_format_errors_go_back_to_the_model_and_are_not_in_the_turns(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = ("", "", "todo --help", "", *(fenced(step) for step in SOLVES[1:]))
     row = rolled()
     assert (row.outcome, row.format_errors) == ("solved", 3)
     assert actions(row) == list(SOLVES)
     assert "holds no command" in str(operators.asked[1].messages[-1]["content"])
     assert "holds no command" not in str(row.text.turns)
-    # Servers refuse empty messages, so the model is sent that it said nothing; the exchange keeps what it said.
+    # Servers refuse empty messages, so the model is sent that it said nothing; the raw messages keep what it said.
     assert operators.asked[1].messages[-2] == {"role": "assistant", "content": "(no reply)"}
     assert row.text.exchange[2]["content"] == ""
 
 
-def test_three_format_errors_in_a_row_end_it(operators: Operators, rooms: FakeBackend) -> None:
+def test_three_format_errors_in_a_row_end_an_episode(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = ("todo", "", "", "", "exit")
     row = rolled()
     assert (row.outcome, row.format_errors, actions(row)) == ("format_error", 3, ["todo"])
@@ -171,9 +169,7 @@ def test_the_time_of_all_commands_is_bounded(operators: Operators, rooms: FakeBa
     assert row.sample.priority == 1000.0
 
 
-def test_a_sandbox_that_breaks_is_replaced_and_the_model_not_asked_again(
-    operators: Operators, rooms: FakeBackend
-) -> None:
+def test_a_broken_sandbox_is_replaced_without_asking_the_model_again(operators: Operators, rooms: FakeBackend) -> None:
     def breaks_once(session: object, command: str) -> str | Exception:
         return SandboxFailed("went away") if command == "todo" and rooms.opened == 1 else ""
 
@@ -186,7 +182,7 @@ def test_a_sandbox_that_breaks_is_replaced_and_the_model_not_asked_again(
     assert len({str(request.messages) for request in operators.asked}) == len(operators.asked) == 4
 
 
-def test_three_broken_sandboxes_are_infrastructure_and_never_a_label(operators: Operators, rooms: FakeBackend) -> None:
+def test_three_broken_sandboxes_are_an_infrastructure_error(operators: Operators, rooms: FakeBackend) -> None:
     rooms.answers = {"todo --help": "usage: todo\n", "todo": SandboxFailed("went away")}
     project = make_stage()
     make_scenario(project)
@@ -200,7 +196,7 @@ def test_three_broken_sandboxes_are_infrastructure_and_never_a_label(operators: 
     assert row.text.exchange[-1] == {"role": "sandbox", "content": "went away"}
     assert "infrastructure: went away" in run.error
 
-    # "Retry failed" makes it anew, in the same place.
+    # "Retry failed" replaces it.
     rooms.answers = lambda session, command: ""
     end(retry_failed(run=run, user=None))
     again = Trajectory.objects.get(run=run)
@@ -208,14 +204,14 @@ def test_three_broken_sandboxes_are_infrastructure_and_never_a_label(operators: 
     assert Sample.objects.get().flags == 0
 
 
-def test_a_session_that_never_opens_is_infrastructure(operators: Operators, rooms: FakeBackend) -> None:
+def test_a_session_that_never_opens_is_an_infrastructure_error(operators: Operators, rooms: FakeBackend) -> None:
     rooms.opening = [SandboxFailed("no room")] * 3
     row = rolled()
     assert (row.outcome, row.commands, rooms.opened) == ("infra_error", 1, 3)
     assert len(operators.asked) == 1  # it was asked beside the first opening, and never again
 
 
-def test_every_sample_is_another_answer(operators: Operators, rooms: FakeBackend) -> None:
+def test_each_sample_asks_the_model_again(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = lambda request: "exit" if request.sample_index else "panic"
     project = make_stage()
     make_scenario(project)
@@ -301,7 +297,9 @@ class TestLaunch:
             ({"command_timeout": 0}, "params.command_timeout"),
         ],
     )
-    def test_names_the_place_of_what_is_wrong(self, rooms: FakeBackend, params: dict[str, Any], place: str) -> None:
+    def test_is_refused_with_the_path_of_the_wrong_parameter(
+        self, rooms: FakeBackend, params: dict[str, Any], place: str
+    ) -> None:
         project = make_stage()
         make_scenario(project)
         with pytest.raises(Invalid) as refused:

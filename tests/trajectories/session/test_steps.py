@@ -20,7 +20,7 @@ def numbers(excerpt: Excerpt[Step]) -> list[int]:
     return [step.number for step in steps_of(excerpt)]
 
 
-def test_a_step_is_a_command_and_what_came_back() -> None:
+def test_a_step_is_a_command_and_its_output() -> None:
     turns = make_turns("ls", "false", outputs=("a\nb\n",))
     turns[4]["exit_code"] = 1
     first, ls, false, leave = steps_of(session(turns).opening())
@@ -30,18 +30,18 @@ def test_a_step_is_a_command_and_what_came_back() -> None:
     assert leave.command and leave.command.html == "exit" and leave.output is None
 
 
-def test_the_prompt_before_a_command_is_the_one_that_the_terminal_showed() -> None:
+def test_a_command_has_the_prompt_that_the_terminal_showed() -> None:
     turns = make_turns("cd /srv", "ls")
     turns[2] |= {"text": "agent@host:/srv$ ", "prompt": "agent@host:/srv$ "}
     assert [place.prompt for place in places_of(turns)] == ["", PROMPT, "agent@host:/srv$ ", PROMPT]
 
 
-def test_the_file_is_the_session_as_the_terminal_showed_it() -> None:
+def test_the_raw_file_is_the_session_as_the_terminal_showed_it() -> None:
     turns = make_turns("ls", outputs=("a\n",), terminal="panic no way")
     assert session(turns).raw() == f"Work is announced by: todo\n{PROMPT}ls\na\n{PROMPT}panic no way\n"
 
 
-def test_control_sequences_and_markup_do_nothing() -> None:
+def test_control_sequences_and_markup_are_made_visible() -> None:
     turns = make_turns("echo '<b>'", outputs=("\x1b[31mred\x1b[0m\x1b]0;title\x07<script>\u202e\n",))
     step = steps_of(session(turns).opening())[1]
     assert step.command and "<b>" not in step.command.html

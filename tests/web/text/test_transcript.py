@@ -1,4 +1,4 @@
-"""What a machine said never acts in a browser, and what is marked is what was meant."""
+"""Transcripts as HTML: hostile text is harmless, and windows have the right entries."""
 
 import re
 
@@ -24,7 +24,7 @@ def test_markup_in_a_transcript_is_text() -> None:
     assert "&lt;script&gt;" in html
 
 
-def test_a_command_is_highlighted_and_nothing_of_it_lost() -> None:
+def test_a_command_is_highlighted_and_complete() -> None:
     html = render_text(ANSWER)
     assert '<pre class="code code--command">' in html
     assert "grep -n &#x27;a &lt; b&#x27; src/x.py | head" in plain(html)
@@ -86,7 +86,7 @@ def test_the_first_piece_of_a_long_line_shows_the_match() -> None:
 
 
 @given(st.text(), st.integers(0, 40), st.integers(0, 40))
-def test_no_text_escapes(text: str, start: int, end: int) -> None:
+def test_no_text_becomes_markup(text: str, start: int, end: int) -> None:
     html = render_text(text, [(min(start, end), max(start, end))])
     assert set(re.findall(r"<(\w+)", html)) <= {"div", "pre", "code", "span", "mark"}
 
