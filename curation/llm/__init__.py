@@ -1,1 +1,1 @@
-"""Model endpoints and how they are called; the only LiteLLM import is `client/litellm_client.py`."""
+"""Model endpoints and calls to them. Only `client/litellm_client.py` imports LiteLLM."""

@@ -1,8 +1,7 @@
-"""Model endpoints, and what all workers share about them: slots in use and the pace of calls."""
+"""Model endpoints, and what all workers share about each: slots in use and the pace of calls."""
 
 from typing import ClassVar
 
-from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 
 from curation.projects.models import Project
@@ -14,26 +13,24 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 
 
 class Endpoint(models.Model):
-    """A model that can be asked. `model` is a LiteLLM string, or `scripted/…` for the offline scripted models.
+    """A model that runs can call. `model` is a LiteLLM string, or `scripted/…` for an offline scripted model.
 
-    Prices are US dollars per 1,000,000 tokens; None means unknown, which is kept apart from free (0).
+    What each value must be is in `endpoints/change.py`. Prices are US dollars per 1,000,000 tokens; None is unknown, 0
+    is free.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")
-    name = models.CharField(
-        max_length=60, validators=[RegexValidator(r"^[A-Za-z0-9][\w.:-]{0,59}$", "Letters, digits and . _ : -")]
-    )
+    name = models.CharField(max_length=60)
     model = models.CharField(max_length=200)
     api_base = models.CharField(max_length=300, blank=True, default="")
     api_key_env = models.CharField(
         max_length=100,
         blank=True,
         default="",
-        validators=[RegexValidator(r"^[A-Z_][A-Z0-9_]*$", "The name of an environment variable.")],
         help_text="Name of the environment variable that holds the key; the key itself is never stored.",
     )
     params = models.JSONField(default=dict, blank=True)
-    max_concurrency = models.PositiveIntegerField(default=16, validators=[MinValueValidator(1)])
+    max_concurrency = models.PositiveIntegerField(default=16)
     rpm = models.PositiveIntegerField(null=True, blank=True, help_text="Requests per minute.")
     tpm = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens per minute.")
     price_in = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
@@ -57,9 +54,9 @@ class Endpoint(models.Model):
 
 
 class EndpointPace(models.Model):
-    """When the next request fits into `rpm` and `tpm`, and until when a storm of 429s holds all calls back.
+    """When the next request fits into `rpm` and `tpm`, and until when a storm of 429s pauses all calls.
 
-    Its row lock also serialises the sharing-out of slots.
+    Its row lock also serialises the distribution of slots.
     """
 
     endpoint = models.OneToOneField(Endpoint, models.CASCADE, primary_key=True, related_name="pace")
@@ -72,7 +69,7 @@ class EndpointPace(models.Model):
 
 
 class EndpointShare(models.Model):
-    """How many of an endpoint's `max_concurrency` slots one worker process holds; a silent holder's share lapses."""
+    """How many of an endpoint's `max_concurrency` slots one worker process holds; a silent worker's share expires."""
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="shares")
     holder = models.CharField(max_length=80)

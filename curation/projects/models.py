@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
-from django.core.validators import RegexValidator
 from django.db import models
 
 from curation.projects.settings.document import ProjectSettings
@@ -46,11 +45,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
 
 
 class Project(models.Model):
-    slug = models.CharField(
-        max_length=60,
-        unique=True,
-        validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", "Lower-case letters, digits and hyphens.")],
-    )
+    slug = models.CharField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
     guidelines = models.TextField(blank=True, default="", help_text="What reviewers go by, in Markdown.")
     settings_json = models.JSONField(default=dict, blank=True)

@@ -1,1 +1,1 @@
-"""Signed notices to other systems: a run ended, a sample was decided, an export is ready."""
+"""Webhooks: signed messages to other systems when a run ends, a sample is decided or an export is ready."""

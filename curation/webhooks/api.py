@@ -1,4 +1,4 @@
-"""REST calls of `curation.webhooks`."""
+"""REST calls of webhooks."""
 
 from datetime import datetime
 
@@ -30,7 +30,7 @@ class WebhookOut(Schema):
 
 
 class NewWebhookOut(WebhookOut):
-    """`secret` is shown this once; it keys the HMAC-SHA256 of `Winnow-Signature`."""
+    """`secret` is shown only once; it is the key of the HMAC-SHA256 in `Winnow-Signature`."""
 
     secret: str | None = Field(examples=["whsec_…"])
 
@@ -47,13 +47,13 @@ def list_webhooks(request: HttpRequest, slug: str, params: Query[ListParams]) ->
     return params.page(Webhook.objects.filter(project=access.project)).response(_out)
 
 
-@router.post("/projects/{slug}/webhooks", response={201: NewWebhookOut}, summary="Subscribe an address to events")
+@router.post("/projects/{slug}/webhooks", response={201: NewWebhookOut}, summary="Add a webhook")
 def post_webhook(request: HttpRequest, slug: str, body: WebhookIn) -> HttpResponse:
     access = enter(request, slug, Scope.ADMIN)
     hook = subscribe(access=access, url=body.url, events=body.events)
     shown = {**_out(hook), "secret": hook.secret}
     response = HttpResponse(orjson.dumps(shown), status=201, content_type="application/json")
-    # The answer that is kept for a repeated `Idempotency-Key` must not hold the secret.
+    # The response stored for a repeated `Idempotency-Key` must not contain the secret.
     store_instead(response, orjson.dumps({**shown, "secret": None}))
     return response
 

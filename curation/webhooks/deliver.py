@@ -1,4 +1,4 @@
-"""Deliver: POSTs what is due, signed; tries again with growing pauses, and gives up after the last."""
+"""POST due deliveries, signed; retry with growing pauses and give up after the last."""
 
 import hashlib
 import hmac
@@ -21,23 +21,23 @@ BATCH = 20
 
 
 def deliver_due() -> int:
-    """Tries everything that is due now; returns how many tries were made."""
+    """Try every delivery that is due; return how many were tried."""
     tried = 0
-    while taken := _take():
-        for delivery in taken:
+    while claimed := _claim():
+        for delivery in claimed:
             _try(delivery)
             tried += 1
     return tried
 
 
 def signature(secret: str, timestamp: int, body: bytes) -> str:
-    """`t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 over `<t>.<body>`, so that an old notice cannot be sent again as new."""
+    """`t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 of `<t>.<body>`, so that an old message cannot be replayed as new."""
     digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
     return f"t={timestamp},v1={digest}"
 
 
-def _take() -> list[Delivery]:
-    """Claims some due deliveries by moving them out of reach for as long as a try can take."""
+def _claim() -> list[Delivery]:
+    """Claim some due deliveries by moving `due_at` past the longest time that their tries can take."""
     now = timezone.now()
     with transaction.atomic():
         due = list(
@@ -65,7 +65,7 @@ def _try(delivery: Delivery) -> None:
 
 
 def _post(delivery: Delivery) -> tuple[int | None, str]:
-    """(status, error): the HTTP status, or None and why there was no answer. Redirects are not followed."""
+    """(status, error): the HTTP status, or None and why there was no response. Redirects are not followed."""
     hook = delivery.webhook
     body = orjson.dumps({"id": str(delivery.pk), **delivery.body})
     headers = {
@@ -77,9 +77,9 @@ def _post(delivery: Delivery) -> tuple[int | None, str]:
     }
     try:
         refuse_private(hook.url)
-        answer = httpx.post(hook.url, content=body, headers=headers, timeout=TIMEOUT_SECONDS)
+        response = httpx.post(hook.url, content=body, headers=headers, timeout=TIMEOUT_SECONDS)
     except Problem as problem:
         return None, problem.detail
     except httpx.HTTPError as error:
         return None, f"{type(error).__name__}: {error}"
-    return answer.status_code, "" if answer.is_success else answer.text[:200]
+    return response.status_code, "" if response.is_success else response.text[:200]

@@ -1,4 +1,4 @@
-"""Emit: a notice is written with what it tells of, and sent once that has committed."""
+"""Emit an event: its deliveries are written in the event's transaction and sent after the commit."""
 
 import logging
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
-    """Writes one delivery for each webhook that wants the event; returns how many. Call it inside the transaction."""
+    """Write a delivery for each webhook that subscribes to the event; return how many. Needs a transaction."""
     now = timezone.now()
     wanted = [hook for hook in _of_project.rows(project=project.pk) if event.value in hook.events]
     body = {"event": event.value, "project": project.slug, "created_at": now.isoformat(), "data": dict(data)}
@@ -23,19 +23,19 @@ def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
         Delivery.objects.bulk_create(
             Delivery(webhook=hook, event=event.value, body=body, due_at=now) for hook in wanted
         )
-        transaction.on_commit(_ring)
+        transaction.on_commit(_dispatch)
     return len(wanted)
 
 
-# Asked by every decision, mostly to find that nobody listens.
+# Every decision makes this query, and most projects have no webhook.
 _of_project = Prepared(lambda project: Webhook.objects.filter(project=project), project=int)
 
 
-def _ring() -> None:
-    """Asks a worker to deliver now; without a broker the next round of beat does."""
+def _dispatch() -> None:
+    """Ask a worker to deliver now; if the broker is down, beat does within seconds."""
     from curation.webhooks.tasks import deliver
 
     try:
         deliver.apply_async(retry=False)
     except (OperationalError, OSError) as error:
-        logger.warning("broker does not answer, notices wait: %s", error)
+        logger.warning("broker does not respond, deliveries wait: %s", error)

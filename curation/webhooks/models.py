@@ -1,4 +1,4 @@
-"""Where notices go, and each notice with how its delivery went."""
+"""Webhooks and their deliveries."""
 
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ class Event(models.TextChoices):
 
 
 class Webhook(models.Model):
-    """An address that wants to hear of events. Its signing secret is derived from the server's key, not stored."""
+    """An address that events are sent to. Its signing secret is derived from the server's key, not stored."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="webhooks")
     url = models.URLField(max_length=500)
@@ -33,12 +33,12 @@ class Webhook(models.Model):
 
     @property
     def secret(self) -> str:
-        """The key of this webhook's signatures; shown once, and lost with the server's `SECRET_KEY`."""
+        """The key of this webhook's signatures. It changes with the server's `SECRET_KEY`."""
         return f"whsec_{salted_hmac('curation.webhooks', self.nonce, algorithm='sha256').hexdigest()}"
 
 
 class DeliveryState(models.TextChoices):
-    """`pending → delivered | failed`; a pending one is tried again at `due_at`."""
+    """`pending → delivered | failed`; a pending delivery is tried again at `due_at`."""
 
     PENDING = "pending", "Waiting"
     DELIVERED = "delivered", "Delivered"
@@ -50,7 +50,7 @@ class DeliveryState(models.TextChoices):
 
 
 class Delivery(models.Model):
-    """One notice to one webhook, written in the transaction of what it tells."""
+    """One event for one webhook, written in the event's transaction."""
 
     webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=20, choices=Event)

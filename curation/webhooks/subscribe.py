@@ -1,4 +1,4 @@
-"""Subscribe and unsubscribe: admins only, each in the audit log."""
+"""Add and remove webhooks: admins only, recorded in the audit log."""
 
 import secrets
 from collections.abc import Sequence
@@ -13,21 +13,20 @@ from curation.web.ids import find
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.webhooks.models import Event, Webhook
 
-MOST = 20
+MAX_WEBHOOKS = 20
 
 
 def subscribe(*, access: Access, url: str, events: Sequence[str]) -> Webhook:
-    """A new webhook. `Invalid` for an address that may not be called or an unknown event, `Conflict` over the limit."""
+    """Add a webhook. Raises `Invalid` for an unknown event or a forbidden address, `Conflict` over the limit."""
     access.require(Scope.ADMIN)
     unknown = sorted(set(events) - set(Event.values))
     if unknown or not events:
-        known = ", ".join(Event.values)
-        said = f"Unknown event {', '.join(unknown)}" if unknown else "No event"
-        raise Invalid(f"{said}; there are {known}.", errors=[FieldError("events", f"one or more of {known}")])
+        wrong = f"unknown event {', '.join(unknown)}" if unknown else "no event"
+        raise Invalid.fields([FieldError("events", f"{wrong}; choose from {', '.join(Event.values)}")])
     refuse_private(url)
     with transaction.atomic():
-        if Webhook.objects.filter(project=access.project).count() >= MOST:
-            raise Conflict(f"A project has at most {MOST} webhooks.", code="too_many_webhooks")
+        if Webhook.objects.filter(project=access.project).count() >= MAX_WEBHOOKS:
+            raise Conflict(f"A project has at most {MAX_WEBHOOKS} webhooks; remove one.", code="too_many_webhooks")
         hook = Webhook.objects.create(
             project=access.project,
             url=url,
@@ -40,7 +39,7 @@ def subscribe(*, access: Access, url: str, events: Sequence[str]) -> Webhook:
 
 
 def unsubscribe(*, access: Access, webhook_id: str) -> None:
-    """Removes the webhook and its deliveries."""
+    """Remove a webhook and its deliveries."""
     access.require(Scope.ADMIN)
     hook = find(Webhook.objects.filter(project=access.project), webhook_id, "webhook")
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Celery shells. What they do is in `deliver`."""
+"""Celery tasks."""
 
 from celery import shared_task
 

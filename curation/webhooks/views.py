@@ -1,4 +1,4 @@
-"""The settings tab of webhooks: addresses, events, the last deliveries."""
+"""The settings tab of webhooks: addresses, events, recent deliveries."""
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -8,16 +8,16 @@ from django.views.decorators.http import require_http_methods, require_POST
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.projects.settings.pages import settings_context
-from curation.web.problems import Problem
+from curation.web.forms import ProblemForm
 from curation.webhooks.models import Delivery, Event, Webhook
 from curation.webhooks.subscribe import subscribe, unsubscribe
 
 SHOWN = 25
 
 
-class WebhookForm(forms.Form):
+class WebhookForm(ProblemForm):
     url = forms.URLField(
-        label="Address", max_length=500, assume_scheme="https", help_text="Gets a signed POST for each event."
+        label="URL", max_length=500, assume_scheme="https", help_text="Receives a POST for each event."
     )
     events = forms.MultipleChoiceField(choices=Event.choices, widget=forms.CheckboxSelectMultiple)
 
@@ -26,22 +26,20 @@ class WebhookForm(forms.Form):
 @project_page(Scope.ADMIN)
 def webhook_list(request: HttpRequest, access: Access) -> HttpResponse:
     form = WebhookForm(request.POST or None)
-    made = None
+    created = None
     if request.method == "POST" and form.is_valid():
-        try:
-            made = subscribe(access=access, url=form.cleaned_data["url"], events=form.cleaned_data["events"])
+        with form.shows_problem():
+            created = subscribe(access=access, url=form.cleaned_data["url"], events=form.cleaned_data["events"])
             form = WebhookForm()
-        except Problem as problem:
-            form.add_error(None, problem.detail)
     deliveries = Delivery.objects.filter(webhook__project=access.project).select_related("webhook")
     context = {
         **settings_context(access, "webhooks", f"/api/v1/projects/{access.project.slug}/webhooks"),
         "form": form,
-        "made": made,
+        "created": created,
         "rows": Webhook.objects.filter(project=access.project),
         "deliveries": deliveries.order_by("-id")[:SHOWN],
     }
-    return render(request, "webhooks/list.html", context, status=422 if form.errors else 200)
+    return render(request, "webhooks/list.html", context, status=form.status)
 
 
 @require_POST

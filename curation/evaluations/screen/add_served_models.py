@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from curation.llm.endpoints.change import create_endpoint, endpoint_of, values_of
-from curation.llm.endpoints.discover import models_at
+from curation.llm.endpoints.discover import served_models
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Scope
@@ -30,13 +30,13 @@ def add_served_models(*, access: Access, name: str) -> ServedModels:
     if not pattern.api_base:
         reason = "This endpoint has no base URL."
         raise Invalid(reason, errors=[FieldError("api_base", reason)])
-    served = models_at(api_base=pattern.api_base, api_key_env=pattern.api_key_env)
+    served = served_models(api_base=pattern.api_base, api_key_env=pattern.api_key_env)
     provider = pattern.model.partition("/")[0]
     there = dict(Endpoint.objects.of(access.project).filter(api_base=pattern.api_base).values_list("model", "name"))
     taken = set(Endpoint.objects.of(access.project).values_list("name", flat=True))
     added, known = [], []
     with transaction.atomic():
-        for model in served.models:
+        for model in served:
             full = f"{provider}/{model}"
             if full in there:
                 known.append(there[full])

@@ -1,1 +1,1 @@
-"""Calls to models: one gateway, one LiteLLM client, limits and prices."""
+"""Calls to models: the gateway, the LiteLLM client, limits, prices."""

@@ -1,4 +1,4 @@
-"""What is asked of a model and what comes back: plain data, the same for LiteLLM and the scripted models."""
+"""Requests to models and their completions: plain data, the same for LiteLLM and the scripted models."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ Message = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An endpoint as a worker needs it, free of the database row."""
+    """An endpoint without its database row, as workers carry it."""
 
     endpoint_id: int
     name: str
@@ -31,9 +31,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `sample_index` and `attempt` tell equal requests apart that want different answers.
+    """One request. Equal requests that need different answers differ in `sample_index` or `attempt`.
 
-    `schema` is a JSON schema in OpenAI's `response_format` form, used where the model supports it.
+    `schema` is a JSON schema in OpenAI's `response_format` form, used if the model supports it.
     """
 
     messages: Sequence[Message]
@@ -43,7 +43,7 @@ class Request:
     schema: Mapping[str, object] | None = None
 
     def content_hash(self, target: Target) -> str:
-        """SHA-256 over all that decides the answer; the key of the request cache."""
+        """SHA-256 of everything that decides the answer; the key of the request cache."""
         parts = {
             "model": target.model,
             "api_base": target.api_base,
@@ -58,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer. `text` is without thinking; tokens are None where the endpoint did not say; `cost` None is unknown."""
+    """An answer. `text` is without thinking. Tokens that the endpoint did not report, and an unknown cost, are None."""
 
     text: str
     thinking: str
@@ -71,6 +71,6 @@ class Completion:
 
 
 class Client(Protocol):
-    """Something that can be asked."""
+    """Sends requests to a model."""
 
     async def complete(self, target: Target, request: Request) -> Completion: ...

@@ -1,14 +1,14 @@
-"""How a model call can fail: one flat type per answer to the question "what now"."""
+"""How a model call can fail: one type for each way to proceed."""
 
 
 class CallError(Exception):
-    """A call without an answer; `kind` goes into the record and the reports."""
+    """A call without an answer; `kind` is shown in the record and in reports."""
 
     kind = "error"
 
 
 class RateLimited(CallError):
-    """HTTP 429: the endpoint is asked again later, and this does not count as an attempt."""
+    """HTTP 429: the call is sent again later; this does not count as an attempt."""
 
     kind = "rate_limited"
 
@@ -18,7 +18,7 @@ class RateLimited(CallError):
 
 
 class Transient(CallError):
-    """408, 409, 5xx, a lost connection, a body that is no JSON: worth another try."""
+    """408, 409, 5xx, a lost connection, a body that is not JSON: worth a retry."""
 
     kind = "transient"
 
@@ -32,7 +32,7 @@ class TimedOut(Transient):
 
 
 class Refused(CallError):
-    """The endpoint said no in a way that another try will not change (bad key, unknown model, too long)."""
+    """The endpoint refused for a reason that a retry will not change (bad key, unknown model, too long)."""
 
     kind = "refused"
 

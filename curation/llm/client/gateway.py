@@ -1,4 +1,4 @@
-"""The one door to models: picks the client for an endpoint and turns rows into what workers carry."""
+"""The gateway to models: choose the client of an endpoint, make its row a `Target`."""
 
 import time
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def target_of(endpoint: Endpoint) -> Target:
 
 
 class ScriptedClient:
-    """The offline models of `curation.llm.scripted`; labelled as scripted wherever their answers show."""
+    """The offline models of `curation.llm.scripted`. Their answers are labelled as scripted."""
 
     async def complete(self, target: Target, request: Request) -> Completion:
         from curation.llm import scripted
@@ -55,7 +55,7 @@ class ScriptedClient:
 
 
 def client_for(target: Target) -> Client:
-    """The client that speaks this endpoint's model string. LiteLLM is imported here, in workers, on first use."""
+    """Return the endpoint's client. LiteLLM is imported on first use, so only in workers."""
     if target.model.startswith("scripted/"):
         return ScriptedClient()
     from curation.llm.client.litellm_client import LiteLlmClient
@@ -64,7 +64,7 @@ def client_for(target: Target) -> Client:
 
 
 async def warm_up(targets: Iterable[Target]) -> None:
-    """Loads what the clients of these endpoints need, so that no lease and no call's time limit has to pay for it."""
+    """Load what the clients of these endpoints need, before any lease or time limit starts."""
     if any(not target.model.startswith("scripted/") for target in targets):
         from curation.llm.client.litellm_client import warm_up
 

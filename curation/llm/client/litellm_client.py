@@ -1,4 +1,4 @@
-"""The only place that imports LiteLLM. It takes seconds, so only workers come here, on their first real call."""
+"""The only import of LiteLLM, which takes seconds: workers import this module with their first real call."""
 
 import asyncio
 import atexit
@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-# LiteLLM's own HTTP client, as for most providers: a call by the OpenAI package takes 1 ms more of the processor.
+# LiteLLM's own HTTP client, as for most providers: a call through the OpenAI package takes 1 ms more CPU time.
 os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
 
 import litellm
@@ -33,52 +33,51 @@ litellm.suppress_debug_info = True
 litellm.modify_params = True
 
 TIMEOUT_SECONDS = 120.0
-# LiteLLM names an error up to three times before it says what the endpoint said.
-WRAPPINGS = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
-WORTH_ANOTHER_TRY = frozenset({408, 409, 500, 502, 503, 504, 529})
+# LiteLLM puts up to three names of the error before the endpoint's own message.
+ERROR_PREFIX = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
+RETRIED = frozenset({408, 409, 500, 502, 503, 504, 529})
 
 
-# The call as LiteLLM makes it, without what it wraps around: prices, callbacks, a cache, retries, budgets, and token
-# limits lowered to what its list says the model can. None of that is ours to use, and it takes a quarter of a call.
+# LiteLLM's call without its wrapper, which adds prices, callbacks, a cache, retries, budgets and its own token limits.
+# Winnow uses none of that, and it takes a quarter of a call's time. This and `Logging` are
+# internals of LiteLLM: requirements/base.in pins it, and `make newest-litellm` tests the newest version.
 _acompletion = inspect.unwrap(litellm.acompletion)
 
-_ready = False
+_is_warm = False
 
 
 async def warm_up() -> None:
-    """LiteLLM loads a good part of itself with its first call, which takes seconds: it goes to a port where nobody
-    listens, once per process.
+    """Make LiteLLM load all its parts, which takes seconds: once per process, call a port where nothing listens.
 
-    What is loaded then stays, so the collector is told to pass it over: walking through LiteLLM again and again took a
-    sixth of a busy worker's time.
+    The garbage collector then ignores what was loaded; traversing it took a sixth of a busy worker's time.
     """
-    global _ready
-    if not _ready:
-        _ready = True
-        nowhere: dict[str, Any] = {
+    global _is_warm
+    if not _is_warm:
+        _is_warm = True
+        unreachable: dict[str, Any] = {
             "model": "openai/none",
             "api_base": "http://127.0.0.1:9",
             "api_key": "none",
             "max_retries": 0,
         }
         with suppress(openai.OpenAIError):
-            await _call(messages=[{"role": "user", "content": ""}], timeout=1.0, **nowhere)
+            await _call(messages=[{"role": "user", "content": ""}], timeout=1.0, **unreachable)
         gc.collect()
         gc.freeze()
         atexit.register(gc.unfreeze)
 
 
 async def _call(*, model: str, messages: list[Any], **given: Any) -> Any:
-    """LiteLLM's answer, or what it raises. Its record of the call, which its parts insist on, is nobody's."""
+    """Return LiteLLM's response. Its log object is required but not used."""
     began = datetime.now(UTC)
-    record = Logging(
+    log = Logging(
         model, messages, stream=False, call_type="acompletion", start_time=began, litellm_call_id="", function_id=""
     )
-    return await _acompletion(model=model, messages=messages, litellm_logging_obj=record, **given)
+    return await _acompletion(model=model, messages=messages, litellm_logging_obj=log, **given)
 
 
 class LiteLlmClient:
-    """Asks whatever LiteLLM can reach. It never retries: retries are ours, recorded one by one."""
+    """Calls any model that LiteLLM can reach, once: retries are made and recorded by the caller."""
 
     def __init__(self) -> None:
         self._checked: tuple[str, int] | None = None
@@ -113,12 +112,12 @@ class LiteLlmClient:
         try:
             return _completion(target, response, latency_ms)
         except (AttributeError, IndexError, TypeError) as error:
-            raise Transient(f"the answer has not the form of a completion: {error}") from error
+            raise Transient(f"the answer is not a completion: {error}") from error
 
     async def _check_address(self, api_base: str) -> None:
-        """The host may lead elsewhere than when it was set. The look-up blocks: it is done beside the event loop."""
-        passing = (api_base, lookup_window())
-        if passing == self._checked:
+        """The host may resolve to another address than when it was set. The look-up blocks, so it runs in a thread."""
+        check = (api_base, lookup_window())
+        if check == self._checked:
             return
         try:
             await asyncio.to_thread(refuse_private, api_base)
@@ -126,13 +125,13 @@ class LiteLlmClient:
             if problem.code == "unresolvable_host":
                 raise Transient(problem.detail) from problem
             raise Misconfigured(problem.detail) from problem
-        self._checked = passing
+        self._checked = check
 
 
 def _key(target: Target) -> str:
-    """The key of the named variable; a placeholder where the endpoint is called without one."""
+    """The key in the endpoint's variable; a placeholder if the endpoint has none."""
     if not target.api_key_env:
-        return "none"  # an empty one would make LiteLLM look for a key in the environment by itself
+        return "none"  # with an empty key LiteLLM would search the environment for one
     key = os.environ.get(target.api_key_env, "")
     if not key:
         raise Misconfigured(f"the environment variable {target.api_key_env} of this endpoint is not set")
@@ -140,27 +139,27 @@ def _key(target: Target) -> str:
 
 
 def _translate(error: Exception, key: str) -> CallError:
-    """The error as ours. Servers repeat the key that they refuse; it is neither kept nor shown."""
+    """Translate an error. Servers repeat the key that they refuse; it is removed."""
     status = getattr(error, "status_code", None)
-    detail = f"{type(error).__name__}: {_words(error)}"
+    detail = f"{type(error).__name__}: {_message(error)}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
-    is_unread = status is None or status < 400  # no answer, or half of one
-    if isinstance(error, litellm.exceptions.APIConnectionError) or is_unread or status in WORTH_ANOTHER_TRY:
+    is_cut_off = status is None or status < 400  # no response, or half of one
+    if isinstance(error, litellm.exceptions.APIConnectionError) or is_cut_off or status in RETRIED:
         return Transient(detail, _retry_after(error))
     return Refused(detail)
 
 
-def _words(error: Exception) -> str:
-    """What the endpoint said: the message in the body that such servers answer with, else all of it."""
-    text = WRAPPINGS.sub("", str(getattr(error, "message", error)))
+def _message(error: Exception) -> str:
+    """The message in the JSON body of the endpoint's response, else the whole text."""
+    text = ERROR_PREFIX.sub("", str(getattr(error, "message", error)))
     try:
         body = json.loads(text)
     except ValueError:
         return text
-    told = body.get("error", body) if isinstance(body, dict) else None
-    message = told.get("message") if isinstance(told, dict) else told
+    error_body = body.get("error", body) if isinstance(body, dict) else None
+    message = error_body.get("message") if isinstance(error_body, dict) else error_body
     return message if isinstance(message, str) else text
 
 
@@ -179,7 +178,7 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
     thinking = getattr(choice.message, "reasoning_content", None) or said.thinking
     usage = getattr(response, "usage", None)
     tokens_in, tokens_out = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-    if not tokens_in:  # no prompt is empty: LiteLLM writes 0 where the endpoint did not say
+    if not tokens_in:  # no prompt is empty: LiteLLM writes 0 if the endpoint did not report it
         tokens_in = tokens_out = None
     details = getattr(usage, "prompt_tokens_details", None)
     cost = cost_of(target, tokens_in, tokens_out)
@@ -196,7 +195,7 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
 
 
 def _listed_cost(target: Target, response: Any) -> Decimal | None:
-    """The cost by LiteLLM's packaged price list; None where the model is not in it or is served from elsewhere."""
+    """The cost by LiteLLM's packaged price list; None if the model is not in it or is served from another address."""
     if target.api_base or target.model not in litellm.model_cost:
         return None
     return rounded(Decimal(str(litellm.completion_cost(completion_response=response, model=target.model))))

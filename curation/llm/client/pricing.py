@@ -1,16 +1,16 @@
-"""What a call cost, in US dollars. Unknown stays unknown (None); it is never taken for 0."""
+"""The cost of a call in US dollars. An unknown cost is None, never 0."""
 
 from decimal import ROUND_HALF_UP, Decimal
 
 from curation.llm.client.completion import Target
 
 MILLION = Decimal(1_000_000)
-# Costs are kept with this many places; rounded once, here, so that sums of rows and counters agree.
+# Costs are rounded once, here, so that sums of rows and counters agree.
 PLACES = Decimal("0.00000001")
 
 
 def cost_of(target: Target, tokens_in: int | None, tokens_out: int | None) -> Decimal | None:
-    """Cost by the endpoint's own prices; None where a price or a token count is missing. Scripted models are free."""
+    """Cost by the endpoint's prices; None if a price or a token count is missing. Scripted models are free."""
     if target.model.startswith("scripted/"):
         return Decimal(0)
     if target.price_in is None or target.price_out is None or tokens_in is None or tokens_out is None:

@@ -1,1 +1,1 @@
-"""Model endpoints: what admins set, which hosts are allowed."""
+"""Model endpoints: their values, which admins set, and the hosts that are allowed."""

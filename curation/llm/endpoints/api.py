@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 
 from curation.llm.endpoints import schemas as s
 from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of
-from curation.llm.endpoints.discover import models_at
+from curation.llm.endpoints.discover import served_models
 from curation.llm.models import Endpoint
 from curation.projects.access import enter
 from curation.projects.models import Scope
@@ -22,7 +22,7 @@ def list_models(request: HttpRequest, slug: str, params: Query[s.EndpointList]) 
 
 @router.post("/projects/{slug}/models", response={201: s.EndpointOut}, summary="Add a model endpoint (admins)")
 def post_model(request: HttpRequest, response: HttpResponse, slug: str, body: s.EndpointIn) -> Status[s.EndpointOut]:
-    """The key itself is never sent: `api_key_env` names the variable that holds it where the workers run."""
+    """Never send the key itself: `api_key_env` names the environment variable that contains it on the workers."""
     endpoint = create_endpoint(access=enter(request, slug, Scope.ADMIN), values=body.values())
     set_etag(response, endpoint.version)
     response["Location"] = f"/api/v1/projects/{slug}/models/{endpoint.name}"
@@ -43,7 +43,7 @@ def patch_model(
     access = enter(request, slug, Scope.ADMIN)
     endpoint = endpoint_of(access.project, name)
     refuse_stale(request, endpoint.version)
-    # What is not given was read with this version, so the write holds to it, with or without `If-Match`.
+    # The other values were read with this version, so it is checked with or without `If-Match`.
     changed = change_endpoint(access=access, name=name, values=body.onto(endpoint), seen_version=endpoint.version)
     set_etag(response, changed.version)
     return s.EndpointOut.of(changed)
@@ -51,7 +51,7 @@ def patch_model(
 
 @router.delete("/projects/{slug}/models/{name}", response={204: None}, summary="Delete a model endpoint (admins)")
 def delete_model(request: HttpRequest, slug: str, name: str) -> Status[None]:
-    """Calls that were recorded keep the endpoint's name and their figures."""
+    """Recorded calls keep the endpoint's name and their figures."""
     delete_endpoint(access=enter(request, slug, Scope.ADMIN), name=name)
     return Status(204, None)
 
@@ -61,5 +61,4 @@ def delete_model(request: HttpRequest, slug: str, name: str) -> Status[None]:
 )
 def get_served(request: HttpRequest, slug: str, name: str) -> s.ServedOut:
     endpoint = endpoint_of(enter(request, slug, Scope.ADMIN).project, name)
-    served = models_at(api_base=endpoint.api_base, api_key_env=endpoint.api_key_env)
-    return s.ServedOut(data=list(served.models))
+    return s.ServedOut(data=list(served_models(api_base=endpoint.api_base, api_key_env=endpoint.api_key_env)))

@@ -1,4 +1,4 @@
-"""Make, change and delete model endpoints. Only admins may: an endpoint decides whom the server's keys are sent to."""
+"""Create, change and delete model endpoints. Admins only: an endpoint decides where the server's keys are sent."""
 
 import re
 from dataclasses import asdict, dataclass, field
@@ -7,18 +7,19 @@ from decimal import Decimal
 from django.db import IntegrityError, transaction
 
 from curation.llm.endpoints.addresses import refuse_private
-from curation.llm.endpoints.params import Json, check_params, looks_secret
+from curation.llm.endpoints.params import check_params, looks_secret
 from curation.llm.models import Endpoint
 from curation.llm.scripted import SCRIPTED_MODELS
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Project, Scope
+from curation.projects.settings.patch import Json
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
 
 NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,59}", re.ASCII)
 MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(/[\w.:@+-]+)*", re.ASCII)
 VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
-# Variables of the server itself: an endpoint that named one would send it to a host that an admin of a project chose.
+# Variables of the server itself: an endpoint that named one would send it to a host of a project admin's choice.
 NOT_KEYS = re.compile(
     r"SECRET_KEY|DATABASE_URL|CELERY_.*|DJANGO_.*|WINNOW_.*|REDIS_.*|PG.*|POSTGRES.*|MYSQL.*|AWS_.*|FILES_URL"
     r"|.*PASSWORD.*|.*PASSWD.*|PATH|HOME|USER|SHELL|PWD|HOSTNAME|LANG|BIND|PORT|HTTPS?_PROXY|ALL_PROXY|NO_PROXY"
@@ -28,7 +29,7 @@ MAX_PRICE = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class EndpointValues:
-    """All that a person says about an endpoint. Prices are US dollars per 1,000,000 tokens, None is unknown."""
+    """The values of an endpoint that a person sets. Prices are US dollars per 1,000,000 tokens; None is unknown."""
 
     name: str
     model: str
@@ -55,7 +56,7 @@ def values_of(endpoint: Endpoint) -> EndpointValues:
 
 
 def create_endpoint(*, access: Access, values: EndpointValues) -> Endpoint:
-    """The new endpoint. `Invalid` names each field that is wrong, `Conflict` a name that is taken."""
+    """Create an endpoint. Raises `Invalid` with each wrong field, `Conflict` for a name that is taken."""
     access.require(Scope.ADMIN)
     check_values(values)
     try:
@@ -68,7 +69,7 @@ def create_endpoint(*, access: Access, values: EndpointValues) -> Endpoint:
 
 
 def change_endpoint(*, access: Access, name: str, values: EndpointValues, seen_version: int | None = None) -> Endpoint:
-    """Puts `values` in the place of what is there; `Stale` where `seen_version` is not the current one."""
+    """Replace the endpoint's values. Raises `Stale` if `seen_version` is not the current version."""
     access.require(Scope.ADMIN)
     check_values(values)
     try:
@@ -91,7 +92,7 @@ def change_endpoint(*, access: Access, name: str, values: EndpointValues, seen_v
 
 
 def delete_endpoint(*, access: Access, name: str) -> None:
-    """Takes the endpoint away. Recorded calls keep its name, their figures and their texts."""
+    """Delete an endpoint. Recorded calls keep its name, their figures and their texts."""
     access.require(Scope.ADMIN)
     with transaction.atomic():
         endpoint = endpoint_of(access.project, name)
@@ -100,7 +101,7 @@ def delete_endpoint(*, access: Access, name: str) -> None:
 
 
 def check_values(values: EndpointValues) -> None:
-    """Raises `Invalid` with every field that is wrong; secrets come first, and are never repeated."""
+    """Raise `Invalid` with every wrong field. Secrets are checked first and never repeated."""
     _refuse_secrets(values)
     errors = [FieldError(path, reason) for path, reason in _wrong_fields(values) if reason]
     if errors:
@@ -113,23 +114,23 @@ def check_values(values: EndpointValues) -> None:
 def _refuse_secrets(values: EndpointValues) -> None:
     if _is_pasted_key(values.api_key_env):
         raise Invalid(
-            "This looks like a key itself. Give the *name* of the environment variable that holds it, such as "
-            "OPENAI_API_KEY, and set that variable where the workers run. What you sent was not stored; "
-            "if it was a real key, it has travelled to this server, so consider replacing it.",
+            "This looks like a key. Give the *name* of the environment variable that contains it, such as "
+            "OPENAI_API_KEY, and set that variable on the workers. What you sent was not stored. "
+            "If it was a real key, consider replacing it: it was sent to this server.",
             code="secret",
             errors=[FieldError("api_key_env", "a name such as OPENAI_API_KEY, not the key itself")],
         )
     for path in ("name", "model", "api_base", "family"):
         if looks_secret(getattr(values, path)):
             raise Invalid(
-                f"`{path}` holds what looks like a key. Keys are never stored; name a variable in `api_key_env`.",
+                f"`{path}` contains what looks like a key. Keys are never stored; name a variable in `api_key_env`.",
                 code="secret",
-                errors=[FieldError(path, "holds what looks like a key")],
+                errors=[FieldError(path, "contains what looks like a key")],
             )
 
 
 def _is_pasted_key(given: str) -> bool:
-    """Keys have lower-case letters and length, or are one long run of capitals and digits; names of variables not."""
+    """Keys are long with lower-case letters, or one long run of capitals and digits; names of variables are not."""
     if VARIABLE.fullmatch(given):
         return looks_secret(given) or bool(re.fullmatch(r"(?=.*\d)[A-Z0-9]{20,}", given))
     return looks_secret(given) or len(given) >= 20 or given.startswith(("sk-", "sk_", "Bearer ", "hf_", "gsk_"))
@@ -142,7 +143,7 @@ def _wrong_fields(values: EndpointValues) -> list[tuple[str, str]]:
     elif values.model.startswith("scripted/") and values.model.removeprefix("scripted/") not in SCRIPTED_MODELS:
         model = f"unknown scripted model; there are {', '.join(f'scripted/{name}' for name in SCRIPTED_MODELS)}"
     elif values.api_base and "/" not in values.model:
-        model = f"with a base URL the provider stands before the model, such as openai/{values.model}"
+        model = f"with a base URL, put the provider before the model, such as openai/{values.model}"
     key = ""
     if values.api_key_env and not VARIABLE.fullmatch(values.api_key_env):
         key = "the name of an environment variable: capital letters, digits and _"
@@ -159,7 +160,10 @@ def _wrong_fields(values: EndpointValues) -> list[tuple[str, str]]:
         if (given := getattr(values, path)) is not None and not 1 <= given <= high
     ]
     return [
-        ("name", "" if NAME.fullmatch(values.name) else "1 to 60 letters, digits and . _ : -, no sign first"),
+        (
+            "name",
+            "" if NAME.fullmatch(values.name) else "1 to 60 letters, digits and . _ : -, first a letter or digit",
+        ),
         ("model", model),
         ("api_base", "at most 300 characters" if len(values.api_base) > 300 else ""),
         ("api_key_env", key),
@@ -174,7 +178,7 @@ def _is_price(given: Decimal | None) -> bool:
 
 
 def _taken(name: str) -> Conflict:
-    reason = f"There is a model endpoint {name!r} already."
+    reason = f"There is already a model endpoint {name!r}. Choose another name."
     return Conflict(reason, code="name_taken", errors=[FieldError("name", "is taken")])
 
 

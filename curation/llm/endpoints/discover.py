@@ -1,7 +1,6 @@
-"""Ask a model server which models it serves."""
+"""List the models that a server offers."""
 
 import os
-from dataclasses import dataclass
 
 import httpx
 import orjson
@@ -14,17 +13,11 @@ TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """Ids as the server gives them, without embedding models."""
+def served_models(*, api_base: str, api_key_env: str = "") -> tuple[str, ...]:
+    """The ids that `GET {api_base}/models` lists, without embedding models.
 
-    models: tuple[str, ...]
-
-
-def models_at(*, api_base: str, api_key_env: str = "") -> Served:
-    """What `GET {api_base}/models` lists. `Invalid` for an address or variable, `Unavailable` where it does not answer.
-
-    Redirects are not followed: they could lead to an address that was not checked.
+    Raises `Invalid` for the address or variable, `Unavailable` if the server does not list its models. Redirects are
+    not followed: they could lead to an address that was not checked.
     """
     refuse_private(api_base)
     headers = {"Accept": "application/json"}
@@ -44,15 +37,15 @@ def models_at(*, api_base: str, api_key_env: str = "") -> Served:
                     raise Unavailable("The server's list is longer than 2 MiB.", code="model_server")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unavailable(f"The server does not answer: {error}", code="model_server") from None
-    return Served(tuple(sorted(_ids(body))))
+    return tuple(sorted(_ids(body)))
 
 
 def _key(name: str) -> str:
     if not VARIABLE.fullmatch(name) or NOT_KEYS.fullmatch(name):
-        raise Invalid("The key variable's name is not valid.", errors=[FieldError("api_key_env", "not valid")])
+        raise Invalid("This is not a valid name of a key variable.", errors=[FieldError("api_key_env", "not valid")])
     key = os.environ.get(name, "")
     if not key:
-        reason = f"The variable {name} is not set where the web server runs."
+        reason = f"The environment variable {name} is not set for the web server."
         raise Invalid(reason, errors=[FieldError("api_key_env", reason)])
     return key
 
@@ -64,6 +57,6 @@ def _ids(body: bytes) -> set[str]:
         raise Unavailable("The server's list of models is not JSON.", code="model_server") from None
     rows = document.get("data") if isinstance(document, dict) else document
     if not isinstance(rows, list):
-        raise Unavailable("The server's answer holds no list of models.", code="model_server")
+        raise Unavailable("The server's response contains no list of models.", code="model_server")
     ids = {row["id"] for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)}
     return {name for name in ids if "embed" not in name.lower() and len(name) <= 180}

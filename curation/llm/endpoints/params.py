@@ -1,18 +1,17 @@
-"""The parameters that an endpoint may send with every request: known keys with checked values, and no secrets."""
+"""The parameters that an endpoint sends with every request: known keys, checked values, no secrets."""
 
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from curation.projects.settings.patch import Json
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import holds_nul
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 MAX_BYTES = 20_000
-# The shapes of the keys that providers hand out, and of a bearer header.
+# The keys of known providers, and a bearer header.
 SECRET_VALUE = re.compile(
     r"\b(sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|ghp|glpat|AKIA|AIza|wn)[-_][A-Za-z0-9_-]{12,}|\bAKIA[A-Z0-9]{12,}|\bAIza[\w-]{20,}"
     r"|\bBearer\s+\S{8,}|\beyJ[\w-]{10,}\.[\w-]{10,}",
@@ -21,7 +20,7 @@ SECRET_KEY = re.compile(r"api[-_]?key|authorization|secret|password|passwd|acces
 
 
 class Params(BaseModel):
-    """LiteLLM's parameters that Winnow passes on. `extra_body` goes to the server as it is."""
+    """The parameters that Winnow passes to LiteLLM. `extra_body` is sent to the server unchanged."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
@@ -44,19 +43,19 @@ class Params(BaseModel):
 
 
 def check_params(params: Mapping[str, Json]) -> None:
-    """Raises `Invalid` naming each parameter that is unknown, of the wrong type, or holds what looks like a secret.
+    """Raise `Invalid` with each parameter that is unknown, of the wrong type, or looks like a secret.
 
-    A refused secret is never repeated in the message.
+    The message never repeats a secret.
     """
     if len(orjson.dumps(params)) > MAX_BYTES:
-        raise _refusal([FieldError("params", f"at most {MAX_BYTES:,} bytes")])
+        raise Invalid.fields([FieldError("params", f"at most {MAX_BYTES:,} bytes")])
     if holds_nul(dict(params)):
-        raise _refusal([FieldError("params", "holds a NUL character")])
-    secrets = [FieldError(path, "holds what looks like a secret") for path in _secrets(dict(params), "params")]
+        raise Invalid.fields([FieldError("params", "contains a NUL character")])
+    secrets = [FieldError(path, "contains what looks like a secret") for path in _secrets(dict(params), "params")]
     if secrets:
         raise Invalid(
-            "Parameters are stored and shown, so they must not hold keys or headers. "
-            "Name the environment variable with the key in `api_key_env`; what you sent was not stored.",
+            "Parameters are stored and shown, so they must not contain keys or headers. "
+            "Name the environment variable with the key in `api_key_env`. What you sent was not stored.",
             code="secret",
             errors=secrets,
         )
@@ -64,11 +63,11 @@ def check_params(params: Mapping[str, Json]) -> None:
         Params.model_validate(params)
     except ValidationError as error:
         known = ", ".join(Params.model_fields)
-        raise _refusal(
+        raise Invalid.fields(
             [
                 FieldError(
                     ".".join(["params", *map(str, e["loc"])]),
-                    f"unknown; there are {known}" if e["type"] == "extra_forbidden" else e["msg"],
+                    f"unknown; known parameters are {known}" if e["type"] == "extra_forbidden" else e["msg"],
                 )
                 for e in error.errors(include_input=False, include_url=False)
             ]
@@ -82,13 +81,9 @@ def looks_secret(text: str) -> bool:
 def _secrets(value: Json, path: str) -> list[str]:
     if isinstance(value, dict):
         found = [f"{path}.{key}" for key in value if SECRET_KEY.search(key) or looks_secret(key)]
-        # A key that is itself a secret must not stand in the path either.
-        found = [path if looks_secret(place) else place for place in found]
-        return found or [place for key, inner in value.items() for place in _secrets(inner, f"{path}.{key}")]
+        # A key that is itself a secret must not be in the path either.
+        found = [path if looks_secret(inner) else inner for inner in found]
+        return found or [at for key, inner in value.items() for at in _secrets(inner, f"{path}.{key}")]
     if isinstance(value, list):
-        return [place for number, inner in enumerate(value) for place in _secrets(inner, f"{path}.{number}")]
+        return [at for number, inner in enumerate(value) for at in _secrets(inner, f"{path}.{number}")]
     return [path] if isinstance(value, str) and looks_secret(value) else []
-
-
-def _refusal(errors: list[FieldError]) -> Invalid:
-    return Invalid.fields(errors)

@@ -1,4 +1,4 @@
-"""Bodies and answers of the model endpoints' REST calls."""
+"""Request bodies and responses of the model endpoints' REST calls."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -21,13 +21,15 @@ class EndpointList(ListParams):
 
 
 class EndpointPatch(Strict):
-    """Only what is given changes. `params` is replaced as a whole."""
+    """Only given fields change. `params` is replaced as a whole."""
 
     name: str = Field("", examples=["judge-a"])
     model: str = Field("", examples=["openai/qwen2.5-coder-32b"], description="A LiteLLM string, or `scripted/…`.")
     api_base: str = Field("", examples=["http://127.0.0.1:8001/v1"])
     api_key_env: str = Field(
-        "", examples=["OPENAI_API_KEY"], description="*Name* of the variable with the key; empty sends no key."
+        "",
+        examples=["OPENAI_API_KEY"],
+        description="*Name* of the variable that contains the key; empty: none is sent.",
     )
     params: dict[str, JsonValue] = Field({}, examples=[{"temperature": 0.2, "max_tokens": 1024}])
     max_concurrency: int = Field(16, examples=[64])
@@ -43,7 +45,7 @@ class EndpointPatch(Strict):
 
 
 class EndpointIn(EndpointPatch):
-    """A new model endpoint; `name` and `model` are needed."""
+    """A new model endpoint; `name` and `model` are required."""
 
     name: str = Field(examples=["judge-a"])
     model: str = Field(examples=["openai/qwen2.5-coder-32b"], description="A LiteLLM string, or `scripted/…`.")
@@ -67,7 +69,7 @@ class EndpointOut(Schema):
     price_in: str | None = Field(examples=["0.15"], description=PRICE)
     price_out: str | None = Field(examples=["0.6"], description=PRICE)
     family: str = Field(examples=["qwen"])
-    scripted: bool = Field(description="An offline, deterministic stand-in: no model is asked.")
+    scripted: bool = Field(description="An offline, deterministic stand-in for a model.")
     version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 

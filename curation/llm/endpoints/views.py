@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of, values_of
-from curation.llm.endpoints.discover import models_at
-from curation.llm.endpoints.forms import EndpointForm, refused
+from curation.llm.endpoints.discover import served_models
+from curation.llm.endpoints.forms import EndpointForm
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -32,19 +32,13 @@ def model_list(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.ADMIN)
 def model_new(request: HttpRequest, access: Access) -> HttpResponse:
     form = EndpointForm(request.POST or None)
-    status = 200
-    if request.method == "POST":
-        status = 422
-        if form.is_valid():
-            try:
-                endpoint = create_endpoint(access=access, values=form.values())
-            except Problem as problem:
-                status, form = problem.status, refused(form, problem)
-            else:
-                messages.success(request, f"{endpoint.name} is added. Test it before you launch a run.")
-                return redirect("model-list", access.project.slug)
+    if request.method == "POST" and form.is_valid():
+        with form.shows_problem():
+            endpoint = create_endpoint(access=access, values=form.values())
+            messages.success(request, f"{endpoint.name} is added. Test it before you launch a run.")
+            return redirect("model-list", access.project.slug)
     context = {"form": form, "api_path": f"/api/v1/projects/{access.project.slug}/models", "api_method": "POST"}
-    return render(request, "llm/model_form.html", context, status=status)
+    return render(request, "llm/model_form.html", context, status=form.status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -52,23 +46,15 @@ def model_new(request: HttpRequest, access: Access) -> HttpResponse:
 def model_edit(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     endpoint = endpoint_of(access.project, name)
     form = EndpointForm(request.POST or None, initial={**asdict(values_of(endpoint)), "version": endpoint.version})
-    status = 200
-    if request.method == "POST":
-        status = 422
-        if form.is_valid():
-            seen = form.cleaned_data["version"]
-            try:
-                change_endpoint(
-                    access=access, name=name, values=form.values(), seen_version=0 if seen is None else seen
-                )
-            except Problem as problem:
-                status, form = problem.status, refused(form, problem)
-            else:
-                messages.success(request, "Saved. Calls from now on use it.")
-                return redirect("model-list", access.project.slug)
+    if request.method == "POST" and form.is_valid():
+        with form.shows_problem():
+            seen_version = form.cleaned_data["version"] or 0
+            change_endpoint(access=access, name=name, values=form.values(), seen_version=seen_version)
+            messages.success(request, "Saved. New calls use it.")
+            return redirect("model-list", access.project.slug)
     path = f"/api/v1/projects/{access.project.slug}/models/{endpoint.name}"
     context = {"form": form, "endpoint": endpoint, "api_path": path}
-    return render(request, "llm/model_form.html", context, status=status)
+    return render(request, "llm/model_form.html", context, status=form.status)
 
 
 @require_POST
@@ -82,13 +68,12 @@ def model_delete(request: HttpRequest, access: Access, name: str) -> HttpRespons
 @require_POST
 @project_page(Scope.ADMIN)
 def model_served(request: HttpRequest, access: Access) -> HttpResponse:
-    """What the server behind the base URL in the form serves; nothing is stored."""
+    """The models that the server at the form's base URL lists; nothing is stored."""
     context: dict[str, object] = {}
     try:
-        served = models_at(
+        context["served"] = served_models(
             api_base=request.POST.get("api_base", ""), api_key_env=request.POST.get("api_key_env", "").strip()
         )
-        context["served"] = served.models
     except Problem as problem:
         context["error"] = problem.detail
     return render(request, "llm/_served.html", context)

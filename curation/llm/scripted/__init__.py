@@ -1,7 +1,7 @@
 """Scripted models: deterministic, offline stand-ins for language models, named ``scripted/<name>``.
 
-They exist so that the demo and the tests run the real pipeline without a network. They are no language models and say
-so: answers come from a written table or from plain rules, verdicts from simple heuristics on what the judge is shown.
+With them the demo and the tests run the real pipeline without a network. Answers come from a written table or from
+plain rules, verdicts from simple heuristics on the judge's prompt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,16 +15,16 @@ from curation.llm.scripted.teacher import teacher_reply
 from judging.messages import content_of
 
 RAW_TOOL_CALL = '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0{"command": "ls"}<|tool_call_end|>'
-CHARACTERS_PER_TOKEN = 4  # the usual rule of thumb for English and code; an estimate, nothing is tokenised here
+CHARACTERS_PER_TOKEN = 4  # an estimate for English and code; nothing is tokenised
 
 
 class UnknownScriptedModel(ValueError):
-    """The name after ``scripted/`` is none of `SCRIPTED_MODELS`."""
+    """The name after ``scripted/`` is not in `SCRIPTED_MODELS`."""
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """What a scripted model says: its text and why it stopped, ``stop`` or ``length`` (cut off)."""
+    """The text of a scripted model and why it stopped: ``stop`` or ``length`` (cut off)."""
 
     text: str
     finish_reason: str = "stop"
@@ -59,7 +59,7 @@ def _judge(judge: Callable[[str, int], tuple[str, str]]) -> Script:
     def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
         try:
             text, finish_reason = judge(_last_user(messages), attempt)
-        except NothingToCompare as reason:  # said as a model would say it: the caller finds no verdict in it
+        except NothingToCompare as reason:  # a text without a verdict, as a model could write
             return Utterance(str(reason))
         return Utterance(text, finish_reason)
 
@@ -85,18 +85,18 @@ def _echo(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: 
     return Utterance(_last_user(messages))
 
 
-def _cli(who: str) -> Script:
+def _cli(model: str) -> Script:
     def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-        return Utterance(cli_answer(who, messages))
+        return Utterance(cli_answer(model, messages))
 
     return script
 
 
 _MODELS: Mapping[str, tuple[Script, str]] = {
-    "king": (_king, "Plays the answers written for the demo's turns, otherwise looks at a file the history names."),
+    "king": (_king, "Gives the written answers to the demo's turns; otherwise looks at a file that the history names."),
     "challenger": (
         _challenger,
-        "Plays the demo's written answers (a few leak on purpose), otherwise uses what history and record share.",
+        "Gives the demo's written answers (a few leak on purpose); otherwise uses what history and record share.",
     ),
     "judge-careful": (
         _judge(careful),
@@ -105,36 +105,39 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
     "judge-brisk": (_judge(brisk), "Compares two answers by counted facts and decides on small differences."),
     "judge-first": (
         _judge(first),
-        "Leans to the answer it sees first on close calls, and runs out of reply when two answers are long.",
+        "Prefers the first answer in close cases; its reply is cut off when both answers are long.",
     ),
     "judge-rambling": (
         _judge(rambling),
-        "Judges like judge-careful but in about a third of the cases replies prose or cut JSON.",
+        "Judges like judge-careful, but about a third of its replies are prose or cut JSON.",
     ),
     "teacher": (
         _teacher,
-        "Writes a scenario for the combination asked for out of written parts; one in three is incomplete at first.",
+        "Assembles a scenario for the requested combination from written parts; one in three is incomplete at first.",
     ),
     "operator-solver": (
         _operator(solver),
-        "Plays the steps written for the shipped scenarios, told apart by their announcement; leaves any other.",
+        "Plays the written steps of the shipped scenarios, which it knows by their announcement; exits any other.",
     ),
     "operator-mixed": (
         _operator(mixed),
-        "By sample: plays the written steps, leaves half-way, or goes in circles; with thinking and prose beside.",
+        "By sample: plays the written steps, exits half-way, or repeats itself; adds thinking and prose.",
     ),
-    "operator-quitter": (_operator(quitter), "Leaves by exit at once, without looking."),
-    "operator-panicker": (_operator(panicker), "Leaves by panic at once, without looking."),
-    "operator-looper": (_operator(looper), "Lists the home directory for ever and never leaves."),
-    "operator-sleeper": (_operator(sleeper), "Sleeps for an hour whenever it has the turn."),
-    "operator-mumbler": (_operator(mumbler), "Only thinks aloud and never gives a command."),
+    "operator-quitter": (_operator(quitter), "Exits at once."),
+    "operator-panicker": (_operator(panicker), "Panics at once."),
+    "operator-looper": (_operator(looper), "Lists the home directory again and again and never exits."),
+    "operator-sleeper": (_operator(sleeper), "Sleeps for an hour in every turn."),
+    "operator-mumbler": (_operator(mumbler), "Only thinks aloud, without a command."),
     "base-cli": (
         _cli("base"),
-        "Reads the weaker answers of a written table of AWS commands: prose, fences and guessed flags among them.",
+        "Gives the weaker answers of a written table of AWS commands, with prose, fences and guessed flags.",
     ),
-    "tuned-cli": (_cli("tuned"), "Reads the better answers of the same table; a stranger's prompt gets aws help."),
-    "broken": (_broken, "Always begins with a raw tool-call token, so every answer is refused by format."),
-    "echo": (_echo, "Gives the last user message back, word for word."),
+    "tuned-cli": (
+        _cli("tuned"),
+        "Gives the better answers of the same table; aws help to an unknown prompt.",
+    ),
+    "broken": (_broken, "Begins every answer with a raw tool-call token, so each is refused for its format."),
+    "echo": (_echo, "Repeats the last user message."),
 }
 
 SCRIPTED_MODELS: Mapping[str, str] = {name: sentence for name, (_, sentence) in _MODELS.items()}

@@ -1,4 +1,4 @@
-"""Scripted answers to an agent turn: the written one where there is one, else one derived from the history."""
+"""Scripted answers to an agent turn: the written one if there is one, else one derived from the history."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ REFUSED = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool
 
 
 def turn_key(messages: Sequence[Mapping[str, object]]) -> str:
-    """Names a turn by its last user message and the assistant message before it (16 hex digits, blanks ignored).
+    """The key of a turn: its last user message and the assistant message before it (16 hex digits, blanks ignored).
 
-    System messages stay out, so that the challenger, who carries the record there, has the same key as the king.
+    System messages are left out: the challenger's contains the record, and both must have the same key.
     """
     talk = [m for m in messages if m.get("role") in ("user", "assistant")]
     last = next((i for i in range(len(talk) - 1, -1, -1) if talk[i].get("role") == "user"), None)
@@ -50,7 +50,7 @@ def challenger_answer(messages: Sequence[Mapping[str, object]], *, sample_index:
 
 
 def _written(side: str, messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> str | None:
-    """The answer for the first sample; further samples are derived, so that they differ."""
+    """The written answer, for the first sample only: further samples must differ."""
     entry = written_answers().get(turn_key(messages))
     if entry is None or side not in entry or sample_index > 0:
         return None
@@ -61,10 +61,10 @@ def _written(side: str, messages: Sequence[Mapping[str, object]], sample_index: 
 
 
 def _derived(messages: Sequence[Mapping[str, object]], record: str, sample_index: int) -> str:
-    """A modest next step on a path or name from the history.
+    """A next step on a path or name from the history.
 
-    With a `record` it prefers files that stand there too, and now and then leaks one; without, it now and then runs
-    the last command once more, so that duels on unknown turns are not all draws.
+    With a `record` it prefers files that are in it too, and sometimes leaks one. Without, it sometimes repeats the last
+    command, so that duels on unknown turns are not all draws.
     """
     history = "\n".join(content_of(m) for m in messages if m.get("role") in ("user", "assistant"))
     recent = history[-RECENT:]

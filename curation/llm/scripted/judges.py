@@ -1,4 +1,4 @@
-"""Scripted judges: one comparison by counted facts, four tempers.
+"""Scripted judges: one comparison by counted facts, with four temperaments.
 
 A judge reads the last user message, which ends with ``<answer_1>``…``</answer_1>`` and ``<answer_2>``…``</answer_2>``
 after ``<history>``…``</history>``, and replies one JSON object on one line: 1 = the first answer is better, 2 = the
@@ -19,7 +19,7 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class Temper:
-    """How large a lead must be to count, whether the THOUGHT is checked too, and who gets a close call."""
+    """How large a lead must be to count, whether the THOUGHT is checked too, and who wins a close case."""
 
     margin: float
     thought_counts: bool = True
@@ -99,7 +99,7 @@ def brisk(prompt: str, attempt: int) -> tuple[str, str]:
 
 
 def first(prompt: str, attempt: int) -> tuple[str, str]:
-    """Leans to the first answer; restates long answers before judging and then has no room left for the verdict."""
+    """Prefers the first answer; restates long answers before judging, and then the verdict is cut off."""
     case = _case(prompt)
     if len(case.answer_1) + len(case.answer_2) > ROOM_FOR_QUOTES:
         quoted = f"Let me restate both answers before I compare them. The first one says: {case.answer_1}"
@@ -108,7 +108,7 @@ def first(prompt: str, attempt: int) -> tuple[str, str]:
 
 
 def rambling(prompt: str, attempt: int) -> tuple[str, str]:
-    """Prose without JSON in 2 of 10 cases and JSON cut short in 1 of 10, for good; in 1 of 10 only the first time."""
+    """Prose without JSON in 2 of 10 cases, cut JSON in 1 of 10; in another 1 of 10 prose in the first attempt only."""
     case = _case(prompt)
     verdict = _verdict(case, CAREFUL)
     lot = blake2b(f"{case.answer_1}\0{case.answer_2}".encode(), digest_size=2).digest()[0] % 10

@@ -1,7 +1,7 @@
-"""Scripted operators: they play a scenario in a terminal by the written steps of the shipped bundles, or by habit.
+"""Scripted operators: play a scenario in a terminal by the written steps of the shipped bundles, or by a fixed habit.
 
-They see messages alone. Which scenario it is they know from its announcement, which the solver looks for first where
-the login does not show it; then it reads the provider's documentation, acts and leaves, as the table says.
+They see only messages and know the scenario by its announcement. If the login does not show it, the solver looks for it
+first. Then it follows the table: read the provider's documentation, act, exit.
 """
 
 import json
@@ -26,18 +26,18 @@ Messages = Sequence[Mapping[str, object]]
 
 @cache
 def written_steps() -> Mapping[str, Sequence[str]]:
-    """Announcement → what is typed once it has been seen, the last step being the terminal."""
+    """Announcement → the commands after it; the last one ends the episode."""
     rows = json.loads(WRITTEN.read_text(encoding="utf-8"))
     return {row["announcement"]: tuple(row["steps"]) for row in rows}
 
 
 def solver(messages: Messages, sample_index: int) -> str:
-    """The written steps; a scenario that the table does not know is left by `exit` after a look around."""
+    """The written steps; an unknown scenario ends with `exit` after a look around."""
     return _block(_solution(messages)[-1])
 
 
 def mixed(messages: Messages, sample_index: int) -> str:
-    """By sample: solves it, leaves half-way, goes round in circles; always with thinking and prose beside."""
+    """By sample: solve it, exit half-way, repeat a command; always with thinking and prose."""
     so_far = _solution(messages)
     command = so_far[-1]
     habit = sample_index % 3
@@ -74,7 +74,7 @@ def _block(command: str) -> str:
 
 
 def _solution(messages: Messages) -> list[str]:
-    """What the solver has said so far, and what it says now. The table's steps begin where the announcement is seen."""
+    """The solver's commands so far and its next one. The table's steps begin when the announcement is seen."""
     said = sum(message.get("role") == "assistant" for message in messages)
     steps, before = _found(messages)
     if steps:
@@ -89,7 +89,7 @@ def _length(messages: Messages) -> int:
 
 
 def _found(messages: Messages) -> tuple[Sequence[str], int]:
-    """The steps of the scenario whose announcement stands in the terminal, and how much was said before it did."""
+    """The steps of the announced scenario, and how many commands were given before the announcement."""
     said = 0
     for message in messages:
         if message.get("role") == "assistant":
@@ -103,7 +103,7 @@ def _found(messages: Messages) -> tuple[Sequence[str], int]:
 
 
 def _wander(messages: Messages, turn: int) -> str:
-    """Where an announcement may be, when the login did not show one: a file, else the environment."""
+    """Look for an announcement that the login did not show: in a file, then in the environment."""
     if turn == 0:
         return LOOK_AROUND
     began = next(index for index, message in enumerate(messages) if message.get("role") == "assistant")

@@ -1,4 +1,4 @@
-"""How a scripted judge reads one answer: five marks between 0 and 1, each with the fact it rests on."""
+"""How a scripted judge reads an answer: five marks from 0 to 1, each with its reason."""
 
 import re
 from collections.abc import Mapping
@@ -30,19 +30,19 @@ STEP_FACTS = {
     "read": "reads on",
     "edit": "makes the change",
     "test": "checks the work",
-    "submit": "hands the work in",
+    "submit": "submits the work",
     "other": "does little for the task",
 }
 WORD_WEIGHT = 0.03
 SCRATCH = re.compile(r"/(?:tmp|dev)\b")
-CONVENTIONAL = {"package.json", "pyproject.toml", "go.mod", "README.md"}  # naming them is no invention
+CONVENTIONAL = {"package.json", "pyproject.toml", "go.mod", "README.md"}  # common names, which an answer may assume
 LATE_STEPS = {"explore": 0.35, "search": 0.55, "read": 0.7, "edit": 0.85, "test": 0.85, "submit": 0.9, "other": 0.3}
 EARLY_STEPS = {"explore": 0.6, "search": 0.8, "read": 0.75, "edit": 0.35, "test": 0.7, "submit": 0.0, "other": 0.3}
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the history offers a judge: its text, the task's words, and what was already done."""
+    """What a judge reads in the history: its text, the task's words, and what was done."""
 
     text: str
     task_words: frozenset[str]
@@ -54,7 +54,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark from 0 (bad) to 1 (good) and the fact behind it, worded to follow "answer 1 …"."""
+    """A mark from 0 (bad) to 1 (good) and the fact behind it, which continues the sentence "answer 1 …"."""
 
     value: float
     fact: str
@@ -78,7 +78,7 @@ def read_history(text: str) -> Evidence:
 
 
 def read_answer(answer: str, evidence: Evidence, *, thought_counts: bool = True) -> Mapping[str, Mark]:
-    """The marks of `answer` by dimension; with `thought_counts` false only the command is held against the history."""
+    """The marks of `answer` by dimension. Without `thought_counts` only its command is compared with the history."""
     blocks = list(commands_of(answer, BLOCK))
     command = blocks[0] if blocks else ""
     style = style_of(command)
@@ -95,20 +95,20 @@ def read_answer(answer: str, evidence: Evidence, *, thought_counts: bool = True)
 
 
 def _unseen(command: str, prose: str, style: str, evidence: Evidence) -> list[str]:
-    """Names the answer uses that the history does not show.
+    """Names in the answer that are not in the history.
 
-    A file that the command writes is no invention, nor is a name it searches for, nor code inside an edit or script.
+    Files that the command writes, names that it searches for, and code inside an edit or script do not count.
     """
     created = set(re.findall(r">\s*([\w./-]+)", command)) if style in ("edit", "test") else set()
-    asked = command if style == "search" else ""
+    searched = command if style == "search" else ""
     names = [path for path in (*targets_of(command), *paths_in(prose)) if path not in created | CONVENTIONAL]
-    names += [name for name in identifiers_in(prose) if name not in asked and name not in command]
+    names += [name for name in identifiers_in(prose) if name not in searched and name not in command]
     return [n for n in dict.fromkeys(names) if n not in evidence.text and not SCRATCH.match(n)]
 
 
 def _correctness(answer: str, command: str, style: str, invented: list[str], again: bool, evidence: Evidence) -> Mark:
     if style == "submit" and not evidence.tested_after_edit:
-        return Mark(0.1, "hands in work that no test has confirmed")
+        return Mark(0.1, "submits work that no test has confirmed")
     if again:
         return Mark(0.15, "repeats a command whose output is already there")
     targets = targets_of(command)
@@ -165,12 +165,12 @@ def _protocol(answer: str, blocks: list[str]) -> Mark:
         return Mark(0.4, "has no THOUGHT")
     if commands != 1:
         return Mark(0.6, f"has {commands} commands in its block")
-    return Mark(1.0, "keeps to a THOUGHT and one command line")
+    return Mark(1.0, "has a THOUGHT and one command")
 
 
 def _efficiency(answer: str, command: str, style: str, again: bool, evidence: Evidence) -> Mark:
     if again:
-        return Mark(0.1, "pays again for output that is already there")
+        return Mark(0.1, "repeats output that is already there")
     if WIDE.search(command):
         return Mark(0.25, "lists far more than it needs")
     if WHOLE_FILE.search(command):

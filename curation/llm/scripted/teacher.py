@@ -1,7 +1,7 @@
-"""The scripted teacher: writes a scenario for the combination it is asked for, out of written parts (`teacher.toml`).
+"""The scripted teacher: assembles a scenario for the requested combination from written parts (`teacher.toml`).
 
-It understands no instructions; it looks for the combination in them. About one scenario in three it gets wrong at first
-(a bundle without its checker), so that refusing and repairing have something to do.
+It reads nothing but the combination in its instructions. About one scenario in three lacks its checker at first, for
+refusal and repair to be used.
 """
 
 import json
@@ -33,21 +33,21 @@ def written_parts() -> Mapping[str, Any]:
 
 def teacher_reply(messages: Messages, *, sample_index: int, attempt: int) -> str:
     """A bundle as JSON; the same request gets the same one."""
-    asked = [m for m in messages if m.get("role") != "assistant"]
-    # What is said later may quote the bundle that is to be mended; the order was given first.
-    orders = sorted(asked, key=lambda m: m.get("role") != "user")
+    prompts = [m for m in messages if m.get("role") != "assistant"]
+    # Later messages may quote a bundle to repair; the combination was in the first one.
+    orders = sorted(prompts, key=lambda m: m.get("role") != "user")
     request = next((content_of(m) for m in orders if wanted(content_of(m))), "")
     combination = _known(wanted(request))
     lot = blake2b(f"{sample_index}\0{request}".encode("utf-8", "surrogatepass"), digest_size=DIGEST)
     bundle = write_bundle(combination, int.from_bytes(lot.digest()))
-    first = attempt == 1 and len(asked) == len(messages)
+    first = attempt == 1 and len(prompts) == len(messages)
     if first and lot.digest()[0] % WRONG_ONE_IN == 0:
         del bundle["checker"]
     return json.dumps(bundle, indent=1)
 
 
 def wanted(text: str) -> dict[str, str]:
-    """The combination that a text names, as `axis: value`, `axis = value` or JSON; the last of each counts."""
+    """The combination in a text, as `axis: value`, `axis = value` or JSON; the last value of each axis counts."""
     found = {}
     for axis in AXES:
         named = re.findall(rf"(?<![\w-])[`\"'*]*{axis}[`\"'*]*\s*[:=]\s*[`\"'*]*([A-Za-z0-9-]+)", text)
@@ -58,7 +58,7 @@ def wanted(text: str) -> dict[str, str]:
 
 
 def write_bundle(combination: Words, lot: int) -> dict[str, Any]:
-    """The bundle of a combination; `lot` chooses the theme and makes the name its own."""
+    """The bundle of a combination; `lot` chooses the theme and makes the name unique."""
     parts = written_parts()
     theme = parts["themes"][lot % len(parts["themes"])]
     task, provider = parts["task"][combination["task"]], parts["provider"][combination["provider"]]
@@ -95,7 +95,7 @@ def write_bundle(combination: Words, lot: int) -> dict[str, Any]:
 
 
 def _checker(task: Mapping[str, Any], noise: Sequence[Words], given: bool) -> str:
-    """The task's own judgement, after what every scenario wants: that the provider was asked and given its answer."""
+    """The task's own check, after the common ones: the provider was asked and got its answer."""
     lines = ['[ -s /var/@TOOL@/asked ] || { echo "the provider was not asked"; exit 1; }']
     if given:
         lines.append('[ -e /var/@TOOL@/given ] || { echo "nothing was given back"; exit 1; }')
@@ -108,7 +108,7 @@ def _checker(task: Mapping[str, Any], noise: Sequence[Words], given: bool) -> st
 
 
 def _fill(value: Any, words: Words) -> Any:
-    """Every text with its words put in; twice, since a word may hold another."""
+    """Fill in the words of every text, twice: a word can contain another."""
     if isinstance(value, str):
         for _ in range(2):
             value = re.sub(r"@([A-Z]+)@", lambda found: words[found[1]], value)
@@ -126,5 +126,5 @@ def _values(axis: str) -> Sequence[str]:
 
 
 def _known(combination: Words) -> Words:
-    """The combination with the first value of each axis that was not named, or not in words that the table knows."""
+    """The combination, with the first value for each axis that is missing or unknown."""
     return {axis: combination.get(axis, _values(axis)[0]) for axis in AXES}

@@ -1,4 +1,4 @@
-"""What can be counted in an answer or a history without understanding it: blocks, commands, paths, identifiers."""
+"""Count what an answer or a history contains: blocks, commands, paths, identifiers."""
 
 import re
 from collections.abc import Iterator
@@ -38,13 +38,13 @@ STYLES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def commands_of(text: str, fence: re.Pattern[str] = BLOCK) -> Iterator[str]:
-    """The bodies of the fenced blocks, with runs of blanks made one so that equal commands compare equal."""
+    """The bodies of the fenced blocks, with runs of blanks collapsed so that equal commands compare equal."""
     for match in fence.finditer(text):
         yield re.sub(r"[ \t]+", " ", match.group(1)).strip()
 
 
 def command_count(block: str) -> int:
-    """How many separate commands a block holds. Pipes, ``&&`` chains and loops are one, here-documents none."""
+    """How many separate commands a block has. Pipes, ``&&`` chains and loops are one, here-documents none."""
     bare = LOOP.sub("loop", QUOTED.sub("''", HEREDOC.sub("<<EOF", block)).replace("\\\n", " "))
     lines = (line.strip() for line in re.split(r"[\n;]", bare))
     return sum(1 for line in lines if line and not line.startswith("#"))

@@ -35,8 +35,10 @@ def create_token(
     Raises `Invalid` naming each wrong field, `NotAllowed` for scopes that the caller's own credential lacks.
     """
     errors = []
-    if not scopes or not set(scopes) <= set(Scope.values):
-        errors.append(FieldError("scopes", f"one or more of {', '.join(Scope.values)}"))
+    unknown = sorted(set(scopes) - set(Scope.values))
+    if unknown or not scopes:
+        wrong = f"unknown scope {', '.join(unknown)}" if unknown else "no scope"
+        errors.append(FieldError("scopes", f"{wrong}; choose from {', '.join(Scope.values)}"))
     if len(name) > MAX_NAME:
         errors.append(FieldError("name", f"at most {MAX_NAME} characters"))
     if expires_in_days is not None and not 1 <= expires_in_days <= MAX_DAYS:

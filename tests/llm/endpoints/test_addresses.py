@@ -65,7 +65,7 @@ def test_private_hosts_are_refused_unless_allowed(url: str, settings: Settings) 
 @pytest.mark.parametrize("url", NEVER)
 def test_metadata_and_link_local_are_always_refused(url: str, settings: Settings) -> None:
     settings.ALLOW_PRIVATE_MODEL_HOSTS = True
-    with pytest.raises(Invalid, match="never a model server"):
+    with pytest.raises(Invalid, match="which Winnow never calls"):
         refuse_private(url)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
-from curation.llm.endpoints.discover import models_at
+from curation.llm.endpoints.discover import served_models
 from curation.llm.models import Endpoint
 from curation.projects.models import Project, Role
 from curation.runs.models import Run, RunState
@@ -148,13 +148,13 @@ class TestServed:
 
     def test_sends_the_key_of_the_variable(self, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("STUB_API_KEY", "k-1")
-        assert models_at(api_base=f"{server}/v1", api_key_env="STUB_API_KEY").models == ("llama", "qwen")
+        assert served_models(api_base=f"{server}/v1", api_key_env="STUB_API_KEY") == ("llama", "qwen")
         assert _Server.seen == ["Bearer k-1"]
 
     @pytest.mark.parametrize("path", ["/nowhere", "/moved", "/broken", "/empty"])
     def test_a_bad_answer_is_told_in_words(self, server: str, path: str) -> None:
         with pytest.raises(Problem) as problem:
-            models_at(api_base=f"{server}{path}")
+            served_models(api_base=f"{server}{path}")
         assert problem.value.code == "model_server"
 
     def test_a_closed_door_is_told_in_words(self, client: Client, project: Project) -> None:
@@ -164,7 +164,7 @@ class TestServed:
     @pytest.mark.parametrize("name", ["SECRET_KEY", "PATH", "UNSET_API_KEY", "x y"])
     def test_a_variable_that_is_no_key_is_never_sent(self, server: str, name: str) -> None:
         with pytest.raises(Problem):
-            models_at(api_base=f"{server}/v1", api_key_env=name)
+            served_models(api_base=f"{server}/v1", api_key_env=name)
         assert _Server.seen == []
 
 
