@@ -19,7 +19,7 @@ def _lacks(part: str) -> str | None:
 
 
 class _Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Files for several processes, in the order of collection; all that use the running product for one of them."""
+    """Distributes files to processes in the order of collection; tests of the running product share one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "tests/e2e" if nodeid.startswith("tests/e2e/") else str(super()._split_scope(nodeid))
@@ -32,7 +32,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Sharing:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is long begins first: where several processes share the files out, nothing long is left to the end."""
+    """Long tests start first, so that with several processes none is left to the end."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
@@ -45,16 +45,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> None:
-    """A hash that is slow on purpose would take most of the time of tests that make users."""
+    """A password hash that is slow on purpose would take most of the time of tests that make users."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_flush() -> None:
-    """What empties the database after a test with transactions of its own took longer than most of the tests.
+    """Emptying the database after a test with its own transactions took longer than most of the tests.
 
-    PostgreSQL makes new files for each table that it truncates, so rows are deleted instead; and nothing here reads
-    the content types and permissions that Django would write anew.
+    PostgreSQL makes new files for each table that it truncates, so rows are deleted instead. Content types and
+    permissions, which no test reads, are not written again.
     """
     post_migrate.disconnect(create_contenttypes)
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
@@ -70,6 +70,6 @@ def quick_flush() -> None:
 def django_db_modify_db_settings(
     django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """On SQLite the tests use a file, as the product does: in memory, threads are refused where in a file they wait."""
+    """On SQLite the tests use a file, as the product does: threads wait for a file, but fail in memory."""
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "winnow.sqlite3")

@@ -1,13 +1,12 @@
-"""An OpenAI-compatible model server that misbehaves on demand: its own process, asyncio, no dependency.
+"""An OpenAI-compatible model server that misbehaves on demand: a separate process, asyncio, no dependencies.
 
 `python -m tests.model_server` prints its port and serves until its standard input closes. Tests use `ModelServer`:
 
     server.behave("judge-a", rate_limit=0.1, retry_after=1)     # shares of the calls; "*" is every model
     server.counts("judge-a").answered
 
-Models named king… and challenger… answer a turn, operator… plays the steps of a `SCRIPT[one;;two]` that stands in the
-conversation (then `exit`), all others give a verdict; `text` fixes what is said,
-`replies` what is said to a last message.
+Models named king… and challenger… answer a turn, operator… plays the steps of a `SCRIPT[one;;two]` in the conversation
+(then `exit`), all others return a verdict. `text` sets the reply, `replies` the reply to a given last message.
 """
 
 import asyncio
@@ -55,7 +54,7 @@ class Behaviour:
 
 @dataclass
 class Counts:
-    """What a model was asked, by what came of it. `answered` includes answers that were cut."""
+    """A model's requests by their result. `answered` includes answers that were cut."""
 
     answered: int = 0
     cut: int = 0
@@ -84,7 +83,7 @@ class _Server:
         self.random = random.Random(SEED)
 
     async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes, str]:
-        """Status, body and extra header lines; status 0 closes the connection without a word."""
+        """Return status, body and extra header lines; status 0 closes the connection without a response."""
         if path == "/control":
             given = json.loads(body)
             model = given.pop("model")
@@ -190,7 +189,7 @@ def _error(detail: str) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive, as much of it as clients of models use."""
+    """The part of HTTP/1.1 with keep-alive that model clients use."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -233,11 +232,11 @@ async def _serve(port: int) -> None:
     server = _Server()
     listening = await loop.create_server(lambda: _Connection(server), "127.0.0.1", port, backlog=1024)
     print(listening.sockets[0].getsockname()[1], flush=True)
-    await loop.run_in_executor(None, sys.stdin.read)  # the one who started it has gone
+    await loop.run_in_executor(None, sys.stdin.read)  # until the process that started it ends
 
 
 class ModelServer:
-    """The server's process, as a test sees it."""
+    """The server's process, for tests."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -248,7 +247,7 @@ class ModelServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        """Starts it; after `stop` on the same port, so that a connection that was refused is taken again."""
+        """Start it, after `stop` on the same port, so that refused connections succeed again."""
         command = [sys.executable, "-m", "tests.model_server", str(self.port)]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
@@ -266,15 +265,15 @@ class ModelServer:
         self._request("POST", "/control", {"model": model, **how})
 
     def reset(self) -> None:
-        """Forgets what it was asked; how it behaves stays."""
+        """Forget all requests; the behaviour stays."""
         self._request("POST", "/reset", {})
 
     def forget(self) -> None:
-        """As it was when it started."""
+        """Forget all requests and behaviour."""
         self._request("POST", "/forget", {})
 
     def counts(self, model: str | None = None) -> Counts:
-        """Of one model, or of all together (then `most_at_once` is the highest of any model)."""
+        """The counts of one model, or of all together (then `most_at_once` is the highest of any model)."""
         found = [Counts(**entry) for name, entry in self._request("GET", "/counts").items() if model in (None, name)]
         total = Counts()
         for counts in found:

@@ -1,4 +1,4 @@
-"""Parts of a machine that some tests need: a test without its part is skipped and says so, in CI it fails."""
+"""Parts of a machine that some tests need. A test without its part is skipped; in CI it fails."""
 
 import os
 import shutil
@@ -19,9 +19,9 @@ def in_ci() -> bool:
 
 
 def missing(reason: str) -> NoReturn:
-    """End the running test because a part is not there: skipped on a person's machine, failed with `CI=true`."""
+    """End the running test because a part is missing: skip it, or fail it with `CI=true`."""
     if in_ci():
-        pytest.fail(f"in CI every part must be there: {reason}", pytrace=False)
+        pytest.fail(f"CI needs every part: {reason}", pytrace=False)
     pytest.skip(reason)
 
 

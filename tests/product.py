@@ -1,7 +1,7 @@
-"""The product as a newcomer starts it: `manage.py demo` in processes of its own, on its own data folder and port.
+"""The product as a newcomer starts it: `manage.py demo` with its own processes, data folder and port.
 
-SQLite and the embedded broker unless `DATABASE_URL` names a PostgreSQL (then a database of its own there, dropped at
-the end) or `TEST_BROKER_URL` a Redis.
+It uses SQLite and the embedded broker, unless `DATABASE_URL` names a PostgreSQL (it makes a database there and drops it
+at the end) or `TEST_BROKER_URL` a Redis.
 """
 
 import json
@@ -60,7 +60,7 @@ class Product:
         self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
 
     def stop(self) -> None:
-        """As Ctrl+C would: the supervisor ends web and worker, then itself."""
+        """Stop it as Ctrl+C would: the supervisor ends web and worker, then itself."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -72,7 +72,7 @@ class Product:
             _drop(self._database)
 
     def manage(self, *words: str) -> str:
-        """What a management command says on its standard output."""
+        """Run a management command and return its standard output."""
         command = [sys.executable, "manage.py", *words]
         return subprocess.run(
             command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=True, timeout=120
@@ -87,7 +87,7 @@ class Product:
         return answer.json()
 
     def rows(self, path: str, **params: str | int) -> list[dict[str, Any]]:
-        """All rows of a list, page by page."""
+        """Return all rows of a list, page by page."""
         found: list[dict[str, Any]] = []
         cursor: dict[str, str] = {}
         while True:
@@ -98,7 +98,7 @@ class Product:
             cursor = {"cursor": page["next_cursor"]}
 
     def wait(self, run: dict[str, Any], *, seconds: float = 120) -> dict[str, Any]:
-        """The run once it has ended, in whatever state."""
+        """Wait for the end of a run and return it."""
         until = time.monotonic() + seconds
         while run["state"] in ("queued", "running"):
             assert time.monotonic() < until, f"run {run['id']} is still {run['state']}: {json.dumps(run['items'])}"
@@ -120,14 +120,14 @@ def _environment(data: Path, port: int, database: str) -> dict[str, str]:
     if database:
         environment["DATABASE_URL"] = database
     if os.environ.get("TEST_BROKER_URL") and PARTS["redis"]() is None:
-        # Every installation has a number of its own in Redis: workers would take each other's messages.
+        # Each installation uses its own database in Redis, or workers would receive each other's messages.
         number = 1 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
         environment["CELERY_BROKER_URL"] = urlsplit(os.environ["TEST_BROKER_URL"])._replace(path=f"/{number}").geturl()
     return environment | {"WINNOW_DATA": str(data), "PORT": str(port), "WEB_PROCESSES": "2"}
 
 
 def _own_database() -> str:
-    """URL of a new database on the server of `DATABASE_URL`; empty where that is no PostgreSQL."""
+    """Make a database on the server of `DATABASE_URL` and return its URL; empty if that is no PostgreSQL."""
     if PARTS["postgres"]() is not None:
         return ""
     url = os.environ["DATABASE_URL"]

@@ -33,7 +33,7 @@ def test_a_whole_file() -> None:
     assert file.duel == DuelTable(80.0, 66.5, 2.0, 0.5, 0.1, 2, 10_000, 7, True)
 
 
-def test_what_a_file_does_not_say_stays_none() -> None:
+def test_missing_settings_are_none() -> None:
     file = read_duel_toml("[duel]\nfinal = 75")
     assert file.judge == JudgeTable()
     assert file.duel == DuelTable(final=75.0)
@@ -64,6 +64,6 @@ def test_what_a_file_does_not_say_stays_none() -> None:
         ("[duel\n", "not a TOML file"),
     ],
 )
-def test_a_bad_file_is_refused_with_its_place(text: str, message: str) -> None:
+def test_a_bad_file_is_refused_with_table_and_key(text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         read_duel_toml(text)

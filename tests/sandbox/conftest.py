@@ -1,4 +1,4 @@
-"""Every conformance test runs on each backend; one that is not on this machine is skipped and says so."""
+"""Every conformance test runs on each backend; a backend that is missing here is skipped."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def found(name: str, folder: Path) -> Backend:
-    """The backend; where Docker's image was not built, the test is skipped. bubblewrap needs nothing to be built."""
+    """Return the backend; without Docker's image the test is skipped. bubblewrap needs no build."""
     try:
         return choose_backend(name, folder=folder)
     except SandboxUnavailable as reason:
@@ -35,7 +35,7 @@ def found(name: str, folder: Path) -> Backend:
 
 @pytest.fixture
 def opened(backend: Backend) -> Iterator[Opener]:
-    """Opens sessions that are closed with the test."""
+    """Open sessions that are closed when the test ends."""
     sessions: list[Session] = []
 
     def opening(

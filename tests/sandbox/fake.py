@@ -1,4 +1,4 @@
-"""A sandbox without a machine: sessions that answer from a script, at the protocol of `sandbox.protocol`.
+"""A sandbox without a machine: sessions that reply from a script, behind the protocols of `sandbox.protocol`.
 
     backend = FakeBackend({"ls": "NOTICE\n", "cat nothing": ran("cat: nothing: No such file\n", exit_code=1)})
     backend = FakeBackend(lambda session, command: "ok\n", passes=lambda session: session.terminal == "exit")
@@ -28,7 +28,7 @@ Answers = Mapping[str, Answer] | Callable[["FakeSession", str], Answer]
 
 @dataclass
 class FakeSession:
-    """One scripted session. `terminal` and `panic_reason` are what the checker was told, `checker` what was run."""
+    """One scripted session. `terminal`, `panic_reason` and `checker` are what `check` was called with."""
 
     setup: Setup
     answers: Answers
@@ -86,7 +86,7 @@ class FakeSession:
 
 @dataclass
 class FakeBackend:
-    """Makes scripted sessions. `opening` is raised in turn by the first openings, where it holds an error."""
+    """Makes scripted sessions. The first openings raise the errors in `opening`, in turn."""
 
     answers: Answers = field(default_factory=dict)
     passes: Callable[[FakeSession], bool] = lambda session: True

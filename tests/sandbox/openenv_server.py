@@ -1,4 +1,4 @@
-"""An environment server as others write them, with openenv-core's own classes: a shop whose shelf is to be filled.
+"""An environment server written with openenv-core's classes, as others do: a shop with a shelf to fill.
 
 Run as a program: `python -m tests.sandbox.openenv_server PORT [MOST]`. The task's `seed` says how many steps it takes;
 some tasks misbehave: `task_id` `hangs`, `drops` (the first socket of the server), `breaks`.

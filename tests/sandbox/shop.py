@@ -1,4 +1,4 @@
-"""The shop of `openenv_server` as a program of its own, on a free port of the loopback."""
+"""The shop of `openenv_server` as a separate process on a free port."""
 
 import socket
 import subprocess
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 
 def start_shop(port: int, most: int = MOST) -> subprocess.Popen[bytes]:
-    """The server's process, once it answers."""
+    """Start the server and wait until it responds."""
     server = subprocess.Popen([sys.executable, "-m", "tests.sandbox.openenv_server", str(port), str(most)], cwd=ROOT)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -35,7 +35,7 @@ def start_shop(port: int, most: int = MOST) -> subprocess.Popen[bytes]:
 
 @pytest.fixture(scope="module")
 def shop_server() -> Iterator[str]:
-    """The address of a shop that takes `MOST` episodes at once."""
+    """The address of a shop that allows `MOST` episodes at once."""
     port = free_port()
     process = start_shop(port)
     yield f"ws://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""What a session may use: each excess is bounded, is a turn of the agent's, and the next command works."""
+"""The limits of a session: each excess is stopped, counts as a turn, and the next command works."""
 
 import time
 
@@ -25,14 +25,14 @@ class TestTime:
         assert session.cwd() == "/home/agent"
         assert works(session)
 
-    def test_who_hides_from_the_timeout_dies_too(self, session: Session) -> None:
+    def test_a_timeout_also_kills_hidden_processes(self, session: Session) -> None:
         hidden = (
             "trap '' TERM HUP INT; setsid sh -c 'trap \"\" TERM HUP; (sleep 300 &) ; sleep 300' & nohup sleep 300; wait"
         )
         assert session.exec(hidden, timeout=0.5).timed_out
         assert session.exec("pgrep -c sleep").output == "0\n"
 
-    def test_a_busy_loop_keeps_what_it_said(self, session: Session) -> None:
+    def test_a_killed_busy_loop_keeps_its_output(self, session: Session) -> None:
         result = session.exec("echo before; while :; do :; done", timeout=0.5)
         assert result.timed_out and result.output == "before\n"
         assert 0.4 < result.duration < 10
@@ -52,7 +52,7 @@ class TestTime:
 
 class TestProcesses:
     def test_a_fork_bomb_in_front(self, session: Session) -> None:
-        # In a shell of its own: the one in front would end where it could not fork any more.
+        # In its own shell: the outer one would end when it cannot fork any more.
         assert session.exec(f"({BOMB}) & while :; do :; done", timeout=1).timed_out
         assert works(session)
 
@@ -64,7 +64,7 @@ class TestProcesses:
         session.exec("kill -9 -1")
         assert session.check("true", terminal="exit").passed
 
-    def test_a_house_full_of_sleepers_is_emptied_for_the_next_command(self, session: Session) -> None:
+    def test_when_no_process_is_free_all_are_killed_for_the_next_command(self, session: Session) -> None:
         session.exec("i=0; while [ $i -lt 200 ]; do sleep 300 & i=$((i+1)); done", timeout=5)
         result = session.exec("echo in | cat")
         assert result.output == "sh: too many processes: all that were running have been killed\nin\n"
@@ -75,7 +75,7 @@ class TestProcesses:
             session.exec(f"kill -{signal} 1")
         assert works(session)
 
-    def test_killing_all_spares_whoever_does_it(self, session: Session) -> None:
+    def test_killing_all_spares_the_shell_that_does_it(self, session: Session) -> None:
         session.exec("sleep 300 &")
         assert session.exec("kill -9 -1; echo done").output == "done\n"
         assert session.exec("sleep 0.5; pgrep -c sleep").output == "0\n"
@@ -98,7 +98,7 @@ class TestMemory:
         assert works(session)
         assert session.check("true", terminal="exit").passed
 
-    def test_a_hog_that_sets_itself_first_in_line_to_live(self, session: Session) -> None:
+    def test_a_hog_cannot_protect_itself_from_the_kernel(self, session: Session) -> None:
         session.exec("""echo -900 > /proc/self/oom_score_adj; perl -e '$x = "a" x 1e9'""")
         assert works(session)
 
@@ -114,12 +114,12 @@ class TestDisk:
         assert 0.9 * 64 * MEBIBYTE < total <= 64 * MEBIBYTE
         assert not session.check("test $(stat -c %s /tmp/fill) -lt 1000", terminal="exit").passed
 
-    def test_the_limit_is_the_settings(self, opened: Opener) -> None:
+    def test_the_limit_is_the_one_of_the_setup(self, opened: Opener) -> None:
         session = opened(limits=Limits(disk=8 * MEBIBYTE))
         assert session.exec("head -c 5000000 /dev/zero > ~/fill").exit_code == 1
         assert session.exec("head -c 3000000 /dev/zero > ~/fill").exit_code == 0
 
-    def test_a_sparse_giant_is_only_a_name(self, session: Session) -> None:
+    def test_a_sparse_file_takes_no_space(self, session: Session) -> None:
         session.exec("truncate -s 1T ~/giant; ls ~")
         assert works(session)
 

@@ -1,4 +1,4 @@
-"""What only the bubblewrap backend answers for: nothing left behind, dead workers, machines that have less."""
+"""The bubblewrap backend: it leaves nothing behind, survives dead workers, and copes with lesser machines."""
 
 import dataclasses
 import os
@@ -39,7 +39,7 @@ def groups(maker: int = os.getpid()) -> set[str]:
 
 
 def sandboxes(parent: int) -> set[int]:
-    """The processes that `parent` started and that are still there."""
+    """The running children of `parent`."""
     listed = [path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children")]
     return {int(pid) for pid in " ".join(listed).split()}
 
@@ -62,7 +62,7 @@ class TestLeavingNothingBehind:
                     session.check("true", terminal="exit")
 
         def state() -> tuple[int, int, set[str], int]:
-            # Other programs mount things meanwhile; a sandbox's mounts name its user or bubblewrap's own places.
+            # Other programs mount things meanwhile; a sandbox's mounts name its user or bubblewrap's own folders.
             mounted = Path("/proc/self/mountinfo").read_text().splitlines()
             ours = [line for line in mounted if f"uid={HOST_UID}" in line or "newroot" in line or "oldroot" in line]
             return len(sandboxes(os.getpid())), len(ours), groups(), len(list(Path("/proc/self/fd").iterdir()))
@@ -100,7 +100,7 @@ class TestDeath:
         assert groups() == set()
 
     def test_of_the_conversation_is_infra(self, backend: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A supervisor that somebody on the host stopped answers nothing, and is not waited for without end."""
+        """A supervisor that was stopped from the host does not respond; the wait for it has an end."""
         monkeypatch.setattr("sandbox.session.GRACE_SECONDS", 0.5)
         before = sandboxes(os.getpid())
         with backend.session(Setup()) as session:
@@ -192,7 +192,7 @@ class TestWhoAndWhat:
         with backend.session(Setup()) as session:
             assert session.exec("env | grep hidden; grep -rsa hidden /proc/[0-9]*/environ").output == ""
 
-    def test_findings_say_what_holds(self, backend: BubblewrapBackend) -> None:
+    def test_findings_say_which_limits_work(self, backend: BubblewrapBackend) -> None:
         said = {finding.name: finding for finding in backend.findings()}
         assert said["session"].works and "opened, checked and removed" in said["session"].detail
         assert {"bubblewrap", "user", "limit of memory", "limit of pids", "limit of cpu", "root"} <= set(said)
@@ -204,7 +204,7 @@ class TestWithoutControlGroups:
     def poor(self, folder: Path) -> BubblewrapBackend:
         return BubblewrapBackend(folder, dataclasses.replace(find_host(folder), cgroups=None))
 
-    def test_rlimits_bound_what_they_can(self, poor: BubblewrapBackend) -> None:
+    def test_rlimits_replace_control_groups(self, poor: BubblewrapBackend) -> None:
         with poor.session(Setup(limits=Limits(pids=40))) as session:
             assert session.exec("perl -e '$x = q(a) x 1e9; print 1'").exit_code != 0
             result = session.exec("i=0; while [ $i -lt 60 ]; do sleep 300 & i=$((i+1)); done; echo $i", timeout=10)

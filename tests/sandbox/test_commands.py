@@ -57,7 +57,7 @@ class TestState:
             "é'\n\"'",
         ],
     )
-    def test_exported_variables_carry_over_as_they_are(self, session: Session, value: str) -> None:
+    def test_exported_variables_carry_over_unchanged(self, session: Session, value: str) -> None:
         quoted = "'" + value.replace("'", "'\\''") + "'"
         assert session.exec(f"export KEPT={quoted}; LOST=1; export -p >/dev/null").exit_code == 0
         assert said(session, 'printf "%s|%s" "$KEPT" "$LOST"') == f"{value}|"
@@ -71,14 +71,14 @@ class TestState:
         session.exec("mkdir bin; printf '#!/bin/sh\\necho mine\\n' > bin/tool; chmod +x bin/tool; PATH=$HOME/bin:$PATH")
         assert said(session, "tool") == "mine\n"
 
-    def test_a_removed_folder_is_left_for_the_home(self, session: Session) -> None:
+    def test_after_its_folder_is_removed_the_next_command_starts_in_the_home(self, session: Session) -> None:
         session.exec("mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone")
         assert said(session, "pwd; ls -a | head -1") == "/home/agent\n.\n"
         assert session.cwd() == "/home/agent"
         session.exec("mkdir /tmp/x; cd /tmp/x; chmod 0 /tmp/x")
         assert session.exec("pwd").output == "/home/agent\n"
 
-    def test_without_a_home_the_root_is_what_is_left(self, session: Session) -> None:
+    def test_without_a_home_it_starts_in_the_root(self, session: Session) -> None:
         session.exec("mkdir d; cd d; rmdir ~/d; chmod 0 ~")
         assert said(session, "pwd") == "/\n"
 
@@ -130,7 +130,7 @@ class TestEnding:
     @pytest.mark.parametrize(
         "command", ["cat <<EOF\nno end", "echo no end \\", "cat <<A <<B\na\nA\nno end", "echo no end #"]
     )
-    def test_an_open_end_swallows_nothing_of_ours(self, session: Session, command: str) -> None:
+    def test_a_command_with_an_open_end_still_reports_its_state(self, session: Session, command: str) -> None:
         output = said(session, command)
         assert "no end" in output and "export" not in output
         assert said(session, "echo fine") == "fine\n"
@@ -147,7 +147,9 @@ class TestEnding:
         assert (kept.exit_code, kept.left, session.cwd()) == (0, False, "/opt")
 
     @pytest.mark.parametrize(("command", "code"), [("cd /srv; exec false", 1), ("cd /srv; kill -9 $$", 137)])
-    def test_who_cannot_say_its_state_keeps_the_earlier_one(self, session: Session, command: str, code: int) -> None:
+    def test_a_command_that_reports_no_state_keeps_the_earlier_one(
+        self, session: Session, command: str, code: int
+    ) -> None:
         session.exec("cd /opt")
         result = session.exec(command)
         assert (result.exit_code, result.left, session.cwd()) == (code, True, "/opt")
@@ -172,7 +174,7 @@ class TestOutput:
     def test_both_streams_as_they_come(self, session: Session) -> None:
         assert said(session, "echo 1; echo 2 >&2; echo 3") == "1\n2\n3\n"
 
-    def test_unicode_and_what_is_none(self, session: Session) -> None:
+    def test_unicode_and_invalid_bytes(self, session: Session) -> None:
         assert said(session, "echo 'grüße 世界 🙂'") == "grüße 世界 🙂\n"
         assert said(session, r"printf '\377\376ab\000c\303'") == "��abc�"
         assert said(session, r"printf '\033[31mred\007'") == "\x1b[31mred\x07"
@@ -184,7 +186,7 @@ class TestOutput:
         assert result.truncated and result.output.startswith("first\n1\n2\n") and result.output.endswith("\nlast\n")
         assert "bytes left out" in result.output and len(result.output) < 1100
 
-    def test_a_cut_goes_through_no_character(self, opened: Opener) -> None:
+    def test_a_cut_splits_no_character(self, opened: Opener) -> None:
         session = opened(limits=Limits(output=1001))
         result = session.exec("yes é | head -20000 | tr -d '\\n'")
         assert result.truncated and "�" not in result.output
@@ -202,7 +204,7 @@ class TestOutput:
         session.exec("(sleep 0.2; echo late) & cd /srv")
         assert said(session, "sleep 1; echo now") == "late\nnow\n"
 
-    def test_a_flood_from_behind_drowns_but_blocks_nothing(self, session: Session) -> None:
+    def test_a_background_flood_blocks_nothing(self, session: Session) -> None:
         session.exec("yes >/dev/null & yes & sleep 0.1")
         result = session.exec("cd /srv; echo done")
         assert result.exit_code == 0 and session.cwd() == "/srv"
@@ -241,7 +243,7 @@ class TestHostileText:
 
 
 class TestSetup:
-    def test_fixtures_lie_where_they_were_put(self, opened: Opener) -> None:
+    def test_fixtures_are_written_with_content_and_mode(self, opened: Opener) -> None:
         files = [
             Fixture("/home/agent/NOTICE", "grüße\n".encode()),
             Fixture("/usr/local/bin/tool", b"#!/bin/sh\necho tool $1\n", 0o755),
@@ -277,17 +279,17 @@ class TestSetup:
             [Fixture("/var/big", bytes(5 * 1024 * 1024))],
         ],
     )
-    def test_fixtures_that_cannot_be_are_refused(self, opened: Opener, fixtures: list[Fixture]) -> None:
+    def test_impossible_fixtures_are_refused(self, opened: Opener, fixtures: list[Fixture]) -> None:
         with pytest.raises(SetupRefused):
             opened(fixtures)
 
     @pytest.mark.parametrize("env", [{"A B": "x"}, {"1A": "x"}, {"A": "x\0y"}, {"A": "x" * 100_000}, {"": "x"}])
-    def test_variables_that_cannot_be_are_refused(self, opened: Opener, env: dict[str, str]) -> None:
+    def test_impossible_variables_are_refused(self, opened: Opener, env: dict[str, str]) -> None:
         with pytest.raises(SetupRefused):
             opened(env=env)
 
     @pytest.mark.parametrize("command", ["echo \0", "x" * 200_000, "echo \ud800"])
-    def test_a_command_that_no_process_can_be_given_is_refused(self, session: Session, command: str) -> None:
+    def test_a_command_that_cannot_be_passed_to_a_process_is_refused(self, session: Session, command: str) -> None:
         with pytest.raises(SetupRefused):
             session.exec(command)
         assert said(session, "echo on") == "on\n"

@@ -1,4 +1,4 @@
-"""Attempts to get out, to get at the supervisor, or to get at the checker: on every backend."""
+"""Attempts to leave the sandbox or to reach the supervisor or the checker, on every backend."""
 
 import pytest
 
@@ -81,7 +81,7 @@ class TestTheMachine:
             == "3\n2\n"
         )
 
-    def test_no_privilege_can_be_got(self, session: Session) -> None:
+    def test_no_privilege_can_be_gained(self, session: Session) -> None:
         status = session.exec("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | tr -d '\\t'").output.split()
         assert {"CapInh:0000000000000000", "CapPrm:0000000000000000", "CapEff:0000000000000000"} <= set(status)
         assert {"CapAmb:0000000000000000", "CapBnd:0000000000000000", "NoNewPrivs:1", "Seccomp:2"} <= set(status)
@@ -133,7 +133,7 @@ class TestTheSupervisor:
         assert (result.exit_code, result.left) == (5, True)
         assert session.exec("pwd").output == "/home/agent\n"
 
-    def test_a_state_that_an_agent_makes_up_is_its_own_affair(self, session: Session) -> None:
+    def test_a_state_that_an_agent_makes_up_only_affects_its_commands(self, session: Session) -> None:
         session.exec(
             "printf 'export PWD=\\047/etc\\047\\nexport HOME=\\047/evil\\047\\n.\\n' >&7; exec 7>&-; kill -9 $$"
         )
@@ -172,7 +172,7 @@ class TestTheChecker:
         assert session.check(checker, terminal="exit").passed
 
     def test_it_is_never_in_view(self, session: Session) -> None:
-        """A watcher that outlives its command looks for the checker's text wherever it may look."""
+        """A background process looks for the checker's text in every place it can read."""
         look = "grep -lsa [9]f1c-secret /tmp/* /srv/* /var/tmp/* /run/* /proc/[0-9]*/cmdline /proc/[0-9]*/environ"
         session.exec(f"(while :; do {look} >> /home/agent/seen; done) & sleep 0.1")
         result = session.check("true 9f1c-secret; sleep 0.2; test ! -s /home/agent/seen", terminal="exit")
@@ -190,7 +190,7 @@ class TestTheChecker:
         result = session.check("sleep 60 & sleep 60", terminal="exit")
         assert (result.passed, result.timed_out) == (False, True)
 
-    def test_links_lead_the_checker_nowhere_that_the_agent_could_not_go(self, opened: Opener) -> None:
+    def test_links_give_the_checker_no_more_access_than_the_agent(self, opened: Opener) -> None:
         session = opened([Fixture("/srv/answer", b"no\n")])
         session.exec("rm /srv/answer; ln -s /proc/self/environ /srv/answer; ln -s /etc /srv/etc")
         result = session.check("grep -qx yes /srv/answer", terminal="exit")

@@ -1,4 +1,4 @@
-"""A session's own half of the conversation: whatever is silent, dead or senseless at the other end is infra."""
+"""The session's side of the frames: a supervisor that is silent, dead or sends nonsense is a failed sandbox."""
 
 import struct
 import time

@@ -31,7 +31,7 @@ def test_the_first_line_with_the_prefix_is_the_command_else_the_whole_text(answe
     assert extract(answer, AWS) == command
 
 
-def test_each_column_says_what_it_says() -> None:
+def test_each_column() -> None:
     exact = score_command(LS, f" {LS} ", AWS)
     assert exact.fmt and exact.xtr and exact.exact and exact.service_and_op and exact.exact_shell
     assert exact.mark == "exact"
@@ -106,7 +106,7 @@ def test_a_block_family_takes_the_first_shell_block() -> None:
     assert not score_command("nothing here", "```bash\nls -la\n```", BASH_BLOCK).xtr
 
 
-def test_a_family_of_its_own_and_one_that_makes_no_sense() -> None:
+def test_a_custom_family_and_an_invalid_one() -> None:
     kubectl = prefix_family("kubectl", "kubectl")
     assert score_command("kubectl get pods", "kubectl get pods", kubectl).service_and_op
     assert kubectl.fallback

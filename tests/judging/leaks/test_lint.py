@@ -145,7 +145,7 @@ def test_what_the_history_shows_or_a_search_would_print_is_honest(history: str, 
         ("nothing", "python -c 'import gears.client'"),
     ],
 )
-def test_what_only_the_record_says_is_a_leak(history: str, answer: str) -> None:
+def test_text_that_only_the_record_has_is_a_leak(history: str, answer: str) -> None:
     assert lint_leaks(f"THOUGHT: next.\n```bash\n{answer}\n```", [history], make_record()).flagged(1.0)
 
 

@@ -38,7 +38,7 @@ def parse(raw: str, finish_reason: str = "stop") -> ParsedVerdict | Unparsed:
         json.dumps({**{d: {"winner": v} for d, v in VALUES.items()}, "reason": "The first reads the right file."}),
     ],
 )  # fmt: skip
-def test_replies_that_hold_a_verdict(raw: str) -> None:
+def test_replies_with_a_verdict(raw: str) -> None:
     assert parse(raw) == VERDICT
 
 

@@ -74,7 +74,7 @@ def test_hints_and_replies_without_a_command_are_counted(shop_server: str) -> No
     assert [step.hint for step in episode.steps] == [True, False, False, False]
 
 
-def test_progress_that_was_lost_again_is_kept(shop_server: str) -> None:
+def test_the_most_progress_counts(shop_server: str) -> None:
     episode = play(shop_server, ["shop add", "shop add", "shop add", "shop lose", "shop lose"], seed=4, max_steps=5)
     assert (episode.completed, episode.max_progress, episode.steps[-1].progress) == (False, 0.75, 0.25)
 

@@ -43,7 +43,7 @@ def test_the_first_differing_action_is_chosen_against_rejected(other: Side, at: 
         (rejected("ls", banner="Another day\n"), LeftOut.NO_ACTION),
     ],
 )
-def test_what_never_is_a_pair(other: Side, reason: LeftOut, strategy: str) -> None:
+def test_sides_that_make_no_pair(other: Side, reason: LeftOut, strategy: str) -> None:
     assert pair_sides(kept(), other, strategy=strategy) == reason
 
 

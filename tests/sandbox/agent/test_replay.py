@@ -23,14 +23,14 @@ def replay(given: Recorded, rooms: FakeBackend, banner: str = BANNER) -> ReplayV
     return run_replay(task=task, recorded=given, open_session=rooms.session, command_seconds=20)
 
 
-def test_the_same_again_agrees() -> None:
+def test_an_equal_replay_agrees() -> None:
     rooms = FakeBackend(OUTPUTS)
     assert replay(recorded(), rooms) == ReplayVerdict(())
     assert rooms.sessions[0].commands == ["ls", "cat x"]
     assert rooms.sessions[0].closed
 
 
-def test_every_difference_is_told_with_its_turn() -> None:
+def test_every_difference_names_its_turn() -> None:
     rooms = FakeBackend({**OUTPUTS, "cat x": "here\n"}, passes=lambda session: False)
     verdict = replay(recorded(), rooms, banner="Another day")
     assert not verdict.agrees
@@ -48,7 +48,7 @@ def test_every_difference_is_told_with_its_turn() -> None:
     }
 
 
-def test_a_clock_makes_no_difference() -> None:
+def test_times_are_no_difference() -> None:
     listing = "-rw-r--r-- 1 agent agent 12 Nov {} NOTICE\n"
     rooms = FakeBackend({**OUTPUTS, "ls": listing.format("21 14:52")})
     assert replay(recorded(listing.format(" 3 09:07"), "cat: x: No such file\n"), rooms).agrees
@@ -64,7 +64,7 @@ def test_a_clock_makes_no_difference() -> None:
         ("ratio 3:4, 120 bytes, port 8080", "ratio 3:4, 120 bytes, port 8080"),
     ],
 )
-def test_what_counts_as_a_clock(text: str, masked: str) -> None:
+def test_times_are_masked(text: str, masked: str) -> None:
     assert without_clock(text).strip() == masked
 
 

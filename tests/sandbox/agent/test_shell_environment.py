@@ -78,7 +78,7 @@ def test_it_may_end_without_a_terminal(threads: ThreadPoolExecutor) -> None:
 
 
 @pytest.mark.parametrize("error", [SandboxFailed("no room"), SetupRefused("outside")])
-def test_an_opening_that_fails_is_told_by_the_first_step(threads: ThreadPoolExecutor, error: Exception) -> None:
+def test_the_first_step_raises_what_went_wrong_with_the_opening(threads: ThreadPoolExecutor, error: Exception) -> None:
     rooms = FakeBackend(opening=[error])
 
     async def play() -> None:
@@ -91,7 +91,7 @@ def test_an_opening_that_fails_is_told_by_the_first_step(threads: ThreadPoolExec
     asyncio.run(play())
 
 
-def test_what_is_still_being_opened_is_closed_too(threads: ThreadPoolExecutor) -> None:
+def test_a_session_that_is_still_opening_is_closed_too(threads: ThreadPoolExecutor) -> None:
     rooms, opening, may_open = FakeBackend(), threading.Event(), threading.Event()
 
     def slowly(setup: Setup) -> Session:

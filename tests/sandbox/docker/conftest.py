@@ -10,7 +10,7 @@ from tests.parts import missing
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> DockerBackend:
-    """A Winnow of its own on the engine: its folder is new, so its containers are its own."""
+    """A separate installation on the engine: its folder is new, so its containers are its own."""
     return found(tmp_path_factory.mktemp("sandbox"))
 
 

@@ -1,4 +1,4 @@
-"""What the engine itself says of containers: asked without the code that is tested."""
+"""Containers as the engine lists them, read without the tested code."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from sandbox.docker.engine import Engine
 
 
 def containers_of(engine: Engine, folder: Path) -> list[str]:
-    """The ids of the containers that the Winnow of this folder has on the engine, running or not."""
+    """The ids of this folder's containers on the engine, running or not."""
     with engine.client() as client:
         listed = client.containers(all=True, filters={"label": f"{HOST}={instance_of(folder)}"})
         return [str(row["Id"]) for row in listed]

@@ -1,4 +1,4 @@
-"""The connection to a container: Docker's frames in any pieces, an end, a silence."""
+"""The connection to a container: Docker's frames in pieces, its end, and no response."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""Docker's containers: hardened as the engine itself sees them, owned, and gone whatever happens."""
+"""Docker's containers: hardened as the engine reports them, labelled with their owner, and always removed."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own(backend: DockerBackend, folder: Path) -> DockerBackend:
-    """Of this test alone; that an engine is there, `backend` has said."""
+    """The backend of this test alone; `backend` has checked that an engine runs."""
     return find(folder)
 
 
@@ -114,7 +114,7 @@ class TestNothingStays:
         assert time.monotonic() - began < 10
         session.close()
 
-    def test_no_file_of_ours_stays_open(self, own: DockerBackend) -> None:
+    def test_no_file_stays_open(self, own: DockerBackend) -> None:
         own.session(Setup()).close()
         before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - numbers, not paths
         for _ in range(4):
@@ -137,7 +137,7 @@ time.sleep(120)
 class TestReaping:
     @pytest.fixture
     def leave(self, backend: DockerBackend, engine: Engine) -> Iterator[Callable[[dict[str, str]], None]]:
-        """Makes containers as a worker leaves them that is killed before it has started its container."""
+        """Create containers that were never started, as a killed worker leaves them."""
         made: list[str] = []
 
         def leaving(labels: dict[str, str]) -> None:
@@ -157,7 +157,7 @@ class TestReaping:
         assert len(containers_of(engine, folder)) == 1
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-        # By the engine, since its stdin ended; one that did not get so far is the reaper's.
+        # The engine removes it because its stdin ended; a container that never started is left to the reaper.
         until = time.monotonic() + 20
         while containers_of(engine, folder) and time.monotonic() < until:
             time.sleep(0.1)
@@ -184,7 +184,7 @@ class TestReaping:
             assert alive.exec("echo here").output == "here\n"
         assert own.reap(lambda labels: False) == 0
 
-    def test_a_session_of_nobodys_is_left_for_an_hour(
+    def test_a_session_without_an_owner_is_kept_for_an_hour(
         self, own: DockerBackend, engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with own.session(Setup()):
