@@ -1,1 +1,1 @@
-"""Does the data make a model better: held-out splits, static screens, comparison, contamination, leaderboard."""
+"""Evaluate models on held-out data: splits, static screens, live episodes, contamination, comparisons."""

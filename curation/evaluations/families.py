@@ -1,4 +1,4 @@
-"""The command families of a project: those that are built in and its own."""
+"""The command families of a project: the built-in ones and its own."""
 
 from dataclasses import asdict
 
@@ -14,7 +14,7 @@ def families_of(project: Project) -> dict[str, CommandFamily]:
 
 
 def family_named(project: Project, name: str) -> CommandFamily:
-    """Raises `Invalid` naming the families that there are."""
+    """Raises `Invalid` with the families that exist."""
     known = families_of(project)
     if name not in known:
         reason = f"There is no command family {name!r}; there are {', '.join(known)}."
@@ -23,7 +23,7 @@ def family_named(project: Project, name: str) -> CommandFamily:
 
 
 def family_of(evaluation: Evaluation) -> CommandFamily:
-    """The family as it was when the evaluation was launched."""
+    """The family at the launch of the evaluation."""
     return CommandFamily(**evaluation.family)
 
 

@@ -1,4 +1,4 @@
-"""Held-out splits and their rows; evaluations, what each model answered; contamination checks of a split."""
+"""Held-out splits, evaluations of models on them, answers and episodes, contamination checks."""
 
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ class SplitQuerySet(models.QuerySet["Split"]):
         return self.filter(project__in=Project.objects.visible_to(user)).select_related("project")
 
     def for_list(self) -> "SplitQuerySet":
-        """Slim rows of the list, each with the number of its evaluations and its newest check."""
+        """The rows of a list, each with the number of its evaluations and its newest check."""
         newest = ContaminationCheck.objects.filter(split=models.OuterRef("pk"), ready=True).order_by("-id")
         return self.select_related("run__created_by", "baseline__evaluation").annotate(
             evaluated=models.Count("evaluations", distinct=True), checked=models.Subquery(newest.values("pk")[:1])
@@ -26,9 +26,9 @@ class SplitQuerySet(models.QuerySet["Split"]):
 
 
 class Split(models.Model):
-    """Held-out rows that models are asked: an import's (`eval_rows`) or an export's split file.
+    """Held-out rows, from an import of `eval_rows` or from an export's split file.
 
-    `rows_count` grows while its run works. `baseline` is the model that a person pinned; others are held against it.
+    `rows_count` grows while its run works. `baseline` is the pinned model that others are compared with.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="splits")
@@ -49,7 +49,7 @@ class Split(models.Model):
 
 
 class SplitRow(models.Model):
-    """One row, slim: `number` is its place in the file from 0. `tier` is the file's `tier` or `difficulty`."""
+    """One row without its texts. `number` is its position in the file, from 0."""
 
     split = models.ForeignKey(Split, models.CASCADE, related_name="rows")
     number = models.PositiveIntegerField()
@@ -59,7 +59,7 @@ class SplitRow(models.Model):
     preview = models.CharField(max_length=200, blank=True, default="")
 
     class Meta:
-        # Rows in file order, and the same row of the file once however often a chunk is written again.
+        # Rows in file order; a chunk that is written twice adds no row twice.
         constraints: ClassVar = [models.UniqueConstraint(fields=["split", "number"], name="split_row_once")]
 
     def __str__(self) -> str:
@@ -67,12 +67,12 @@ class SplitRow(models.Model):
 
     @property
     def task(self) -> str:
-        """What rows of one task share; a row without a task is a task of its own."""
+        """The same for all rows of a task; a row without a task is a task of its own."""
         return self.task_id or f"#{self.number}"
 
 
 class SplitRowText(models.Model):
-    """`messages` are those before the last, as they are sent; `expected` is the last one's text."""
+    """`messages` are sent as they are; `expected` is the text of the message after them."""
 
     row = models.OneToOneField(SplitRow, models.CASCADE, primary_key=True, related_name="text")
     messages = models.JSONField()
@@ -84,7 +84,7 @@ class SplitRowText(models.Model):
 
 class EvaluationQuerySet(models.QuerySet["Evaluation"]):
     def of(self, project: Project) -> "EvaluationQuerySet":
-        """A project's evaluations with what a list shows of them, in two queries."""
+        """A project's evaluations with their models, in two queries."""
         rows = self.filter(project=project).select_related("run__created_by", "split")
         return rows.prefetch_related(models.Prefetch("models", EvaluatedModel.objects.ranked()))
 
@@ -98,7 +98,7 @@ class EvaluationKind(models.TextChoices):
 
 
 class Evaluation(models.Model):
-    """Some models over some rows of a split. Its state is its run's; `family` is the command family as it was then."""
+    """Some models on rows of a split, or in live episodes. `family` is a copy of the command family at launch."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="evaluations")
     run = models.OneToOneField(Run, models.CASCADE, related_name="evaluation")
@@ -124,15 +124,15 @@ class Evaluation(models.Model):
 
 class EvaluatedModelQuerySet(models.QuerySet["EvaluatedModel"]):
     def ranked(self) -> "EvaluatedModelQuerySet":
-        """The best first: by `xtr`, then `exact`, then the lower latency, as the figures are rounded."""
+        """The best first: by `xtr`, then `exact`, then the lower latency, each as rounded."""
         return self.order_by("-xtr", "-exact", "lat", "place")
 
 
 class EvaluatedModel(models.Model):
-    """One model of an evaluation: what it was asked with, and once the run has ended its figures.
+    """One model of an evaluation: the parameters of its calls and, after the run has ended, its figures.
 
-    `figures` is the row that the API gives; `xtr`, `exact` and `lat` are copies to rank by. `against` compares with the
-    split's baseline; `regressed` says that something became worse beyond noise.
+    `figures` is the API's row; `xtr`, `exact` and `lat` are copies to rank by. `against` is the comparison with the
+    split's baseline; `regressed` is true if a metric became worse by more than noise.
     """
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="models")
@@ -174,12 +174,12 @@ class Mark(models.TextChoices):
 
 class ScreenedQuerySet(models.QuerySet["Screened"]):
     def with_texts(self) -> "ScreenedQuerySet":
-        """What the log shows of each, in one query; the prompts stay in the database."""
+        """The log's rows in one query, without the prompts."""
         rows = self.select_related("row__text", "text", "by")
         return rows.defer("row__text__messages", "text__thinking")
 
     def disagreeing(self) -> "ScreenedQuerySet":
-        """Rows on which at least two models of the evaluation got different marks."""
+        """Answers to rows on which the models of the evaluation got different marks."""
         split_marks = (
             Screened.objects.filter(evaluation=models.OuterRef("evaluation"), row=models.OuterRef("row"))
             .exclude(mark=models.OuterRef("mark"))
@@ -189,7 +189,7 @@ class ScreenedQuerySet(models.QuerySet["Screened"]):
 
 
 class Screened(models.Model):
-    """One model's answer to one row, scored. An error is an empty answer with every flag false, and its latency."""
+    """One model's scored answer to one row. A failed call is an empty answer with every flag false."""
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="screened")
     by = models.ForeignKey(EvaluatedModel, models.CASCADE, related_name="screened")
@@ -246,9 +246,9 @@ class ContaminationCheckQuerySet(models.QuerySet["ContaminationCheck"]):
 
 
 class ContaminationCheck(models.Model):
-    """A split held against training rows: an export's files, an uploaded file or another split.
+    """A split compared with training rows: an export's files, an uploaded file or another split.
 
-    `counts`: rows of the split, rows read, and per level how many rows of the split stand in the training data.
+    `counts`: rows of the split, training rows, and for each level how many rows of the split are in the training data.
     """
 
     split = models.ForeignKey(Split, models.CASCADE, related_name="checks")
@@ -262,7 +262,7 @@ class ContaminationCheck(models.Model):
     objects = ContaminationCheckQuerySet.as_manager()
 
     class Meta:
-        # The newest finished check of a split stands above its scores.
+        # The newest finished check of a split, shown above its scores.
         indexes: ClassVar = [models.Index(fields=["split", "ready", "-id"], name="check_newest")]
 
     def __str__(self) -> str:
@@ -270,7 +270,7 @@ class ContaminationCheck(models.Model):
 
 
 class ContaminatedRow(models.Model):
-    """A row of the split that stands in the training data. `level` is the highest of `levels`."""
+    """A row of the split that is in the training data. `level` is the highest of `levels`."""
 
     check_of = models.ForeignKey(ContaminationCheck, models.CASCADE, related_name="found")
     row = models.ForeignKey(SplitRow, models.CASCADE, related_name="contaminated")
@@ -287,14 +287,14 @@ class ContaminatedRow(models.Model):
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
     def with_model(self) -> "EpisodeQuerySet":
-        """What a list shows of each, in one query; the trace stays in the database."""
+        """The list's rows in one query, without the traces."""
         return self.select_related("by")
 
 
 class Episode(models.Model):
-    """One model at one task of a live evaluation. Episodes that broke for want of an environment have no row.
+    """One model on one task of a live evaluation. Episodes whose environment failed have no row.
 
-    `key` names the task; rewards and `max_progress` (0–1) are the environment's.
+    `key` identifies the task; rewards and `max_progress` (0–1) are the environment's.
     """
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="episodes")

@@ -6,13 +6,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from curation.llm.client.completion import Target
 
-# What the published figures were made with; an endpoint's own parameters go before these.
+# As in the published figures. An endpoint's own parameters override these.
 DEFAULTS: dict[str, object] = {"temperature": 0.0, "max_tokens": 120, "timeout": 60.0}
 Name = Annotated[str, Field(min_length=1, max_length=60)]
 
 
 class EvaluateParams(BaseModel):
-    """`split` is a split's id; `file` instead is an upload's key or a source, whose rows become a split first."""
+    """`split` is a split's id. `file` is an upload's key or a source whose rows become a split first.
+
+    An endpoint's own `temperature`, `max_tokens` and `timeout` override the defaults.
+    """
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
@@ -22,22 +25,24 @@ class EvaluateParams(BaseModel):
     file: str = Field("", max_length=2000)
     family: str = Field("aws", max_length=60)
     max_per_combo: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"] = Field(
-        "all", description="The first so many rows of each (tier, source); `all` sends every row."
+        "all", description="Sends the first rows of each (tier, source); `all` sends every row."
     )
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, description="0 unless given here or there.")
-    max_tokens: Annotated[int, Field(ge=1, le=131_072)] | None = Field(None, description="120 unless given.")
-    timeout: Annotated[float, Field(gt=0, le=3600)] | None = Field(None, description="Seconds a call; 60 unless given.")
-    fresh: bool = Field(False, description="Ask again what is on record.")
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, description="Default: 0.")
+    max_tokens: Annotated[int, Field(ge=1, le=131_072)] | None = Field(None, description="Default: 120.")
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = Field(None, description="Seconds per call. Default: 60.")
+    fresh: bool = Field(False, description="Call the models again, even for recorded answers.")
     environment: str = Field("sandbox", max_length=300, description="Live: `sandbox` or a ws:// address.")
-    max_steps: Annotated[int, Field(ge=1, le=1000)] = Field(15, description="Live: steps of an episode.")
+    max_steps: Annotated[int, Field(ge=1, le=1000)] = Field(15, description="Live: most steps of an episode.")
     episodes: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        10, description="Live, on a server and without a split: episodes a model, one seed each."
+        10, description="Live, on a server without a split: episodes per model, one seed each."
     )
-    seed: Annotated[int, Field(ge=0, lt=2**53)] = Field(0, description="Live: what servers are reset with.")
+    seed: Annotated[int, Field(ge=0, lt=2**53)] = Field(0, description="Live: the first seed for a server.")
     max_concurrency: Annotated[int, Field(ge=1, le=256)] = Field(8, description="Live: episodes at once.")
-    action_field: str = Field("", max_length=60, description="Live: the server's field for a command; found if empty.")
-    environment_timeout: Annotated[float, Field(gt=0, le=3600)] = Field(60, description="Live: seconds a step.")
-    filter: dict[str, Any] = Field({}, description="Live, in the sandbox: which scenarios.")
+    action_field: str = Field(
+        "", max_length=60, description="Live: the server's field for a command, else from its schema."
+    )
+    environment_timeout: Annotated[float, Field(gt=0, le=3600)] = Field(60, description="Live: seconds per step.")
+    filter: dict[str, Any] = Field({}, description="Live, in the sandbox: selects scenarios.")
 
     @field_validator("models")
     @classmethod
@@ -47,6 +52,6 @@ class EvaluateParams(BaseModel):
         return models
 
     def call_params(self, target: Target) -> dict[str, object]:
-        """What this endpoint is asked with: what the launch says, else what the endpoint says, else the defaults."""
+        """The parameters of this endpoint's calls: the launch's, else the endpoint's own, else the defaults."""
         given = {name: value for name in DEFAULTS if (value := getattr(self, name)) is not None}
         return {**DEFAULTS, **target.params, **given}

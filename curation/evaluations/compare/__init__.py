@@ -1,1 +1,1 @@
-"""Two models over the same rows: differences, leaderboard, baseline."""
+"""Comparisons of models: two of them, the leaderboard, the baseline."""

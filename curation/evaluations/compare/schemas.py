@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class LeaderOut(Schema):
-    """`against` compares with the pinned baseline; `regressed` says that something became worse beyond noise."""
+    """`against` compares with the pinned baseline; `regressed`: a metric became worse by more than noise."""
 
     place: int
     evaluation: str
@@ -50,7 +50,7 @@ class ComparisonOut(Schema):
 class BaselineIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    model: str = Field("", examples=["base"], description="May be left out where the evaluation has one model.")
+    model: str = Field("", examples=["base"], description="Optional if the evaluation has one model.")
 
 
 def leaderboard_out(board: Leaderboard) -> Json:

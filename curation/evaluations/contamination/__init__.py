@@ -1,1 +1,1 @@
-"""Rows of a split that stand in training data."""
+"""Rows of a split that are in training data."""

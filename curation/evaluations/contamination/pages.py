@@ -17,7 +17,7 @@ class LevelLine:
 
 @dataclass(frozen=True, slots=True)
 class Contamination:
-    """What stands above the scores; `share` is of the split's rows, in percent."""
+    """The result of a check, shown above the scores."""
 
     check: ContaminationCheck
     rows: int

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 class CheckIn(Schema):
-    """What the split is held against: one of the three."""
+    """The training data to compare the split with: one of the three."""
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
@@ -22,7 +22,7 @@ class CheckIn(Schema):
 
 
 class ContaminationOut(Schema):
-    """Rows of the split that stand in the training data, by level; `contaminated` counts each row once."""
+    """Rows of the split that are in the training data, by level; `contaminated` counts each row once."""
 
     id: str
     split: str
@@ -36,7 +36,7 @@ class ContaminationOut(Schema):
 
 
 class ContaminatedOut(Schema):
-    """`levels`: exact, prompt, near, task_answer; `matches` show the training rows' text."""
+    """`levels`: exact, prompt, near, task_answer; `matches` are the training rows with their texts."""
 
     row: str
     number: int

@@ -1,1 +1,1 @@
-"""The static screen: every row of a split to every model, one answer each."""
+"""The static screen: one answer of every model to every row of a split."""

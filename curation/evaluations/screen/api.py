@@ -31,7 +31,7 @@ def list_evaluations(request: HttpRequest, slug: str, params: Query[EvaluationLi
 
 @router.post("/projects/{slug}/evaluations", response={202: RunOut}, summary="Start an evaluation")
 def post_evaluation(request: HttpRequest, response: HttpResponse, slug: str, body: s.EvaluationIn) -> Status[Answer]:
-    """Launches a run of kind `evaluate`; its `result` names the evaluation from the start."""
+    """Launches a run of kind `evaluate`, whose `result` has the evaluation's id from the start."""
     access = enter(request, slug, Scope.RUN)
     params = body.model_dump(exclude={"budget"}, exclude_none=True)
     run = launch(project=access.project, kind="evaluate", params=params, user=access.user, budget=_budget(body.budget))
@@ -41,7 +41,7 @@ def post_evaluation(request: HttpRequest, response: HttpResponse, slug: str, bod
 
 @router.get("/evaluations/{evaluation_id}", response=s.EvaluationOut, summary="One evaluation: figures by model")
 def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str) -> Answer:
-    """While its run is under way the figures are those of the answers so far."""
+    """While its run works, the figures are those of the answers so far."""
     _, evaluation = enter_evaluation(request, evaluation_id)
     check = ContaminationCheck.objects.newest(evaluation.split)
     run, checked = evaluation.run, check.pk if check else 0

@@ -57,17 +57,17 @@ class DiffPart:
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """One line of the log: `said` is the command that was found, else the answer, else the error."""
+    """One line of the log. `answer` is the extracted command, else the whole answer, else the error."""
 
     call: Screened
-    said: SafeString
+    answer: SafeString
     expected: SafeString
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallPage:
-    """One answer opened; `others` are what other models said on the same row."""
+    """One answer; `others` are other models' answers to the same row."""
 
     call: Screened
     turns: list[Turn]

@@ -1,4 +1,4 @@
-"""What the calls of evaluations answer."""
+"""Requests and responses of evaluations."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -33,7 +33,7 @@ class EvaluationIn(EvaluateParams):
 
 
 class ScoreOut(Schema):
-    """Shares with two decimals; `lat` seconds, `len` characters, means; `intervals`: Wilson, 95 %."""
+    """Shares with two decimals; mean `lat` in seconds and `len` in characters; `intervals`: Wilson, 95 %."""
 
     rank: int
     model: str = Field(examples=["tuned"])
@@ -63,7 +63,7 @@ class SourceOut(Schema):
 
 
 class EvaluationOut(Schema):
-    """`contamination` is the newest check of the split; `clean` and `contaminated` are the scores apart."""
+    """`contamination` is the newest check of the split; `clean` and `contaminated` are the scores of those rows."""
 
     id: str
     project: str
@@ -108,7 +108,7 @@ class ScreenedOut(Schema):
     id: str
     model: str
     row: str
-    number: int = Field(description="The row's place in the split's file, from 1.")
+    number: int = Field(description="The row's position in the split's file, from 1.")
     task_id: str | None
     tier: str | None
     source: str | None

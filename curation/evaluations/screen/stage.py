@@ -1,4 +1,4 @@
-"""Stage `screen`: every chosen row to every model at once, each answer scored against the expected command."""
+"""Stage `screen`: send the chosen rows to every model and score each answer by the expected command."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from judging.commands.families import CommandFamily
 from judging.commands.screen import FAILED, FLAGS, CommandScore, score_command
 
 CUT = frozenset({"length", "max_tokens"})
-MOST_ERROR = 2000
+MAX_ERROR = 2000
 SCREENED = Upsert(
     Screened,
     [
@@ -44,8 +44,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What came back: `error` says why there is no answer; `call_id` is the call that gave it, or that failed last."""
+class Outcome:
+    """A model's answer, or why there is none. `call_id` is the call of the answer, or the last one that failed."""
 
     call_id: int | None
     completion: Completion | None
@@ -65,7 +65,7 @@ class ScreenStage:
         return targets_named(run.project, self._params.models, "models")
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        """Row by row, each to all models, so that every endpoint has work from the first moment on."""
+        """Row by row for all models, so that every endpoint has work from the start."""
         evaluation = Evaluation.objects.select_related("split").get(run=run)
         if evaluation.split is None:
             return
@@ -75,13 +75,13 @@ class ScreenStage:
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, Question]:
         evaluation = Evaluation.objects.get(run=run)
-        asked = {model.place: model for model in evaluation.models.all()}
+        models = {model.place: model for model in evaluation.models.all()}
         targets = {target.name: target for target in self.targets(run)}
         rows = SplitRow.objects.select_related("text").in_bulk([item.target_id for item in items if item.target_id])
         family = family_of(evaluation)
         questions = {}
         for item in items:
-            row, model = rows.get(item.target_id or 0), asked.get(item.data["place"])
+            row, model = rows.get(item.target_id or 0), models.get(item.data["place"])
             if row is None or model is None:
                 continue
             request = Request(row.text.messages, model.call_params)
@@ -98,15 +98,15 @@ class ScreenStage:
         return questions
 
     async def work(self, context: LlmContext, item: Item, job: Question | None) -> Write:
-        """An endpoint's error is an answer too: empty, wrong in every column, counted; so the item is done."""
+        """A failed call counts as an empty answer, wrong in every column, so its item is done."""
         if job is None:
-            raise ItemFailed("its row was deleted")
+            raise ItemFailed("Its row was deleted.")
         try:
             said = await context.ask(item, job.target, job.request, fresh=job.fresh)
         except ItemFailed as failed:
             reason = str(failed)
             return lambda: _answered(job, _failure(item, reason))()
-        return _answered(job, Given(said.call_id, said.completion, said.completion.latency_ms))
+        return _answered(job, Outcome(said.call_id, said.completion, said.completion.latency_ms))
 
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
@@ -124,27 +124,27 @@ def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
     return chosen
 
 
-def _failure(item: Item, reason: str) -> Given:
-    """The last call of the item failed; the time it took counts as the answer's."""
+def _failure(item: Item, reason: str) -> Outcome:
+    """The outcome of the item's last call, whose time counts as the answer's latency."""
     last = Call.objects.filter(item=item).order_by("-pk").values_list("pk", "latency_ms").first()
     call_id, latency_ms = last or (None, 0)
-    return Given(call_id, None, latency_ms or 0, reason)
+    return Outcome(call_id, None, latency_ms or 0, reason)
 
 
-def _answered(job: Question, given: Given) -> Write:
-    """The write of one answer: one row per model and row of the split, whatever was there before."""
-    said = given.completion
+def _answered(job: Question, outcome: Outcome) -> Write:
+    """The write of one answer; it replaces an earlier one of the same model to the same row."""
+    said = outcome.completion
     text = storable(said.text) if said else ""
     score: CommandScore = score_command(text, job.expected, job.family) if said else FAILED
     cut = said is not None and said.finish_reason.lower() in CUT
     flags = [getattr(score, name) for name in FLAGS]
-    thinking, error = storable(said.thinking) if said else "", storable(given.error)
+    thinking, error = storable(said.thinking) if said else "", storable(outcome.error)
     shown = score.extracted if score.xtr else ""
 
     def write() -> Json:
-        figures = (given.call_id, score.mark, cut, said is None, given.latency_ms, len(text), *flags)
+        figures = (outcome.call_id, score.mark, cut, said is None, outcome.latency_ms, len(text), *flags)
         screened_id = SCREENED.write([(job.evaluation_id, job.by_id, job.row_id, *figures)])[0]
-        TEXTS.write([(screened_id, text, shown, thinking, error[:MOST_ERROR])])
+        TEXTS.write([(screened_id, text, shown, thinking, error[:MAX_ERROR])])
         return {"mark": score.mark, "error": error[:200]} if error else {"mark": score.mark}
 
     return write

@@ -1,4 +1,4 @@
-"""Import of evaluation rows: each import makes a split of its own, rows in file order."""
+"""Import rows for evaluations: each import makes a split, with its rows in file order."""
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.evaluations.splits.rows import EvalRow, read_row
@@ -11,10 +11,10 @@ TOGETHER = 500
 
 
 class EvalRowOptions(Options):
-    """There is nothing to choose."""
+    """This kind has no options."""
 
 
-Entry = tuple[int, EvalRow]  # the row's number in the file, and what it says
+Entry = tuple[int, EvalRow]  # the row's number in the file, and the row
 
 
 class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
@@ -25,7 +25,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
     options = EvalRowOptions
 
     def begin(self, run: Run) -> Json:
-        """The split, named by the file once it is read."""
+        """Create the split; it gets the name of the file once that is read."""
         split = Split.objects.create(project=run.project, run=run, name=str(run.params.get("name") or "split"))
         return {"split": str(split.pk)}
 
@@ -39,8 +39,8 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         split = Split.objects.select_for_update(no_key=True).filter(run=target.run).first()
         if split is None:
             raise ItemFailed("The split of this import was deleted.")
-        there = set(split.rows.filter(number__in=[number for number, _ in entries]).values_list("number", flat=True))
-        fresh = [(number, row) for number, row in entries if number not in there]
+        existing = set(split.rows.filter(number__in=[number for number, _ in entries]).values_list("number", flat=True))
+        fresh = [(number, row) for number, row in entries if number not in existing]
         rows = SplitRow.objects.bulk_create(
             [
                 SplitRow(

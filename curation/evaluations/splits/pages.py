@@ -1,4 +1,4 @@
-"""Rows of a split as its page shows them, with what of each stands in training data."""
+"""Rows of a split as its page shows them, with the training rows that match."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""One evaluation row as a file has it: `messages` with the expected answer last, and what is known of its task."""
+"""One row of a file for evaluations: `messages` with the expected answer last, and its task."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from judging.messages import content_of
 Message = dict[str, object]
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 LONGEST_NAME, LONGEST_LABEL = 200, 100
-# Where a row names its task: our own exports write `instance_id`, with metadata `id`.
+# The columns for a task's id: our own exports write `instance_id`, or `id` with metadata.
 TASK_COLUMNS = ("task_id", "instance_id", "id")
 
 
@@ -28,7 +28,7 @@ class EvalRow:
 
     @property
     def opening(self) -> str:
-        """The first thing a user says: it holds the task."""
+        """The first message of a user, which describes the task."""
         return next((content_of(message) for message in self.messages if message.get("role") == "user"), "")
 
     @property
@@ -40,7 +40,7 @@ class EvalRow:
 
 
 def read_row(value: Mapping[str, object]) -> EvalRow:
-    """What a row says; raises `RowRefused` with the reason."""
+    """Read one row; raise `RowRefused` with the reason."""
     messages = value.get("messages")
     if not isinstance(messages, list):
         raise RowRefused("no `messages`; a row is {messages: […], task_id, tier, source}")
@@ -56,7 +56,7 @@ def read_row(value: Mapping[str, object]) -> EvalRow:
 
 
 def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:
-    """All messages as one text, each after its role: what contamination compares and the page shows."""
+    """All messages as one text, each after its role, as contamination checks compare it."""
     return "\n\n".join(f"{message.get('role')}:\n{content_of(message)}" for message in messages)
 
 

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class SplitIn(Schema):
-    """A split from the `sft-messages` file of an export. Files come in by `POST …/imports` with `kind=eval_rows`."""
+    """A split from the `sft-messages` file of an export. Import files with `POST …/imports` and `kind=eval_rows`."""
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
@@ -33,7 +33,7 @@ class SplitOut(Schema):
     run: str | None
     name: str = Field(examples=["val.jsonl"])
     rows: int = Field(examples=[150])
-    baseline: Json | None = Field(description="Evaluation and model that others are held against.")
+    baseline: Json | None = Field(description="The evaluation and model that others are compared with.")
     contamination: ContaminationOut | None
     created_at: datetime
 
@@ -54,7 +54,7 @@ class SplitPage(Schema):
 
 
 class SplitRowOut(Schema):
-    """`messages` are those that are sent; `expected` is the answer they are compared with."""
+    """`messages` are sent; the answer is compared with `expected`."""
 
     id: str
     number: int

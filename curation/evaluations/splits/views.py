@@ -1,4 +1,4 @@
-"""Pages of held-out splits: the list, one split with its rows, and what of it stands in training data."""
+"""Pages of held-out splits: the list, and one split with its rows and its contamination."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
