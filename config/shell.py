@@ -18,12 +18,11 @@ Context = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """One entry of the sidebar; `goto` is the key after `g`."""
+    """One entry of the sidebar: `key` is also its icon, `goto` the key to press after `g`."""
 
     key: str
     label: str
     url: str
-    icon: str
     goto: str
     count: int | None
     active: bool
@@ -69,7 +68,7 @@ def _nav(request: HttpRequest, project: Project) -> list[NavItem]:
         url = reverse(view, args=[project.slug])
         active = request.path == url if key == "overview" else request.path.startswith(url)
         count = open_count(project) if key == "queue" else None
-        items.append(NavItem(key, label, url, key, goto, count, active))
+        items.append(NavItem(key, label, url, goto, count, active))
     return items
 
 

@@ -216,7 +216,7 @@ class Screened(models.Model):
             # The log of an evaluation, all of it and by mark; figures read all rows of an evaluation.
             models.Index(fields=["evaluation", "id"], name="screened_log"),
             models.Index(fields=["evaluation", "mark", "id"], name="screened_by_mark"),
-            # What other models said on the same row.
+            # Answers of other models to the same row.
             models.Index(fields=["evaluation", "row"], name="screened_by_row"),
         ]
 

@@ -1,15 +1,15 @@
 // Draws Plotly figures that the server made:
 //   <div class="chart" data-figure-url="/…/figure.json" aria-label="…"></div>
 //   <div class="chart" aria-label="…"><script type="application/json" data-plotly>{…}</script></div>
-// Colours in a figure may be tokens, as "var(--good)"; they are resolved here, and again when the theme changes.
-// A point whose customdata is an address on this site opens it. Plotly itself is fetched only by a page that has a chart.
+// Colours can be tokens such as "var(--good)", which are resolved here and again when the theme changes.
+// A click on a point whose customdata is a path on this site opens it. Only pages with a chart load Plotly.
 
 const source = document.querySelector('meta[name="plotly-src"]')?.content;
 const figures = new Map();
 let loading = null;
 
-// Plotly carries the style sheet of a map library and writes it inline, which our security policy refuses with an error in the
-// console, unless an element of this id exists. The id is that of the pinned Plotly; another one would only bring the error back.
+// Plotly inserts the style sheet of a map library inline, which our security policy refuses with an error in the console, unless
+// an element with this id exists. The id belongs to the pinned version of Plotly.
 const MAP_STYLES = "9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53";
 
 function plotly() {
@@ -24,7 +24,7 @@ function plotly() {
   return loading;
 }
 
-// A token holds light-dark(…), which only a rendered element resolves to a colour.
+// The value of a token is light-dark(…), which only a rendered element resolves to a colour.
 function resolver() {
   const probe = Object.assign(document.createElement("span"), { hidden: true });
   document.body.append(probe);
@@ -60,7 +60,7 @@ function themed({ data, layout }, colour) {
     hoverlabel: { bgcolor: colour("var(--bg-raised)"), bordercolor: colour("var(--line-strong)"), font: { family: font, size: 12, color: colour("var(--text)") } },
     legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0 },
   };
-  // The template that Plotly's Python library writes into every figure has colours of its own, for a white page.
+  // The template of Plotly's Python library has its own colours, for a white page.
   const { template, ...own } = layout ?? {};
   const out = { ...base, ...own, font: { ...base.font, ...own.font }, margin: { ...base.margin, ...own.margin }, autosize: true };
   for (const name of new Set(["xaxis", "yaxis", ...Object.keys(own).filter((key) => /^[xy]axis\d*$/.test(key))])) out[name] = { ...axis, ...own[name] };

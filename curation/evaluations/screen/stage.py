@@ -30,7 +30,7 @@ TEXTS = Upsert(ScreenedText, ["screened_id", "completion", "extracted", "thinkin
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ScreenJob:
     """One row for one model."""
 
     evaluation_id: int
@@ -73,19 +73,19 @@ class ScreenStage:
             for place in range(len(self._params.models)):
                 yield PlannedItem(f"{row_id}:{place}", row_id, {"place": place})
 
-    def load(self, run: Run, items: Sequence[Item]) -> dict[int, Question]:
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, ScreenJob]:
         evaluation = Evaluation.objects.get(run=run)
         models = {model.place: model for model in evaluation.models.all()}
         targets = {target.name: target for target in self.targets(run)}
         rows = SplitRow.objects.select_related("text").in_bulk([item.target_id for item in items if item.target_id])
         family = family_of(evaluation)
-        questions = {}
+        jobs = {}
         for item in items:
             row, model = rows.get(item.target_id or 0), models.get(item.data["place"])
             if row is None or model is None:
                 continue
             request = Request(row.text.messages, model.call_params)
-            questions[item.pk] = Question(
+            jobs[item.pk] = ScreenJob(
                 evaluation.pk,
                 model.pk,
                 row.pk,
@@ -95,18 +95,18 @@ class ScreenStage:
                 family,
                 self._params.fresh,
             )
-        return questions
+        return jobs
 
-    async def work(self, context: LlmContext, item: Item, job: Question | None) -> Write:
+    async def work(self, context: LlmContext, item: Item, job: ScreenJob | None) -> Write:
         """A failed call counts as an empty answer, wrong in every column, so its item is done."""
         if job is None:
             raise ItemFailed("Its row was deleted.")
         try:
-            said = await context.ask(item, job.target, job.request, fresh=job.fresh)
+            answer = await context.ask(item, job.target, job.request, fresh=job.fresh)
         except ItemFailed as failed:
             reason = str(failed)
             return lambda: _answered(job, _failure(item, reason))()
-        return _answered(job, Outcome(said.call_id, said.completion, said.completion.latency_ms))
+        return _answered(job, Outcome(answer.call_id, answer.completion, answer.completion.latency_ms))
 
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
@@ -131,7 +131,7 @@ def _failure(item: Item, reason: str) -> Outcome:
     return Outcome(call_id, None, latency_ms or 0, reason)
 
 
-def _answered(job: Question, outcome: Outcome) -> Write:
+def _answered(job: ScreenJob, outcome: Outcome) -> Write:
     """The write of one answer; it replaces an earlier one of the same model to the same row."""
     said = outcome.completion
     text = storable(said.text) if said else ""

@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`counted` is the heading of `n`; `empty` stands in a table without lines."""
+    """`counted` is the heading of `n`; `empty` is the text of a table without lines."""
 
     title: str
     columns: tuple[Column, ...]
