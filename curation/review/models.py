@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
 
-from curation.samples.models import Sample
+from curation.samples.models import Sample, Status
 
 
 class Lease(models.Model):
@@ -44,7 +44,14 @@ class Action(models.TextChoices):
     UNDO = "undo", "Undo"
 
 
-# The actions that count as a reviewer's decision in figures and in the pace.
+# The actions that settle a sample, and the status that each gives it.
+STATUS_AFTER = {
+    Action.APPROVE.value: Status.APPROVED.value,
+    Action.REJECT.value: Status.REJECTED.value,
+    Action.REFINE.value: Status.NEEDS_REFINE.value,
+    Action.QUEUE.value: Status.PENDING.value,
+}
+# Those of them that count as a reviewer's work in figures and in the pace.
 DECIDING = (Action.APPROVE, Action.REJECT, Action.REFINE)
 
 

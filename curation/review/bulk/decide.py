@@ -11,9 +11,8 @@ from django.utils import timezone
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
-from curation.review.decisions.outcome import STATUS_AFTER
 from curation.review.decisions.state import log_line
-from curation.review.models import Decision, Lease
+from curation.review.models import STATUS_AFTER, Decision, Lease
 from curation.review.queue.take import Narrow
 from curation.samples.models import Flag, Sample
 from curation.web.problems import Conflict, FieldError, Invalid

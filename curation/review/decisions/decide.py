@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.outcome import STATUS_AFTER, kept_side, latest_revision
+from curation.review.decisions.outcome import kept_side, latest_revision
 from curation.review.decisions.state import change, log_line, refuse_errors, refuse_stale_version
-from curation.review.models import Action, Decision, Lease
+from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import Flag, Kind, Sample, Status

@@ -11,17 +11,10 @@ from typing import NamedTuple
 from django.db.models import Case, CharField, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from curation.review.models import Action, Decision, Pick, Revision
-from curation.samples.models import Sample, Status
+from curation.review.models import STATUS_AFTER, Action, Decision, Pick, Revision
+from curation.samples.models import Sample
 from curation.web.lists.id_list import Among
 
-# The actions that settle a sample, and the status that each gives it.
-STATUS_AFTER = {
-    Action.APPROVE.value: Status.APPROVED.value,
-    Action.REJECT.value: Status.REJECTED.value,
-    Action.REFINE.value: Status.NEEDS_REFINE.value,
-    Action.QUEUE.value: Status.PENDING.value,
-}
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
 _APPROVE, _CHALLENGER, _KING, _DRAW = (word.value for word in (Action.APPROVE, *Pick))
 
