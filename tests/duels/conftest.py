@@ -9,7 +9,7 @@ from tests.duels.running import Models
 
 @pytest.fixture(autouse=True)
 def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Files of a test go to a folder of its own; the doorbell rings for nobody, since tests drive runs themselves."""
+    """Files go to a folder of the test, and no run is dispatched, because tests drive runs themselves."""
     settings.MEDIA_ROOT = tmp_path / "files"
     monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     return tmp_path / "files"
@@ -17,7 +17,7 @@ def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> Models:
-    """Stands in for what speaks to endpoints; everything else of a run is real."""
+    """Replace the client of the endpoints; everything else of a run is real."""
     found = Models()
     monkeypatch.setattr("curation.runs.engine.llm_stage.client_for", lambda target: found)
     return found

@@ -1,4 +1,4 @@
-"""A run's figures worked out a second time, from the verdict rows alone, by code of its own."""
+"""A run's figures computed a second time, independently, from the verdicts alone."""
 
 import random
 from collections import defaultdict
@@ -25,7 +25,7 @@ class Figures:
 
 
 def recompute(rows: list[Verdict], panel: list[str], *, min_judges: int) -> Figures:
-    """By the formulas of the specification: draws where two orders disagree, missing where one did not parse."""
+    """Apply the specification: a draw if two orders disagree, missing if one did not parse."""
     said: dict[tuple[int, str], dict[str, Points]] = defaultdict(dict)
     asked: dict[str, list[bool]] = defaultdict(list)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Duel runs in tests: models that say what a test wrote, and runs driven to their end by the real engine."""
+"""Helpers for duel runs: models with scripted replies, and runs driven by the real engine."""
 
 import json
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def default_reply(name: str) -> Reply:
 
 
 def fair(*, won: int = 5, reason: str = "as written") -> Reply:
-    """A judge that finds the challenger's answer in either place: it wins `won` dimensions, the others are draws."""
+    """A judge for which the challenger wins `won` dimensions in both orders, and the others are draws."""
 
     def reply(request: Request) -> str:
         pick = 1 if _challenger_is_first(request) else 2
@@ -70,7 +70,7 @@ def fair(*, won: int = 5, reason: str = "as written") -> Reply:
 
 
 def against(request: Request) -> str:
-    """A judge that prefers whoever is not the challenger."""
+    """A judge that prefers the challenger's opponent."""
     return verdict(*[2 if _challenger_is_first(request) else 1] * 5)
 
 
@@ -122,7 +122,7 @@ def start(project: Project, kind: str = "duel", **params: Any) -> Run:
 
 
 def end(run: Run) -> Run:
-    """Drives a run as a worker would, shard by shard, until it has ended."""
+    """Drive a run like a worker, shard by shard, until it ends."""
     for _ in range(20):
         drive(run.pk)
         run.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Exports in tests: approved duels, a run driven to its end by the real engine, and what it wrote."""
+"""Helpers for exports: approved duels, a run driven by the real engine, and the files it wrote."""
 
 import hashlib
 from typing import Any
@@ -20,7 +20,7 @@ from tests.factories import make_duel, make_trajectory, make_user
 
 
 def approve(sample: Sample, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
-    """An approval as the log and the sample hold it."""
+    """Approve a sample as the review does."""
     Decision.objects.create(sample=sample, reviewer=by, action=Action.APPROVE, pick=pick, version=sample.version)
     sample.status, sample.version = Status.APPROVED, sample.version + 1
     for name, value in values.items():
@@ -66,7 +66,7 @@ def revise(sample: Sample, text: str, *, by: User, of: str = Pick.CHALLENGER) ->
 
 
 def run_export(project: Project, recipe: dict[str, Any], *, user: User | None = None) -> Export:
-    """Launches the run and drives it as a worker would."""
+    """Launch the run and drive it like a worker."""
     run = launch(project=project, kind="export", params={"recipe": recipe}, user=user)
     return drive_export(run)
 
@@ -91,5 +91,5 @@ def rows(export: Export, name: str) -> list[Any]:
 
 
 def reasons(export: Export) -> dict[str, str]:
-    """Reason by sample id, as `excluded.jsonl` lists them."""
+    """Return the reasons in `excluded.jsonl` by sample id."""
     return {row["sample"]: row["reason"] for row in rows(export, "excluded.jsonl")}

@@ -1,4 +1,4 @@
-"""No scaffold, no prose: whatever the raw exchange holds, none of it is in an exported row. No export reads it."""
+"""Nothing of the raw exchange, neither scaffold nor prose, is in an exported row."""
 
 import inspect
 from pathlib import Path
@@ -21,13 +21,13 @@ SCAFFOLD = "SCAFFOLDWORD Answer with one command per turn in a fenced block."
 THINKING = "<think>PONDERWORD the queue must be read first</think>"
 PROSE = "PROSEWORD Certainly! I will now look at the queue."
 WORDS = (b"SCAFFOLDWORD", b"PONDERWORD", b"PROSEWORD", b"fenced", b"Certainly", b"<think", b"```sh")
-# Letters that no terminal of these tests shows, so that any of them in a row would have come from the exchange.
+# Letters that no terminal of these tests shows, so that one in a row comes from the exchange.
 foreign = st.text("ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩ", min_size=3)
 lines = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1).filter(str.strip)
 
 
 def exchange(*commands: str) -> list[dict[str, str]]:
-    """A raw exchange as it is kept for audit: instructions, then prose, thinking and a fenced command each time."""
+    """Return a raw exchange as it is stored: instructions, then prose, thinking and a fenced command per turn."""
     said = [{"role": "system", "content": SCAFFOLD}]
     for command in commands:
         said.append({"role": "assistant", "content": f"{THINKING}{PROSE}\n```sh\n{command}\n```"})
@@ -63,10 +63,10 @@ def test_no_module_of_exports_names_the_raw_exchange_as_a_column() -> None:
 
 @given(commands=st.lists(lines, min_size=1), outputs=st.lists(lines, min_size=1), hidden=st.lists(foreign, min_size=4))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_messages_hold_the_turns_texts_and_nothing_beside_them(
+def test_messages_have_the_turns_texts_and_nothing_else(
     commands: list[str], outputs: list[str], hidden: list[str]
 ) -> None:
-    """Whatever else a turn carries (here: prose in further keys) is dropped, whatever commands and outputs are."""
+    """Other keys of a turn, here with prose, are dropped for any commands and outputs."""
     reply, thinking, note, cut = hidden[:4]
     turns: list[dict[str, object]] = [{"kind": "orientation", "text": "welcome $ ", "prompt": "$ ", "note": note}]
     for command, output in zip(commands, outputs, strict=False):

@@ -34,7 +34,7 @@ def test_each_prompt_gets_one_answer_with_its_facts(models: Models) -> None:
     assert one.leak_score is None
 
 
-def test_a_refused_answer_is_kept_with_its_reason_and_asked_for_again(models: Models) -> None:
+def test_a_refused_answer_is_stored_with_its_reason_and_retried(models: Models) -> None:
     replies: Iterator[Says] = iter([TOOL_CALL, completion("THOUGHT: I was cut", finish="length"), KING])
     models.says["king"] = lambda request: next(replies)
     project, _ = make_arena(prompts=1)
@@ -55,7 +55,7 @@ def test_a_refused_answer_is_kept_with_its_reason_and_asked_for_again(models: Mo
         ("I'm sorry, but I can't help with that.", "refused"),
     ],
 )
-def test_answers_without_the_form_are_never_judged(models: Models, said: Says, reason: str) -> None:
+def test_answers_in_the_wrong_format_are_never_judged(models: Models, said: Says, reason: str) -> None:
     project, prompts = make_arena(prompts=1)
     other = make_prompt(project, instance_id=prompts[0].instance_id)
 
@@ -75,7 +75,7 @@ def test_answers_without_the_form_are_never_judged(models: Models, said: Says, r
     assert run.result["skipped"]["king"] == {failed.reason: 1}
 
 
-def test_retrying_a_refused_answer_asks_anew_instead_of_reading_the_record(models: Models) -> None:
+def test_retrying_a_refused_answer_calls_the_model_again(models: Models) -> None:
     models.says["king"] = lambda request: TOOL_CALL if request.attempt <= 3 else KING
     project, _ = make_arena(prompts=1)
     run = run_to_end(project, "king", model="king")
@@ -89,7 +89,7 @@ def test_retrying_a_refused_answer_asks_anew_instead_of_reading_the_record(model
     ]
 
 
-def test_an_accepted_answer_is_not_asked_for_again(models: Models) -> None:
+def test_an_accepted_answer_is_not_requested_again(models: Models) -> None:
     project, _ = make_arena(prompts=3)
     run_to_end(project, "king", model="king")
     make_prompt(project)
@@ -101,7 +101,7 @@ def test_an_accepted_answer_is_not_asked_for_again(models: Models) -> None:
 
 
 @pytest.mark.parametrize("changed", ["instructions", "temperature", "model", "endpoint's parameters"])
-def test_what_decides_an_answer_makes_it_asked_for_again(models: Models, changed: str) -> None:
+def test_a_change_that_affects_the_answer_requests_a_new_one(models: Models, changed: str) -> None:
     project, _ = make_arena(prompts=1)
     run_to_end(project, "king", model="king")
     if changed == "instructions":
@@ -118,14 +118,14 @@ def test_what_decides_an_answer_makes_it_asked_for_again(models: Models, changed
     assert Answer.objects.filter(refusal="").count() == 2
 
 
-def test_what_an_endpoint_was_given_for_itself_wins_over_the_projects_defaults(models: Models) -> None:
+def test_parameters_of_an_endpoint_override_the_projects_defaults(models: Models) -> None:
     project, _ = make_arena(prompts=1)
     Endpoint.objects.filter(name="king").update(params={"temperature": 1, "max_tokens": 16000})
     run_to_end(project, "king", model="king")
     assert models.requests("king")[0].params == {"temperature": 1, "max_tokens": 16000}
 
 
-def test_fresh_asks_anew_and_the_newest_answer_meets_the_challenger(models: Models) -> None:
+def test_fresh_requests_new_answers_and_duels_use_the_newest(models: Models) -> None:
     project, _ = make_arena(prompts=1)
     run_to_end(project)
     models.says["king"] = lambda request: KING.replace("-la", "-R")
@@ -149,7 +149,7 @@ def test_a_prompt_without_a_record_has_a_king_but_no_challenger(models: Models) 
     assert alone.result["skipped"]["challenger"] == {"no pull-request record: it cannot be challenged": 2}
 
 
-def test_excluded_instances_are_taken_by_no_stage(models: Models) -> None:
+def test_every_stage_skips_excluded_instances(models: Models) -> None:
     project, prompts = make_arena(prompts=3)
     run_to_end(project)
     exclude(project=project, rows=[(prompts[0].instance_id, "broken environment")], user=make_user())
@@ -165,7 +165,7 @@ def test_excluded_instances_are_taken_by_no_stage(models: Models) -> None:
     assert (rescored.result["done"], rescored.result["exclusions"]) == (left, 1)
 
 
-def test_more_samples_per_side_meet_sample_by_sample(models: Models) -> None:
+def test_several_samples_per_side_are_paired_by_sample(models: Models) -> None:
     models.says["king"] = lambda request: f"{KING}\n{request.sample_index}"
     models.says["challenger"] = lambda request: f"{CHALLENGER}\n{request.sample_index}"
     project, _ = make_arena(prompts=2, judges=("judge-a",))
@@ -178,7 +178,7 @@ def test_more_samples_per_side_meet_sample_by_sample(models: Models) -> None:
         assert duel.king.text.text[-1] == duel.challenger.text.text[-1] == str(duel.king.sample_index)
 
 
-def test_thinking_is_kept_apart_and_not_counted_as_the_answer(models: Models) -> None:
+def test_thinking_is_stored_separately_and_not_counted_as_the_answer(models: Models) -> None:
     models.says["king"] = lambda request: completion(KING, thinking="SECRET-THOUGHTS " * 50)
     project, _ = make_arena(prompts=1)
     run_to_end(project)
@@ -223,7 +223,7 @@ def test_a_leak_is_marked_in_the_answer_and_keeps_the_duel_out_of_final(models: 
     assert run.result["buckets"] == {"final": 0, "refined": 1, "defeat": 0, "unparsed": 0}
 
 
-def test_an_error_of_the_endpoint_ends_its_item_with_the_reason_and_the_money_stays_recorded(models: Models) -> None:
+def test_an_endpoint_error_fails_the_item_and_its_cost_stays_recorded(models: Models) -> None:
     def reply(request: Request) -> str | Exception:
         return Refused("the context is too long") if "first" in str(request.messages) else KING
 
@@ -237,7 +237,7 @@ def test_an_error_of_the_endpoint_ends_its_item_with_the_reason_and_the_money_st
     assert run.cost == Decimal("0.00011") and Call.objects.count() == 2
 
 
-def test_text_that_no_database_stores_is_kept_readable(models: Models) -> None:
+def test_text_that_no_database_can_store_stays_readable(models: Models) -> None:
     models.says["king"] = lambda request: KING + "\0\ud800"
     project, _ = make_arena(prompts=1)
     run_to_end(project, "king", model="king")
@@ -245,7 +245,7 @@ def test_text_that_no_database_stores_is_kept_readable(models: Models) -> None:
 
 
 @pytest.mark.parametrize("kind", ["king", "challenger"])
-def test_what_cannot_be_launched_is_refused_with_its_place(kind: str) -> None:
+def test_an_invalid_launch_is_refused_with_the_path_of_the_error(kind: str) -> None:
     project, _ = make_arena(prompts=1)
     refused_params: list[tuple[dict[str, Any], str]] = [
         ({"model": "nobody"}, "params.model"),

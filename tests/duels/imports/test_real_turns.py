@@ -1,4 +1,4 @@
-"""Real agent turns in two source layouts: the real import, and a model server that is spoken to by HTTP."""
+"""Real agent turns in two layouts, with the real import and a model server over HTTP."""
 
 import json
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_real_turns_are_answered_judged_and_scored_as_computed_from_outside(
     assert (judges["judge-broken"]["parse_rate"], judges["judge-broken"]["win_rate"]) == (0.0, None)
 
 
-def test_every_call_that_left_is_on_record_with_its_tokens_and_unknown_price(
+def test_every_call_is_recorded_with_its_tokens_and_unknown_price(
     run: Run, project: Project, model_server: ModelServer
 ) -> None:
     calls = Call.objects.filter(run=run)
@@ -96,7 +96,9 @@ def test_every_call_that_left_is_on_record_with_its_tokens_and_unknown_price(
     assert not Answer.objects.filter(refusal="", prompt__project=project, text__text="").exists()
 
 
-def test_the_same_run_again_asks_only_what_did_not_parse(run: Run, project: Project, model_server: ModelServer) -> None:
+def test_the_same_run_again_only_retries_what_did_not_parse(
+    run: Run, project: Project, model_server: ModelServer
+) -> None:
     model_server.reset()
     again = run_to_end(project, **PARAMS, attempts=1)
     assert model_server.counts().asked == model_server.counts("judge-broken").asked == 2 * run.result["done"]

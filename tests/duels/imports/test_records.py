@@ -1,4 +1,4 @@
-"""Pull-request records: one per instance, updated by a later import, excluded where the patch is too large."""
+"""Pull-request records: one per instance, updated by a later import, excluded if the patch is too large."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def record(number: int = 1, **values: Any) -> dict[str, Any]:
     return {"instance_id": f"acme__billing-{number}", "issue": "Totals are wrong.\nMore.", "patch": PATCH} | values
 
 
-def test_real_records_come_in_and_are_found_by_their_prompts() -> None:
+def test_real_records_are_imported_and_found_by_their_prompts() -> None:
     project = make_project()
     bring(project, "turns", shared_data("turns", "swe_agent_nebius.jsonl").read_bytes())
 
@@ -74,7 +74,7 @@ def test_files_are_paths_or_objects_or_read_from_the_patch() -> None:
         (record(1, issue="a\x00"), "issue contains a NUL character"),
     ],
 )
-def test_a_record_that_does_not_fit_is_named(row: dict[str, Any], said: str) -> None:
+def test_an_invalid_record_is_refused_with_the_error(row: dict[str, Any], said: str) -> None:
     run = bring(make_project(), "pr_records", [record(9), row])
 
     assert said in bad_rows(run)["row 2"]
@@ -98,7 +98,7 @@ def test_an_oversized_patch_excludes_its_instance_until_it_fits_or_a_person_deci
     assert set(Prompt.objects.of(project).answerable()) == set(prompts.values())
 
 
-def test_exclusions_are_set_in_bulk_with_a_reason_and_taken_back() -> None:
+def test_exclusions_are_set_in_bulk_with_a_reason_and_deleted() -> None:
     project, user = make_project(), make_user()
     exclude(project=project, rows=[("a", "broken environment"), ("b", "no tests")], user=user)
 

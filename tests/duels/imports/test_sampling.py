@@ -1,4 +1,4 @@
-"""Samples of turns: exact in number, the same for the same seed, from windows over the whole source."""
+"""Samples of turns: exact in number, repeatable by seed, from windows over the whole source."""
 
 from typing import Any
 
@@ -40,12 +40,12 @@ def test_the_same_seed_gives_the_same_turns_and_another_seed_others() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("count", [1, 3, 999, 1000, 1001])
 @pytest.mark.parametrize("windows", [{"windows": 5, "window_size": 3}, {"windows": 401, "window_size": 1}, {}])
-def test_a_sample_has_as_many_turns_as_asked_for_where_there_are_so_many(count: int, windows: dict[str, int]) -> None:
+def test_a_sample_has_exactly_the_requested_turns_if_they_exist(count: int, windows: dict[str, int]) -> None:
     assert len(sample(as_lines(ROWS), count=count, **windows)) == min(count, 1000)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_rows_give_at_most_so_many_turns() -> None:
+def test_rows_give_at_most_turns_per_row_turns() -> None:
     content = as_lines(ROWS)
 
     for options in ({"count": 300}, {}):

@@ -1,4 +1,4 @@
-"""Turns that an import makes: which messages count, what a prompt keeps, and when a row is there already."""
+"""Imported turns: which messages count, what a prompt stores, and which rows already exist."""
 
 import json
 from typing import Any
@@ -145,7 +145,7 @@ def test_a_turn_without_a_history_does_not_count() -> None:
         ([{"role": "assistant", "tool_calls": [{"a": "\x00"}]}], "messages.0.tool_calls contains a NUL character"),
     ],
 )
-def test_a_row_that_does_not_fit_is_named_by_its_place(messages: Any, said: str) -> None:
+def test_an_invalid_row_is_refused_with_the_path_of_the_error(messages: Any, said: str) -> None:
     run = bring(make_project(), "turns", [chat(1), {"messages": messages}])
 
     assert said in bad_rows(run)["row 2"]

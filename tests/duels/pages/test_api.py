@@ -133,14 +133,14 @@ def test_pages_follow_each_other(client: Client, project: Project, bearer: dict[
 @pytest.mark.parametrize(
     "query", ["colour=red", "bucket=best", "flags=odd", "opponent=queen", "sort=colour", "limit=501", "score_min=much"]
 )
-def test_what_the_list_does_not_know_is_refused(
-    client: Client, project: Project, bearer: dict[str, str], query: str
-) -> None:
+def test_unknown_parameters_are_refused(client: Client, project: Project, bearer: dict[str, str], query: str) -> None:
     problem = get(client, bearer, f"/projects/acme/duels?{query}", 400)
     assert query.split("=")[0] in str(problem["errors"]) + problem["detail"]
 
 
-def test_others_duels_and_runs_are_not_found(client: Client, project: Project, bearer: dict[str, str]) -> None:
+def test_duels_and_runs_of_other_projects_are_not_found(
+    client: Client, project: Project, bearer: dict[str, str]
+) -> None:
     other = make_project("other", user=make_user("eve"))
     run = make_run(other)
     duel = make_duel(other, run=run)

@@ -25,7 +25,7 @@ def html(client: Client, path: str) -> str:
     return " ".join(response.content.decode().split())
 
 
-def test_the_list_narrows_by_tab_and_keeps_the_run(client: Client, project: Project) -> None:
+def test_a_tab_filters_the_list_and_keeps_the_run(client: Client, project: Project) -> None:
     run = make_run(project)
     make_duel(project, run=run, bucket="final", instance_id="the-best")
     make_duel(project, run=run, bucket="defeat", instance_id="the-lost")
@@ -50,18 +50,16 @@ def test_the_list_pages_by_keyset_in_a_fixed_number_of_queries(client: Client, p
     assert "cursor=" in first
 
 
-def test_an_unknown_parameter_is_refused_in_words(client: Client, project: Project) -> None:
+def test_an_unknown_parameter_is_refused_with_a_message(client: Client, project: Project) -> None:
     response = client.get("/p/acme/duels/?colour=red")
     assert response.status_code == 400 and b"colour" in response.content
 
 
-def test_an_empty_list_says_how_duels_come_about(client: Client, project: Project) -> None:
+def test_an_empty_list_says_how_to_create_duels(client: Client, project: Project) -> None:
     assert "No duels here" in html(client, "/p/acme/duels/")
 
 
-def test_a_duel_shows_answers_facts_leaks_and_verdicts_and_trusts_none_of_them(
-    client: Client, project: Project
-) -> None:
+def test_a_duel_shows_answers_facts_leaks_and_verdicts_escaped(client: Client, project: Project) -> None:
     duel = make_duel(project, challenger=HOSTILE, flags=Flag.LEAK)
     duel.challenger.leak_score = 0.5
     span = {"start": 9, "end": 17, "token": "<script>", "kind": "text", "place": "patch", "offset": 0}
@@ -79,14 +77,14 @@ def test_a_duel_shows_answers_facts_leaks_and_verdicts_and_trusts_none_of_them(
     assert f'href="/p/acme/samples/{duel.sample_id}/"' in shown
 
 
-def test_against_the_reference_the_page_says_so(client: Client, project: Project) -> None:
+def test_a_duel_against_the_reference_names_it(client: Client, project: Project) -> None:
     duel = make_duel(project)
     duel.king, duel.opponent = None, "reference"
     duel.save()
     assert "the source&#x27;s own turn" in html(client, f"/p/acme/duels/{duel.pk}/")
 
 
-def test_others_duels_are_not_found(client: Client, project: Project) -> None:
+def test_duels_of_other_projects_are_not_found(client: Client, project: Project) -> None:
     theirs = make_duel(make_project("theirs"))
     assert client.get(f"/p/acme/duels/{theirs.pk}/").status_code == 404
     assert client.get(f"/p/theirs/duels/{theirs.pk}/").status_code == 404

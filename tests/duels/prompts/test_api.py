@@ -1,4 +1,4 @@
-"""Prompts, records and exclusions by REST and as pages: what is shown, what is filtered, who may change it."""
+"""Prompts, records and exclusions over REST and on pages: contents, filters, permissions."""
 
 import json
 from typing import Any
@@ -105,7 +105,7 @@ def test_exclusions_are_added_changed_listed_and_removed(client: Client, user: U
     assert AuditEntry.objects.filter(project=project, action__startswith="exclusion.").count() == 3
 
 
-def test_a_viewer_reads_and_changes_nothing(client: Client, project: Project) -> None:
+def test_a_viewer_can_read_but_not_change(client: Client, project: Project) -> None:
     viewer = make_member(project, role=Role.VIEWER)
     body = {"exclusions": [{"instance_id": "one", "reason": "flaky"}]}
 
@@ -135,7 +135,7 @@ def test_the_pages_show_prompts_with_figures_escaped(client: Client, user: User,
     assert client.get(reverse("prompt-page", args=["acme", "zzz"])).status_code == 404
 
 
-def test_the_exclusions_page_takes_many_and_gives_back(client: Client, user: User, project: Project) -> None:
+def test_the_exclusions_page_excludes_and_includes_instances(client: Client, user: User, project: Project) -> None:
     client.force_login(user)
 
     client.post(reverse("exclusion-set", args=["acme"]), {"instance_ids": "one\r\n two \n\n", "reason": "flaky"})

@@ -1,4 +1,4 @@
-"""What a run reads does not grow with its items, but by whole batches."""
+"""The number of queries grows with batches, not with items."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Worker:
-    """As much of a worker as the stages that ask no model use."""
+    """The part of a worker that stages without model calls use."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -31,7 +31,7 @@ def queries(work: Callable[..., object], *args: object) -> int:
 
 
 def queries_of(stage: Any, run: Run) -> dict[str, int]:
-    """How many queries each step of a stage takes, planned and done again in this thread."""
+    """Return the queries of each step of a stage, planned and repeated in this thread."""
     items = list(Item.objects.filter(run=run, stage=stage.name))
     found = {f"{stage.name} plan": queries(lambda: list(stage.plan(run)))}
     if stage.queue == "llm":
@@ -40,7 +40,7 @@ def queries_of(stage: Any, run: Run) -> dict[str, int]:
     return found | {f"{stage.name} work": queries(transaction.atomic(lambda: stage.work(Worker(run), items[0])()))}
 
 
-def test_no_stage_reads_row_by_row(models: Models) -> None:
+def test_no_stage_queries_row_by_row(models: Models) -> None:
     seen = []
     for prompts in (3, 9):
         project, _ = make_arena(prompts=prompts)

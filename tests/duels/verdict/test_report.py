@@ -44,7 +44,7 @@ def run(models: Models) -> Run:
     return run_to_end(project, min_judges=2, attempts=1)
 
 
-def test_every_figure_stands_in_the_report(client: Client, run: Run) -> None:
+def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
     text = report(client, run)
     for line in (
         f"# Duel run {run.pk} of {run.project.slug}",
@@ -88,7 +88,7 @@ def test_the_page_shows_the_same(client: Client, run: Run) -> None:
     assert "acme__gone-1" in html and "broken environment" in html
 
 
-def test_the_runs_page_holds_the_section(client: Client, run: Run) -> None:
+def test_the_runs_page_has_the_section(client: Client, run: Run) -> None:
     client.force_login(make_member(run.project))
     shown = client.get(f"/p/{run.project.slug}/runs/{run.pk}/").content.decode()
     assert 'id="run-verdict"' in shown and f"/api/v1/runs/{run.pk}/report.md" in shown
@@ -100,7 +100,7 @@ def test_a_bucket_of_the_report_is_a_filter_of_the_samples(client: Client, run: 
     assert len(listed.json()["data"]) == run.result["buckets"]["refined"] == 3
 
 
-def test_a_report_keeps_the_scores_of_its_run_when_another_scores_anew(client: Client, run: Run) -> None:
+def test_a_report_keeps_the_scores_of_its_run_after_a_rescore(client: Client, run: Run) -> None:
     before = report(client, run)
     project = run.project
     project.settings_json |= {"thresholds": {"final": 10, "refined": 5}}
@@ -111,7 +111,7 @@ def test_a_report_keeps_the_scores_of_its_run_when_another_scores_anew(client: C
     assert "- final: 3" in report(client, again)
 
 
-def test_why_a_challenger_is_not_accepted_is_said_in_words(client: Client, models: Models) -> None:
+def test_the_report_says_why_a_challenger_is_not_accepted(client: Client, models: Models) -> None:
     models.says |= dict.fromkeys(("judge-a", "judge-b", "judge-c"), first)
     project, _ = make_arena(prompts=2)
     run = run_to_end(project)
@@ -133,7 +133,7 @@ def test_an_unknown_cost_is_never_shown_as_0(client: Client, models: Models) -> 
     assert "cost: unknown (8 calls of unknown cost)" in report(client, run)
 
 
-def test_hostile_text_does_nothing_in_either(client: Client, models: Models) -> None:
+def test_hostile_text_is_escaped_in_both(client: Client, models: Models) -> None:
     project, prompts = make_arena(prompts=1)
     prompts[0].source, prompts[0].instance_id = HOSTILE, HOSTILE
     prompts[0].save()
@@ -156,6 +156,6 @@ def _hurt_reason(run: Run) -> None:
     run.refresh_from_db()
 
 
-def test_others_do_not_see_it(client: Client, run: Run) -> None:
+def test_a_stranger_gets_404(client: Client, run: Run) -> None:
     stranger = make_bearer(make_member(Project.objects.create(slug="elsewhere", name="Elsewhere")))
     assert client.get(f"/api/v1/runs/{run.pk}/report.md", headers=stranger).status_code == 404

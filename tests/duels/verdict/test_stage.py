@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def motley(seed: int) -> Reply:
-    """A judge of many minds: it depends on what it is shown, and now and then says nothing that parses."""
+    """A judge whose verdict depends on the answers, and which sometimes does not parse."""
 
     def reply(request: Request) -> str:
         lot = hash_of(f"{seed}{request.messages[-1]['content']}")
@@ -49,7 +49,7 @@ def hash_of(text: str) -> int:
 
 @pytest.fixture
 def motley_run(models: Models) -> Run:
-    """40 duels on 12 pull requests with three judges of many minds."""
+    """40 duels on 12 pull requests with three such judges."""
     models.says |= {name: motley(n) for n, name in enumerate(JUDGES)}
     project, prompts = make_arena(prompts=12)
     for n in range(28):
@@ -58,7 +58,7 @@ def motley_run(models: Models) -> Run:
     return run_to_end(project, min_judges=2, attempts=1)
 
 
-def test_the_figures_of_a_run_are_those_that_the_verdict_rows_give(motley_run: Run) -> None:
+def test_the_figures_of_a_run_follow_from_its_verdicts(motley_run: Run) -> None:
     run, result = motley_run, motley_run.result
     duels = {duel.pk: duel for duel in Duel.objects.filter(run=run).select_related("prompt", "sample")}
     expected = recompute(verdict_rows(run), list(JUDGES), min_judges=2)
@@ -97,7 +97,7 @@ def test_the_same_run_gives_the_same_figures_again(motley_run: Run) -> None:
     assert {key: again.result[key] for key in same} == {key: motley_run.result[key] for key in same}
 
 
-def test_scoring_again_asks_no_model(motley_run: Run, models: Models) -> None:
+def test_a_rescore_calls_no_model(motley_run: Run, models: Models) -> None:
     project, calls = motley_run.project, Call.objects.count()
     asked = len(models.asked)
     project.settings_json |= {"thresholds": {"final": 60, "refined": 40}}
@@ -112,7 +112,7 @@ def test_scoring_again_asks_no_model(motley_run: Run, models: Models) -> None:
     assert (len(models.asked), Call.objects.count(), run.calls) == (asked, calls, 0)
 
 
-def test_weights_shift_the_score_and_leave_the_metrics(models: Models) -> None:
+def test_weights_change_the_score_but_not_the_metrics(models: Models) -> None:
     models.says |= dict.fromkeys(JUDGES, fair(won=1))
     project, _ = make_arena(prompts=1)
     run_to_end(project)
@@ -125,7 +125,7 @@ def test_weights_shift_the_score_and_leave_the_metrics(models: Models) -> None:
     assert Duel.objects.get().score == 50.0
 
 
-def test_weights_of_the_settings_may_name_some_dimensions_only(models: Models) -> None:
+def test_weights_in_the_settings_can_name_some_dimensions(models: Models) -> None:
     models.says |= dict.fromkeys(JUDGES, fair(won=1))
     panel = {"judges": list(JUDGES), "weights": {"correctness": 4}}
     project, _ = make_arena(prompts=1, settings={"panel": panel})
@@ -133,7 +133,7 @@ def test_weights_of_the_settings_may_name_some_dimensions_only(models: Models) -
     assert (run.state, Duel.objects.get().score) == ("succeeded", 75.0)
 
 
-def test_what_a_person_decided_outlives_a_new_score(models: Models) -> None:
+def test_a_persons_decision_survives_a_rescore(models: Models) -> None:
     project, _ = make_arena(prompts=1)
     run_to_end(project)
     sample = Sample.objects.get()
@@ -149,8 +149,8 @@ def test_what_a_person_decided_outlives_a_new_score(models: Models) -> None:
     assert scored.decisions.count() == 1
 
 
-def test_without_clusters_the_gate_goes_by_turns(models: Models) -> None:
-    """Two pull requests, one lost: clusters leave no certainty, eleven turns of the other would."""
+def test_without_clusters_the_gate_resamples_turns(models: Models) -> None:
+    """With two pull requests, one of them lost, clusters give no certainty, but turns alone would."""
     project, prompts = make_arena(prompts=2, judges=("judge-a",), settings={"gate": {"cluster": False}})
     for n in range(10):
         history = [{"role": "user", "content": f"A later turn, number {n}."}]
@@ -188,7 +188,7 @@ def test_flips_are_counted_by_judge_and_make_draws(models: Models) -> None:
     assert [duel.score for duel in Duel.objects.all()] == pytest.approx([250 / 3] * 2)
 
 
-def test_scoring_a_filter_again_leaves_the_others_alone(models: Models) -> None:
+def test_a_rescore_with_a_filter_does_not_change_other_duels(models: Models) -> None:
     project, prompts = make_arena(prompts=3)
     run = run_to_end(project)
     again = run_to_end(project, "rescore", filter={"instance_id": prompts[0].instance_id})
@@ -198,14 +198,14 @@ def test_scoring_a_filter_again_leaves_the_others_alone(models: Models) -> None:
     assert both.result["done"] == 1
 
 
-def test_a_run_without_swap_is_scored_again_in_its_one_order(models: Models) -> None:
+def test_a_rescore_of_a_run_without_swap_uses_its_one_order(models: Models) -> None:
     project, _ = make_arena(prompts=2)
     run = run_to_end(project, swap=False)
     again = run_to_end(project, "rescore")
     assert (again.result["parsed"], again.result["margin"]) == (2, run.result["margin"]) == (2, 100.0)
 
 
-def test_scores_are_the_projects_own(models: Models) -> None:
+def test_scores_stay_within_the_project(models: Models) -> None:
     mine, _ = make_arena(prompts=1)
     theirs, _ = make_arena(prompts=1)
     run_to_end(mine)

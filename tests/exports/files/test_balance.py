@@ -37,7 +37,7 @@ def filled(**band: float) -> Project:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_manifest_and_the_card_hold_the_shares_and_the_warning() -> None:
+def test_the_manifest_and_the_card_have_the_shares_and_the_warning() -> None:
     export = run_export(filled(panic_high=0.2), SFT)
     assert (export.counts["balance"], export.counts["warnings"]) == (BALANCE, [WARNING])
     counts = orjson.loads(content(export, "manifest.json"))["counts"]
@@ -75,7 +75,7 @@ def test_preview_and_page_show_shares_and_warn_only_outside_the_band(client: Cli
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_export_without_trajectories_has_nothing_to_balance() -> None:
+def test_an_export_without_trajectories_has_no_balance() -> None:
     project = make_project()
     make_approved(project)
     export = run_export(project, SFT)
@@ -87,7 +87,7 @@ def test_an_export_without_trajectories_has_nothing_to_balance() -> None:
     ("panics", "exits", "words"),
     [(0, 100, "fewer"), (4, 96, "fewer"), (5, 95, None), (50, 50, None), (51, 49, "more")],
 )
-def test_the_edges_of_the_band_belong_to_it(panics: int, exits: int, words: str | None) -> None:
+def test_the_band_includes_its_limits(panics: int, exits: int, words: str | None) -> None:
     endings = Endings()
     for terminal in ["panic"] * panics + ["exit"] * exits:
         endings.add(terminal, "cleanup")

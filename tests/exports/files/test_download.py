@@ -51,7 +51,7 @@ def body(answer: Any) -> bytes:
     return bytes(answer.getvalue())
 
 
-def test_a_file_comes_whole_with_its_hash_and_name() -> None:
+def test_a_file_is_sent_whole_with_its_hash_and_name() -> None:
     get = Downloads()
     answer = get()
     assert answer.status_code == 200 and body(answer) == get.data
@@ -72,7 +72,7 @@ def test_a_file_comes_whole_with_its_hash_and_name() -> None:
         ("Bytes=0-99999", 0, None),
     ],
 )
-def test_one_range_is_answered(header: str, low: int, high: int | None) -> None:
+def test_one_range_is_sent(header: str, low: int, high: int | None) -> None:
     get = Downloads()
     answer = get(Range=header)
     wanted = get.data[low:high]
@@ -98,7 +98,7 @@ def test_a_range_beyond_the_end_is_416_with_the_length(header: str) -> None:
 @pytest.mark.parametrize(
     "header", ["bytes=0-1, 4-5", "bytes=9-2", "rows=0-1", "bytes=", "bytes=a-b", "bytes=-", "bytes"]
 )
-def test_several_ranges_and_nonsense_get_the_whole(header: str) -> None:
+def test_several_ranges_and_invalid_ones_get_the_whole_file(header: str) -> None:
     get = Downloads()
     answer = get(Range=header)
     assert answer.status_code == 200 and body(answer) == get.data
@@ -121,19 +121,19 @@ def test_an_unchanged_file_is_not_sent_again_and_head_sends_none() -> None:
     assert head.status_code == 200 and head.headers["Content-Length"] == str(len(get.data)) and head.content == b""
 
 
-def test_names_that_are_no_file_of_the_export_are_not_found() -> None:
+def test_names_of_other_files_are_not_found() -> None:
     get = Downloads()
     for name in ("nothing.jsonl", "..", "%2e%2e%2fwinnow.sqlite3", "..%2f..%2fsecret_key"):
         assert get(name).status_code == 404
 
 
-def test_a_file_that_left_storage_is_told_apart_from_one_that_never_was() -> None:
+def test_a_file_lost_from_storage_is_another_error_than_an_unknown_one() -> None:
     get = Downloads()
     default_storage.delete(get.export.files.get(name=NAME).stored_as)
     assert get().status_code == 503
 
 
-def test_the_archive_holds_every_file_and_can_be_resumed() -> None:
+def test_the_archive_has_every_file_and_can_be_resumed() -> None:
     get = Downloads()
     whole = body(get("archive.tar"))
     with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
@@ -145,10 +145,10 @@ def test_the_archive_holds_every_file_and_can_be_resumed() -> None:
 
 
 class Killed(BaseException):
-    """The process is gone: nothing after it runs."""
+    """Kills the process: no handler runs."""
 
 
-def test_a_worker_killed_half_way_leaves_nothing_to_download(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_killed_worker_nothing_can_be_downloaded(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project, user = make_project(), make_user()
     for _ in range(5):
         make_approved(project, by=user)

@@ -13,7 +13,7 @@ from curation.trajectories.models import Outcome, Strategy
 from tests.exports.exporting import content, make_approved, make_kept, make_pair, run_export
 from tests.factories import CHALLENGER, KING, PROMPT, make_project, make_scenario, make_trajectory, make_user
 
-# None of the three has types that hold under strict checks.
+# None of the three passes strict type checks.
 tokenizers, transformers = import_module("tokenizers"), import_module("transformers")
 trl = import_module("trl.data_utils")
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ ORIENTATION = f"Work is announced by: todo\n{PROMPT}"
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    """A tokenizer of one word with a chat template: what the helpers ask of one, without a download."""
+    """A tokenizer of one word with a chat template, without a download."""
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     return transformers.PreTrainedTokenizerFast(tokenizer_object=words, chat_template=TEMPLATE)
 

@@ -38,7 +38,7 @@ def test_a_picked_king_is_the_chosen_side() -> None:
     assert (row["chosen"], row["rejected"]) == ([said(KING)], [said(CHALLENGER)])
 
 
-def test_a_draw_is_learnt_from_but_makes_no_pair() -> None:
+def test_a_draw_gives_an_sft_row_but_no_pair() -> None:
     project = make_project()
     sample = make_approved(project, pick=Pick.DRAW)
     export = run_export(project, BOTH)
@@ -48,7 +48,7 @@ def test_a_draw_is_learnt_from_but_makes_no_pair() -> None:
     assert [(row["sample"], row["reason"], row["formats"]) for row in left] == [(str(sample.pk), "draw", ["dpo"])]
 
 
-def test_the_final_revision_is_exported_and_may_beat_what_it_replaced() -> None:
+def test_the_final_revision_is_exported_and_can_be_preferred_to_the_replaced_answer() -> None:
     project, user = make_project(), make_user()
     sample = make_duel(project).sample
     assert sample is not None
@@ -62,7 +62,7 @@ def test_the_final_revision_is_exported_and_may_beat_what_it_replaced() -> None:
     assert rows(export, "frozen.jsonl")[0]["revision"] == str(latest.pk)
 
 
-def test_metadata_rides_along_when_asked_for() -> None:
+def test_metadata_is_in_each_row_if_the_recipe_wants_it() -> None:
     project, user = make_project(), make_user("ada")
     sample = make_approved(project, by=user, score=81.5, bucket="final")
     row = rows(run_export(project, {**BOTH, "metadata": True}), "dpo.train.jsonl")[0]
@@ -108,7 +108,7 @@ def test_the_same_recipe_on_the_same_rows_gives_the_same_bytes() -> None:
     }
 
 
-def test_compressed_files_hold_the_same_lines() -> None:
+def test_compressed_files_have_the_same_lines() -> None:
     project = make_project()
     make_approved(project)
     plain, packed = run_export(project, BOTH), run_export(project, {**BOTH, "gzip": True})
@@ -116,7 +116,7 @@ def test_compressed_files_hold_the_same_lines() -> None:
     assert gzip.decompress(content(packed, f"{name}.gz")) == content(plain, name)
 
 
-def test_the_manifest_says_what_it_was_made_of_and_hashes_every_other_file() -> None:
+def test_the_manifest_lists_recipe_models_and_the_hash_of_every_other_file() -> None:
     project = make_project()
     make_approved(project)
     export = run_export(project, {**BOTH, "filter": {"status": ["approved"]}})
@@ -137,7 +137,7 @@ def test_the_manifest_says_what_it_was_made_of_and_hashes_every_other_file() -> 
     assert export.manifest_sha256 == export.files.get(name="manifest.json").sha256
 
 
-def test_an_export_of_nothing_says_so_and_has_no_empty_data_file() -> None:
+def test_an_empty_export_has_counts_and_no_empty_data_file() -> None:
     export = run_export(make_project(), BOTH)
     assert export.ready and export.counts["exported"] == 0
     assert [file.name for file in export.files.all()] == [
@@ -148,7 +148,7 @@ def test_an_export_of_nothing_says_so_and_has_no_empty_data_file() -> None:
     ]
 
 
-def test_hostile_text_stays_one_line_of_json() -> None:
+def test_hostile_text_is_one_line_of_json() -> None:
     project = make_project()
     hostile = 'THOUGHT: "}\n{"\u2028\u2029\x1b[2J</script>\ud7ff```bash\nprintf "\\0" \u202e\n```'
     make_approved(project, challenger=hostile)
@@ -158,7 +158,7 @@ def test_hostile_text_stays_one_line_of_json() -> None:
     assert json.loads(data)["messages"][-1]["content"] == hostile
 
 
-def test_the_run_names_its_export_from_the_start_and_holds_the_counts_at_the_end() -> None:
+def test_the_run_names_its_export_at_once_and_its_counts_at_the_end() -> None:
     project = make_project()
     make_approved(project)
     export = run_export(project, BOTH)

@@ -79,7 +79,7 @@ def test_the_same_idempotency_key_starts_one_export() -> None:
         ("weekly", "recipe", "no saved recipe 'weekly'"),
     ],
 )
-def test_a_wrong_recipe_is_refused_with_the_place_of_what_is_wrong(recipe: object, path: str, words: str) -> None:
+def test_an_invalid_recipe_is_refused_with_the_path_of_each_error(recipe: object, path: str, words: str) -> None:
     script = Script()
     for call in ("exports", "exports/preview"):
         answer = script("post", f"{script.here}/{call}", {"recipe": recipe})
@@ -96,7 +96,7 @@ def test_a_run_of_another_project_is_not_found_as_a_filter() -> None:
     assert answer.status_code == 404 and not Export.objects.exists()
 
 
-def test_who_may_not_export_is_told_and_who_may_not_see_finds_nothing() -> None:
+def test_a_member_without_the_scope_gets_403_and_a_stranger_404() -> None:
     reviewer, reader, stranger = Script(Role.REVIEWER), Script(Role.ADMIN, "read"), Script()
     assert reviewer("post", f"{reviewer.here}/exports", {"recipe": RECIPE}).status_code == 403
     assert reader("post", f"{reader.here}/exports", {"recipe": RECIPE}).status_code == 403
@@ -111,7 +111,7 @@ def test_who_may_not_export_is_told_and_who_may_not_see_finds_nothing() -> None:
     assert Client().get(f"/api/v1/exports/{export.pk}/files/dpo.train.jsonl").status_code == 401
 
 
-def test_the_preview_counts_as_the_export_will() -> None:
+def test_the_preview_has_the_counts_of_the_export() -> None:
     script = Script()
     make_approved(script.project)
     make_approved(script.project, flags=Flag.LEAK)

@@ -90,7 +90,9 @@ def test_the_form_filters_by_its_fields_and_by_a_saved_view(client: Client) -> N
         ({"query": "bucket=gold"}, "gold"),
     ],
 )
-def test_a_wrong_form_says_what_is_wrong_and_starts_nothing(client: Client, change: dict[str, str], words: str) -> None:
+def test_an_invalid_form_shows_its_errors_and_starts_nothing(
+    client: Client, change: dict[str, str], words: str
+) -> None:
     project = signed_in(client)
     answer = client.post(reverse("export-new", args=[project.slug]), FORM | change)
     assert answer.status_code == 422 and words in answer.content.decode()
@@ -99,7 +101,7 @@ def test_a_wrong_form_says_what_is_wrong_and_starts_nothing(client: Client, chan
     assert not Export.objects.exists()
 
 
-def test_a_recipe_is_saved_found_again_and_deleted(client: Client) -> None:
+def test_a_recipe_is_saved_loaded_and_deleted(client: Client) -> None:
     project = signed_in(client)
     client.post(reverse("export-new", args=[project.slug]), FORM | {"save": "1", "name": "weekly", "seed": "7"})
     assert SavedRecipe.objects.get().document["seed"] == 7 and not Export.objects.exists()
@@ -121,7 +123,7 @@ def test_two_exports_are_compared(client: Client) -> None:
     assert "added" in page and reverse("sample-page", args=[project.slug, late.pk]) in page
 
 
-def test_left_out_samples_are_linked_from_the_page(client: Client) -> None:
+def test_the_page_links_skipped_samples(client: Client) -> None:
     project = signed_in(client)
     bare = approve(make_sample(project), by=make_user())
     export = run_export(project, {"formats": ["dpo"]})
@@ -129,7 +131,7 @@ def test_left_out_samples_are_linked_from_the_page(client: Client) -> None:
     assert "no_answer" in page and reverse("sample-page", args=[project.slug, bare.pk]) in page
 
 
-def test_a_hostile_project_name_stays_text_on_the_card(client: Client) -> None:
+def test_a_hostile_project_name_is_text_on_the_card(client: Client) -> None:
     project = make_project(name="<script>alert(1)</script> [x](javascript:alert(1))")
     client.force_login(make_member(project, role=Role.CURATOR))
     make_approved(project)
@@ -138,7 +140,7 @@ def test_a_hostile_project_name_stays_text_on_the_card(client: Client) -> None:
     assert "<script>alert" not in page and 'href="javascript' not in page
 
 
-def test_a_viewer_reads_but_does_not_start_and_a_stranger_finds_nothing(client: Client) -> None:
+def test_a_viewer_can_read_but_not_start_and_a_stranger_gets_404(client: Client) -> None:
     project = signed_in(client, Role.VIEWER)
     make_approved(project)
     export = run_export(project, {"formats": ["dpo"]})

@@ -1,4 +1,4 @@
-"""Messages of a history: the short way for plain ones gives what the long way gives."""
+"""Messages of a history: the fast path for plain ones gives the result of the slow one."""
 
 import orjson
 from hypothesis import HealthCheck, given, settings
@@ -23,14 +23,14 @@ def read(history: list[dict[str, str]]) -> Conversation | SkipReason:
 
 @given(history=histories)
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_the_short_way_for_plain_messages_gives_what_the_long_way_gives(history: list[dict[str, str]]) -> None:
-    """A key that no row keeps makes every message take the long way."""
+def test_the_fast_path_for_plain_messages_gives_the_result_of_the_slow_one(history: list[dict[str, str]]) -> None:
+    """An extra key sends every message to the slow path."""
     assert read(history) == read([{**message, "weight": "1"} for message in history])
 
 
 @given(history=histories)
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_characters_are_those_of_the_messages_that_leave(history: list[dict[str, str]]) -> None:
+def test_characters_are_those_of_the_exported_messages(history: list[dict[str, str]]) -> None:
     found = read(history)
     if isinstance(found, Conversation):
         messages = orjson.loads(found.opened + b"]")

@@ -1,4 +1,4 @@
-"""Pairs of trajectories: what makes a preference, what does not, and that an export takes the pairs it froze."""
+"""Pairs of trajectories: which make a preference, and that an export uses the pairs it froze."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def said(role: str, *contents: str) -> list[dict[str, str]]:
     return [{"role": role, "content": content} for content in contents]
 
 
-def test_at_the_first_divergence_one_command_stands_on_each_side() -> None:
+def test_a_first_divergence_has_one_command_on_each_side() -> None:
     case = Case()
     pair = make_pair(case.chosen, case.rejected)
     export = run_export(case.project, {**BOTH, "filter": {"status": "approved"}})
@@ -93,13 +93,13 @@ def test_a_trajectory_may_win_several_pairs() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.INFRA_ERROR])
-def test_what_time_or_infrastructure_ended_is_never_a_negative(outcome: str) -> None:
+def test_an_episode_ended_by_timeout_or_infrastructure_is_never_a_negative(outcome: str) -> None:
     case = Case(outcome=outcome)
     make_pair(case.chosen, case.rejected)
     assert left_of_dpo(case) == "no_negative"
 
 
-def test_what_a_person_approved_is_never_a_negative() -> None:
+def test_an_approved_trajectory_is_never_a_negative() -> None:
     case = Case()
     make_pair(case.chosen, case.rejected)
     assert case.rejected.sample is not None
@@ -107,7 +107,7 @@ def test_what_a_person_approved_is_never_a_negative() -> None:
     assert left_of_dpo(case) == "both_approved"
 
 
-def test_sides_that_were_rolled_out_on_different_bundles_make_no_pair() -> None:
+def test_sides_from_different_bundles_make_no_pair() -> None:
     case = Case(bundle_sha256="0" * 64)
     make_pair(case.chosen, case.rejected)
     assert left_of_dpo(case) == "edited"
@@ -133,7 +133,7 @@ def test_a_pair_that_makes_no_preference_is_listed(failed: dict[str, Any], at: i
 
 
 def left_of_dpo(case: Case) -> str:
-    """The reason for which the approved trajectory has no row in `dpo`; it has one in `sft-messages`."""
+    """Return why the approved trajectory has no row in `dpo`. It has one in `sft-messages`."""
     export = run_export(case.project, {**BOTH, "filter": {"instance_id": case.scenario.name}})
     assert not export.files.filter(format="dpo").exists()
     assert export.files.filter(format="sft-messages").exists()
@@ -142,7 +142,7 @@ def left_of_dpo(case: Case) -> str:
     return str(left[0]["reason"])
 
 
-def test_a_trajectory_without_a_pair_says_so_and_only_where_pairs_are_asked_for() -> None:
+def test_a_trajectory_without_a_pair_is_listed_only_if_the_recipe_wants_pairs() -> None:
     case = Case()
     assert left_of_dpo(case) == "no_pair"
     recipe = {**BOTH, "sources": ["duels"], "filter": {"status": "approved"}}
@@ -150,7 +150,7 @@ def test_a_trajectory_without_a_pair_says_so_and_only_where_pairs_are_asked_for(
     assert not FrozenPair.objects.filter(export__recipe__sources=["duels"]).exists()
 
 
-def test_pairs_found_after_the_freeze_wait_for_the_next_export() -> None:
+def test_pairs_created_after_the_freeze_are_part_of_the_next_export() -> None:
     case = Case()
     first = make_pair(case.chosen, case.rejected)
     run = launch(project=case.project, kind="export", params={"recipe": BOTH}, user=None)
@@ -174,7 +174,7 @@ def test_a_pair_that_was_deleted_after_the_freeze_is_listed() -> None:
     assert reasons(export)[str(case.chosen.sample_id)] == "changed"
 
 
-def test_the_same_pairs_give_the_same_bytes_and_others_are_rows_that_came_or_went() -> None:
+def test_the_same_pairs_give_the_same_bytes_and_others_are_added_or_removed_rows() -> None:
     project = make_project()
     make_approved(project)
     cases = [Case(project) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Rows that may not leave: each way out is tried, and each is listed with its reason."""
+"""Each skipped sample is listed with its reason."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ LONG = "THOUGHT: " + "a" * 8_000
         ({"challenger": "<think>let me see</think>ls"}, "thinking"),
     ],
 )
-def test_an_approved_sample_that_may_not_leave_is_listed_and_gives_no_row(values: dict[str, Any], reason: str) -> None:
+def test_a_skipped_approved_sample_is_listed_and_gives_no_row(values: dict[str, Any], reason: str) -> None:
     project = make_project()
     sample = make_approved(project, **values)
     export = run_export(project, BOTH)
@@ -45,7 +45,7 @@ def test_an_approved_sample_that_may_not_leave_is_listed_and_gives_no_row(values
         ([{"role": "user", "content": "half of a pair: \ud800"}], "not_utf8"),
     ],
 )
-def test_a_history_that_cannot_be_a_prompt_keeps_its_row_in(history: list[object], reason: str) -> None:
+def test_a_history_that_cannot_be_a_prompt_gives_no_row(history: list[object], reason: str) -> None:
     project = make_project()
     sample = make_approved(project)
     text = sample.duel.prompt.text
@@ -58,13 +58,13 @@ def test_a_history_that_cannot_be_a_prompt_keeps_its_row_in(history: list[object
     assert reasons(run_export(project, BOTH)) == {str(sample.pk): reason}
 
 
-def test_a_leak_flag_that_a_person_cleared_is_no_reason() -> None:
+def test_a_leak_flag_that_a_person_cleared_skips_nothing() -> None:
     project = make_project()
     make_approved(project, flags=Flag.LEAK, leak_cleared=True)
     assert reasons(run_export(project, BOTH)) == {}
 
 
-def test_samples_that_nobody_approved_are_listed_where_the_filter_matches_them() -> None:
+def test_unapproved_samples_are_listed_if_they_match_the_filter() -> None:
     project, user = make_project(), make_user()
     pending, unsure = make_duel(project).sample, make_duel(project, status=Status.NEEDS_REFINE).sample
     rejected, approved = make_duel(project, status=Status.REJECTED).sample, make_approved(project, by=user)
@@ -87,7 +87,7 @@ def test_the_same_text_on_both_sides_makes_no_pair_but_an_sft_row() -> None:
     assert len(rows(export, "sft-messages.train.jsonl")) == 1
 
 
-def test_a_row_over_max_tokens_is_left_out_of_the_formats_where_it_is_too_long() -> None:
+def test_a_row_over_max_tokens_is_missing_in_the_formats_where_it_is_too_long() -> None:
     project = make_project()
     sample = make_approved(project, king=LONG)
     export = run_export(project, {**BOTH, "max_tokens": 1_000})
@@ -95,7 +95,7 @@ def test_a_row_over_max_tokens_is_left_out_of_the_formats_where_it_is_too_long()
     assert reasons(export) == {str(sample.pk): "too_long"}
 
 
-def test_excluded_instances_stay_out() -> None:
+def test_excluded_instances_are_skipped() -> None:
     project = make_project()
     sample = make_approved(project, instance_id="acme__billing-9")
     Exclusion.objects.create(project=project, instance_id="acme__billing-9", reason="broken environment")
@@ -108,7 +108,7 @@ def test_a_sample_without_texts_is_listed() -> None:
     assert reasons(run_export(project, BOTH)) == {str(sample.pk): "no_answer"}
 
 
-def test_other_projects_samples_are_never_looked_at() -> None:
+def test_samples_of_other_projects_are_never_read() -> None:
     project, other = make_project(), make_project()
     make_approved(other)
     export = run_export(project, BOTH)

@@ -1,4 +1,4 @@
-"""Splits: groups stay together, stay where they are, and fall by the shares."""
+"""Splits: groups stay together, keep their split, and follow the shares."""
 
 from collections import Counter
 
@@ -23,13 +23,13 @@ def test_another_seed_draws_other_groups() -> None:
     assert [split_of(g, seed=1, shares=SHARES) for g in groups] != [split_of(g, seed=2, shares=SHARES) for g in groups]
 
 
-def test_a_share_of_nothing_gets_nothing() -> None:
+def test_a_share_of_zero_gets_no_rows() -> None:
     shares = {"train": 0.0, "val": 1.0}
     assert {split_of(str(number), seed=0, shares=shares) for number in range(100)} == {"val"}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_instance_stands_in_two_splits_and_new_rows_move_none() -> None:
+def test_no_instance_is_in_two_splits_and_new_rows_move_none() -> None:
     project, user = make_project(), make_user()
     for number in range(30):
         make_approved(project, by=user, instance_id=f"task-{number % 6}")

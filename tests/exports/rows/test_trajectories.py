@@ -1,4 +1,4 @@
-"""Trajectories leave as sessions: which of them, in what shape, and with which reason the others stay."""
+"""Trajectories are exported as sessions, or skipped with a reason."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def typed(text: str) -> dict[str, str]:
     return {"role": "assistant", "content": text}
 
 
-def test_a_session_leaves_as_what_was_shown_and_what_was_typed() -> None:
+def test_a_session_is_terminal_output_and_typed_commands() -> None:
     project = make_project()
     make_kept(project)
     export = run_export(project, SFT)
@@ -50,7 +50,7 @@ def test_a_panic_keeps_its_reason() -> None:
     assert rows(run_export(project, SFT), FILE)[0]["messages"][-1] == typed("panic the queue is locked")
 
 
-def test_metadata_names_the_source_and_has_a_column_for_the_score_it_lacks() -> None:
+def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
     project, user = make_project(), make_user("ada")
     trajectory = make_kept(project, by=user)
     row = rows(run_export(project, {**SFT, "metadata": True}), FILE)[0]
@@ -94,7 +94,7 @@ def test_turns_and_sessions_share_a_file() -> None:
         ({"turns": [{"kind": "orientation", "text": " "}, {"kind": "action", "text": "exit"}]}, "empty_prompt"),
     ],
 )
-def test_an_approved_trajectory_that_may_not_leave_is_listed(values: dict[str, Any], reason: str) -> None:
+def test_a_skipped_trajectory_is_listed_although_it_is_approved(values: dict[str, Any], reason: str) -> None:
     project = make_project()
     turns = values.pop("turns", None)
     trajectory = make_kept(project, **values)
@@ -111,7 +111,7 @@ def test_an_approved_trajectory_that_may_not_leave_is_listed(values: dict[str, A
     [({"status": "draft"}, "ungated"), ({"status": "rejected"}, "ungated"), ({"status": "dry_run"}, "dry_run")]
     + [({"bundle_sha256": "1" * 64}, "edited")],
 )
-def test_what_happened_to_the_scenario_since_keeps_its_trajectories_in(values: dict[str, Any], reason: str) -> None:
+def test_later_changes_of_the_scenario_skip_its_trajectories(values: dict[str, Any], reason: str) -> None:
     project = make_project()
     scenario = make_scenario(project)
     trajectory = make_kept(project, scenario)
@@ -123,7 +123,7 @@ def test_what_happened_to_the_scenario_since_keeps_its_trajectories_in(values: d
     assert left[0]["detail"].endswith(".")
 
 
-def test_nobody_but_a_person_lets_a_trajectory_leave() -> None:
+def test_a_trajectory_needs_the_approval_of_a_person() -> None:
     project, user = make_project(), make_user()
     pending, rejected = make_trajectory(project), make_trajectory(project, sample={"status": "rejected"})
     unlogged = make_trajectory(project, sample={"status": "approved"})
@@ -140,13 +140,13 @@ def test_nobody_but_a_person_lets_a_trajectory_leave() -> None:
     }
 
 
-def test_a_session_longer_than_the_limit_stays() -> None:
+def test_a_session_over_max_tokens_is_skipped() -> None:
     project = make_project()
     trajectory = make_kept(project, outputs=("a" * 5_000,))
     assert reasons(run_export(project, {**SFT, "max_tokens": 1_000})) == {str(trajectory.sample_id): "too_long"}
 
 
-def test_a_scenarios_trajectories_never_stand_in_two_splits() -> None:
+def test_trajectories_of_one_scenario_are_in_one_split() -> None:
     project, user = make_project(), make_user()
     scenarios = [make_scenario(project, f"scenario {number}") for number in range(8)]
     for scenario in scenarios * 3:
@@ -159,7 +159,7 @@ def test_a_scenarios_trajectories_never_stand_in_two_splits() -> None:
     assert set(splits.values()) == {"train", "val"}
 
 
-def test_the_lists_name_trajectories_and_the_manifest_who_acted() -> None:
+def test_the_lists_name_trajectories_and_the_manifest_their_model() -> None:
     project = make_project()
     trajectory = make_kept(project, instructions_hash="5" * 64)
     export = run_export(project, SFT)
@@ -168,7 +168,7 @@ def test_the_lists_name_trajectories_and_the_manifest_who_acted() -> None:
     assert b'"side": "operator"' in content(export, "manifest.json") and b"5" * 64 in content(export, "manifest.json")
 
 
-def test_a_scenario_repaired_back_to_what_was_rolled_out_lets_it_leave_again() -> None:
+def test_a_scenario_restored_to_the_version_of_the_rollout_exports_it_again() -> None:
     project, user = make_project(), make_user()
     scenario = make_scenario(project, status="draft")
     trajectory = make_trajectory(project, scenario)

@@ -1,0 +1,135 @@
+"""Request and response schemas of prompts, pull-request records and exclusions."""
+
+from datetime import datetime
+from typing import Any
+
+from ninja import Schema
+from pydantic import Field
+
+from curation.duels.models import Exclusion, Prompt, PullRequest
+
+_MESSAGE = {"role": "user", "content": "Fix the rounding of totals."}
+
+
+class PromptOut(Schema):
+    """One agent turn. `exclusion` is the reason why runs skip it, or null."""
+
+    id: str = Field(examples=["4711"])
+    source: str = Field(examples=["turns.jsonl"])
+    row_offset: int = Field(examples=[16], description="Row of the source, from 0.")
+    turn_index: int = Field(examples=[4], description="Index of the reference in the row's messages.")
+    instance_id: str = Field(examples=["acme__billing-17"])
+    repo: str = Field(examples=["acme/billing"])
+    tokens: int = Field(examples=[5120], description="Estimated: characters of the history ÷ 4.")
+    has_record: bool
+    exclusion: str | None = Field(examples=[None])
+    run: str | None = Field(examples=["97"], description="The import that created it.")
+    created_at: datetime
+
+
+class PromptDetail(PromptOut):
+    history: list[dict[str, Any]] = Field(examples=[[_MESSAGE]])
+    reference: dict[str, Any] = Field(examples=[{"role": "assistant", "content": "THOUGHT: I read the file first."}])
+
+
+class PromptPage(Schema):
+    data: list[PromptOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class ExclusionRow(Schema):
+    instance_id: str = Field(examples=["acme__billing-17"])
+    reason: str = Field(examples=["broken environment"])
+
+
+class ExclusionsIn(Schema):
+    exclusions: list[ExclusionRow] = Field(
+        description="Up to 500.", examples=[[{"instance_id": "acme__billing-17", "reason": "broken environment"}]]
+    )
+
+
+class InstancesIn(Schema):
+    instance_ids: list[str] = Field(description="Up to 500.", examples=[["acme__billing-17"]])
+
+
+class ExclusionOut(ExclusionRow):
+    """`created_by` is null if an import excluded the instance."""
+
+    id: str
+    created_by: str | None
+    created_at: datetime
+
+
+class ExclusionPage(Schema):
+    data: list[ExclusionOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class OutcomeOut(Schema):
+    instance_id: str
+    outcome: str = Field(examples=["added"], description="added, changed or unchanged")
+
+
+class OutcomesOut(Schema):
+    data: list[OutcomeOut]
+
+
+class RemovedOut(Schema):
+    removed: int
+
+
+class PullRequestOut(Schema):
+    id: str
+    instance_id: str = Field(examples=["acme__billing-17"])
+    repo: str = Field(examples=["acme/billing"])
+    title: str = Field(examples=["Round totals half up"])
+    commit: str
+    files: list[str] = Field(examples=[["billing/totals.py"]])
+    patch_tokens: int = Field(examples=[340])
+
+
+class PullRequestPage(Schema):
+    data: list[PullRequestOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+def prompt_out(prompt: Prompt) -> dict[str, object]:
+    """Needs `for_list()`."""
+    return {
+        "id": str(prompt.pk),
+        "source": prompt.source,
+        "row_offset": prompt.row_offset,
+        "turn_index": prompt.turn_index,
+        "instance_id": prompt.instance_id,
+        "repo": prompt.repo,
+        "tokens": prompt.tokens,
+        "has_record": getattr(prompt, "has_record", False),
+        "exclusion": getattr(prompt, "exclusion", None),
+        "run": None if prompt.run_id is None else str(prompt.run_id),
+        "created_at": prompt.created_at,
+    }
+
+
+def pull_request_out(row: PullRequest) -> dict[str, object]:
+    return {
+        "id": str(row.pk),
+        "instance_id": row.instance_id,
+        "repo": row.repo,
+        "title": row.title,
+        "commit": row.commit,
+        "files": row.files,
+        "patch_tokens": row.patch_tokens,
+    }
+
+
+def exclusion_out(row: Exclusion) -> dict[str, object]:
+    return {
+        "id": str(row.pk),
+        "instance_id": row.instance_id,
+        "reason": row.reason,
+        "created_by": row.created_by.get_username() if row.created_by else None,
+        "created_at": row.created_at,
+    }
