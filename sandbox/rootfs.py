@@ -68,12 +68,6 @@ def rootfs_of(folder: Path) -> Path:
     return folder / "rootfs"
 
 
-def rootfs_recipe(folder: Path) -> str:
-    """The recipe of the unpacked root; empty if there is none."""
-    marker = folder / "rootfs.recipe"
-    return marker.read_text() if rootfs_of(folder).is_dir() and marker.is_file() else ""
-
-
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a root into the sandbox's folder and replace an earlier one; raises `BuildFailed`.
 
@@ -92,7 +86,6 @@ def unpack(archive: Path, folder: Path) -> Path:
         raise BuildFailed(f"{archive}: {error}") from None
     finally:
         _remove(fresh)
-    (folder / "rootfs.recipe").write_text(RECIPE)
     return rootfs_of(folder)
 
 

@@ -14,7 +14,7 @@ class CommandFamily:
     block   a command is the script of the first fenced shell block; `prefix` is empty
 
     `service` and `operation` are the places, from 0, of the words that name them. `fallback` is what an episode runs
-    when an answer holds no command; a command that holds `hint` asks the environment for one.
+    when an answer has no command; a command with `hint` in it asks the environment for one.
     """
 
     name: str

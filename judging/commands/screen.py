@@ -19,11 +19,11 @@ Mark = Literal["exact", "differs", "none"]
 class CommandScore:
     """How one answer compares.
 
-    fmt             the answer is a command and nothing stands before it
+    fmt             the answer is a command with nothing before it
     xtr             a command can be extracted from it
     exact           the extracted command equals the expected one as a string
     svc, op_token   their service words, their operation words are equal; service_and_op: both
-    exact_shell     equal after shell tokenisation, flags in any order; stands beside `exact`, never for it
+    exact_shell     equal after shell tokenisation, flags in any order; shown beside `exact`, never instead of it
     """
 
     extracted: str

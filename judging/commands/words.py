@@ -44,7 +44,7 @@ def shapes(script: str) -> tuple[Shape, ...]:
 def difference(found: str, expected: str) -> tuple[Part, ...]:
     """What both commands have and what only one of them has: words in order, then flags by name, then heredocs.
 
-    Commands after the first are compared place by place; one that has no counterpart stands as a whole.
+    Commands after the first are compared by position; one without a counterpart is listed as a whole.
     """
     mine, theirs = shapes(found), shapes(expected)
     empty = Shape((), (), "")

@@ -32,7 +32,7 @@ class GateSettings:
 class GateResult:
     """`margin` in points (-100 to 100); `lcb` and `lcb_unclustered` as shares (-0.5 to 0.5); None if nothing parsed.
 
-    `reasons` says what stands against acceptance, one sentence each; empty when accepted.
+    `reasons` says why it is not accepted, one sentence each; empty when accepted.
     """
 
     margin: float | None

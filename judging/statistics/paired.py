@@ -34,7 +34,7 @@ class Said(StrEnum):
 class Difference:
     """The mean of (after − before) over `rows` pairs in `tasks` clusters, in the values' own unit.
 
-    `interval` holds 95 %, `wide` 99 %. `said` is *likely* where the first leaves out 0, *clear* where the second does.
+    `interval` is at 95 %, `wide` at 99 %. `said` is *likely* if the first excludes 0, *clear* if the second does.
     """
 
     delta: float

@@ -107,12 +107,6 @@ class Engine:
             raise
         free.put(client)
 
-    def close(self) -> None:
-        """Close this process's idle connections."""
-        free = self._free.pop(os.getpid(), None)
-        while free is not None and not free.empty():
-            free.get_nowait().close()
-
     def _connect(self, seconds: int) -> BoundedClient:
         try:
             client = BoundedClient(**kwargs_from_env(), version=self._version or None, timeout=seconds)
