@@ -22,15 +22,12 @@ from curation.runs.models import Item, Run
 from curation.samples.models import Flag
 from curation.web.lists.id_list import Among
 from curation.web.text.storable import storable
-from curation.web.upsert import Upsert
 from judging.panel.parsing import ParsedVerdict, Unparsed, parse_verdict
 from judging.panel.prompt import VERDICT_SCHEMA, JudgePrompt, judge_messages
 
 CHUNK = 1000
 JUDGED_ALREADY = "judged already, with the same model, instructions and parameters"
 ReadingKey = tuple[int, str, str]
-# A newer reading replaces an older one of the same duel, judge and order.
-VERDICTS = Upsert(Verdict, unique=["duel_id", "judge", "order"], kept=["created_at"])
 RESPONSE_FORMAT = {
     "type": "json_schema",
     "json_schema": {"name": "verdict", "strict": True, "schema": VERDICT_SCHEMA},
@@ -170,25 +167,29 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool)
     completions = [reading.answered.completion for reading in readings]
     costs = [each.cost for each in completions]
     parsed = isinstance(last.verdict, ParsedVerdict)
-    verdict = Verdict(
-        duel=job.duel,
-        judge=job.target.name,
-        order=job.order,
-        run=run,
-        call_id=last.answered.call_id,
-        family=job.target.family,
-        fingerprint=job.plan.fingerprint(job.target.name),
-        instructions_hash=job.plan.instructions.sha256,
-        parsed=parsed,
-        dimensions=dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
-        reason=storable(last.verdict.reason),
-        raw=storable(completion.text),
-        attempts=job.tried + len(readings),
-        tokens=sum((c.tokens_in or 0) + (c.tokens_out or 0) for c in completions),
-        cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        latency_ms=completion.latency_ms,
+    key = {"duel": job.duel, "judge": job.target.name, "order": job.order}
+    columns = {
+        "run": run,
+        "call_id": last.answered.call_id,
+        "family": job.target.family,
+        "fingerprint": job.plan.fingerprint(job.target.name),
+        "instructions_hash": job.plan.instructions.sha256,
+        "parsed": parsed,
+        "dimensions": dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
+        "reason": storable(last.verdict.reason),
+        "raw": storable(completion.text),
+        "attempts": job.tried + len(readings),
+        "tokens": sum((c.tokens_in or 0) + (c.tokens_out or 0) for c in completions),
+        "cost": None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
+        "latency_ms": completion.latency_ms,
+    }
+    # A newer reading replaces an older one of the same duel, judge and order.
+    Verdict.objects.bulk_create(
+        [Verdict(**key, **columns)],
+        update_conflicts=True,
+        unique_fields=list(key),
+        update_fields=list(columns),
     )
-    VERDICTS.save([verdict])
     if injection:
         Duel.objects.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
     return {"parsed": parsed, "attempts": len(readings)}

@@ -12,21 +12,12 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Call, Item, Run
 from curation.web.text.storable import storable
-from curation.web.upsert import Upsert
 from judging.commands.families import CommandFamily
 from judging.commands.screen import FAILED, FLAGS, CommandScore, score_command
 
 CUT = frozenset({"length", "max_tokens"})
 MAX_ERROR = 2000
-SCREENED = Upsert(
-    Screened,
-    [
-        *("evaluation_id", "by_id", "row_id"),
-        *("call_id", "mark", "cut", "failed", "latency_ms", "length", *FLAGS),
-    ],
-    unique=["by_id", "row_id"],
-)
-TEXTS = Upsert(ScreenedText, ["screened_id", "completion", "extracted", "thinking", "error"], unique=["screened_id"])
+FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +128,31 @@ def _answered(job: ScreenJob, outcome: Outcome) -> Write:
     text = storable(said.text) if said else ""
     score: CommandScore = score_command(text, job.expected, job.family) if said else FAILED
     cut = said is not None and said.finish_reason.lower() in CUT
-    flags = [getattr(score, name) for name in FLAGS]
     thinking, error = storable(said.thinking) if said else "", storable(outcome.error)
     shown = score.extracted if score.xtr else ""
 
     def write() -> Json:
-        figures = (outcome.call_id, score.mark, cut, said is None, outcome.latency_ms, len(text), *flags)
-        screened_id = SCREENED.write([(job.evaluation_id, job.by_id, job.row_id, *figures)])[0]
-        TEXTS.write([(screened_id, text, shown, thinking, error[:MAX_ERROR])])
+        row = Screened(
+            evaluation_id=job.evaluation_id,
+            by_id=job.by_id,
+            row_id=job.row_id,
+            call_id=outcome.call_id,
+            mark=score.mark,
+            cut=cut,
+            failed=said is None,
+            latency_ms=outcome.latency_ms,
+            length=len(text),
+            **{name: getattr(score, name) for name in FLAGS},
+        )
+        Screened.objects.bulk_create(
+            [row], update_conflicts=True, unique_fields=["by", "row"], update_fields=["evaluation", *FIGURES]
+        )
+        ScreenedText.objects.bulk_create(
+            [ScreenedText(screened=row, completion=text, extracted=shown, thinking=thinking, error=error[:MAX_ERROR])],
+            update_conflicts=True,
+            unique_fields=["screened"],
+            update_fields=["completion", "extracted", "thinking", "error"],
+        )
         return {"mark": score.mark, "error": error[:200]} if error else {"mark": score.mark}
 
     return write

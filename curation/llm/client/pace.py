@@ -13,14 +13,10 @@ from django.db.models import Q
 
 from curation.llm.client.completion import Target
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
-from curation.web.upsert import Upsert
 
 SILENT_AFTER = 10.0
 BURST_SECONDS = 2.0
 SLOWED_MINUTE = 60.0 + BURST_SECONDS
-SHARES = Upsert(
-    EndpointShare, ["endpoint_id", "holder", "wanted", "granted", "seen_at"], unique=["endpoint_id", "holder"]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +60,21 @@ class SlotsWanted:
             wish._share(paces[wish.endpoint_id], others[wish.endpoint_id]) if wish.endpoint_id in paces else None
             for wish in wishes
         ]
-        SHARES.write(
+        EndpointShare.objects.bulk_create(
             [
-                (wish.endpoint_id, wish.holder, wish.wanted, max(wish.in_use, share.slots), now)
+                EndpointShare(
+                    endpoint_id=wish.endpoint_id,
+                    holder=wish.holder,
+                    wanted=wish.wanted,
+                    granted=max(wish.in_use, share.slots),
+                    seen_at=now,
+                )
                 for wish, share in zip(wishes, given, strict=True)
                 if share
-            ]
+            ],
+            update_conflicts=True,
+            unique_fields=["endpoint", "holder"],
+            update_fields=["wanted", "granted", "seen_at"],
         )
         return given
 

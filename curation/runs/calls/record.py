@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from django.db import connection
-from django.utils import timezone
 
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import CallError, Transient
@@ -13,7 +12,6 @@ from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.engine.counters import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
 from curation.web.text.storable import storable
-from curation.web.upsert import Upsert
 
 # Written out: both are part of every call, and Django has no words for an update of many rows by as many values.
 NEWEST_ANSWERS = (
@@ -29,16 +27,6 @@ ENDED = (
     "(CAST(%s AS bigint), CAST(%s AS text), CAST(%s AS integer), CAST(%s AS integer), CAST(%s AS integer), "
     "CAST(%s AS numeric), CAST(%s AS integer))"
 )
-CALLS = Upsert(
-    Call,
-    [
-        *("project_id", "run_id", "item_id", "endpoint_id", "endpoint_name", "content_hash", "instructions_hash"),
-        *("params", "attempt", "reserved", "created_at", "status"),
-        *("error_kind", "error", "finish_reason", "tokens_in", "tokens_out", "tokens_cached", "cost", "latency_ms"),
-    ],
-)
-NOTHING_YET = ("", "", "", None, None, None, None, None)
-TEXTS = Upsert(CallText, ["call_id", "text", "thinking"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +71,8 @@ class OpenCall:
             elif found is None:
                 leaving.append(opening)
             opened.append(found)
-        ids = iter(CALLS.write([opening._row(None) for opening in leaving]))
-        return [next(ids) if found is None else found for found in opened]
+        calls = iter(Call.objects.bulk_create([opening._row(None) for opening in leaving]))
+        return [next(calls).pk if found is None else found for found in opened]
 
     def _taken(self, newest: Mapping[str, CallText]) -> Answered | None:
         """Failures are never taken from the record, and a `fresh` answer only from the item's own."""
@@ -100,15 +88,22 @@ class OpenCall:
         reserved = reserve_cost(self.run.pk, self.target, self.request)
         if isinstance(reserved, BudgetHeld | BudgetSpent):
             return reserved
-        call_id: int = CALLS.write([self._row(reserved)])[0]
-        return call_id
+        call = self._row(reserved)
+        call.save()
+        return call.pk
 
-    def _row(self, reserved: Decimal | None) -> tuple[object, ...]:
-        params = {**self.target.params, **self.request.params}
-        return (
-            *(self.run.project_id, self.run.pk, self.item.pk, self.target.endpoint_id, self.target.name),
-            *(self.content_hash, self.instructions_hash, params, self.request.attempt, reserved),
-            *(timezone.now(), CallStatus.SENT.value, *NOTHING_YET),
+    def _row(self, reserved: Decimal | None) -> Call:
+        return Call(
+            project_id=self.run.project_id,
+            run_id=self.run.pk,
+            item_id=self.item.pk,
+            endpoint_id=self.target.endpoint_id,
+            endpoint_name=self.target.name,
+            content_hash=self.content_hash,
+            instructions_hash=self.instructions_hash,
+            params={**self.target.params, **self.request.params},
+            attempt=self.request.attempt,
+            reserved=reserved,
         )
 
 
@@ -147,7 +142,10 @@ class CloseCall:
             _count(closing.run_id, closing.said.cost, closing._used())
         for closing in late:
             _count_late(closing.run_id, closing.said.cost, closing._used())
-        TEXTS.write([(ended.call_id, ended.said.text, ended.said.thinking) for ended in (*answered, *late)])
+        CallText.objects.bulk_create(
+            CallText(call_id=ended.call_id, text=ended.said.text, thinking=ended.said.thinking)
+            for ended in (*answered, *late)
+        )
         return [None] * len(closings)
 
     def _values(self) -> tuple[int | str | Decimal | None, ...]:

@@ -8,7 +8,6 @@ from django.db import transaction
 
 from curation.samples.models import UNSCORED, Sample, SampleText
 from curation.web.text.storable import storable
-from curation.web.upsert import Upsert
 
 PREVIEW_CHARACTERS = 200
 BODY_BYTES = 200_000
@@ -16,7 +15,6 @@ SCORED_FIELDS = (
     *("run", "kind", "score", "score_key", "bucket", "flags", "priority", "source", "repo", "instance_id"),
     *("action_style", "model", "axes", "preview"),
 )
-TEXTS = Upsert(SampleText, ["sample_id", "body"], unique=["sample_id"])
 # Controls, and the marks that turn the direction of text or hide in it: a preview must read as it is stored.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 _SPACE = re.compile(r"\s+")
@@ -71,7 +69,8 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
     )
     for sample in known.values():
         sample.created_at = created[sample.pk]  # `auto_now_add` has set it as if the row were new
-    TEXTS.write([(sample.pk, _body(row.body)) for sample, row in zip(samples, rows, strict=True)])
+    texts = [SampleText(sample=sample, body=_body(row.body)) for sample, row in zip(samples, rows, strict=True)]
+    SampleText.objects.bulk_create(texts, update_conflicts=True, unique_fields=["sample"], update_fields=["body"])
     return samples
 
 

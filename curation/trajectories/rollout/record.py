@@ -9,22 +9,12 @@ from curation.samples.scores.priority import trajectory_priority
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
-from curation.web.prepared import Prepared
 from curation.web.text.storable import storable, storable_json
-from curation.web.upsert import Upsert
 from sandbox.agent.episode import Episode
 from sandbox.agent.loops import LoopFacts, loop_facts
 
 SOURCE = "scenarios"
 MOST_REASON = 1000
-TRAJECTORIES = Upsert(Trajectory, unique=["run_id", "scenario_id", "sample_index"], kept=["created_at"])
-TEXTS = Upsert(TrajectoryText, ["trajectory_id", "turns", "checker_output", "exchange"], unique=["trajectory_id"])
-THERE = Prepared(lambda pk: Scenario.objects.filter(pk=pk).only("pk")[:1], pk=int)
-SIBLINGS = Prepared(
-    lambda run, scenario: Trajectory.objects.filter(run=run, scenario=scenario).only("sample_index", "sample_id"),
-    run=int,
-    scenario=int,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,7 @@ def record_episode(rolled: RolledOut) -> Write:
     loops = loop_facts(rolled.episode.commands)
 
     def write() -> Json:
-        if not THERE.first(pk=rolled.scenario.pk):
+        if not Scenario.objects.filter(pk=rolled.scenario.pk).exists():
             return {"left": "its scenario was deleted meanwhile"}
         row = _save(rolled, loops)
         return {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep}
@@ -56,15 +46,25 @@ def record_episode(rolled: RolledOut) -> Write:
 def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
     episode, run, scenario = rolled.episode, rolled.run, rolled.scenario
     place = {"run": run, "scenario": scenario, "sample_index": rolled.sample_index}
-    siblings = SIBLINGS.rows(run=run.pk, scenario=scenario.pk)
-    known = next((sibling for sibling in siblings if sibling.sample_index == rolled.sample_index), None)
-    row = Trajectory(project_id=run.project_id, **place, **_columns(rolled, loops))
-    row.sample_id = known.sample_id if known else None
+    columns = _columns(rolled, loops)
+    row = Trajectory(project_id=run.project_id, **place, **columns)
+    row.sample_id = Trajectory.objects.filter(**place).values_list("sample_id", flat=True).first()
     row.sample_id = upsert_samples([_sample_row(rolled, loops, row)])[0].pk
-    TRAJECTORIES.save([row])
-    turns = storable_json([turn.as_json() for turn in episode.turns])
-    exchange = storable_json([*episode.exchange, *_broken(episode)])
-    TEXTS.write([(row.pk, turns, storable(episode.checker.output if episode.checker else ""), exchange)])
+    Trajectory.objects.bulk_create(
+        [row], update_conflicts=True, unique_fields=list(place), update_fields=["sample", *columns]
+    )
+    text = TrajectoryText(
+        trajectory=row,
+        turns=storable_json([turn.as_json() for turn in episode.turns]),
+        checker_output=storable(episode.checker.output if episode.checker else ""),
+        exchange=storable_json([*episode.exchange, *_broken(episode)]),
+    )
+    TrajectoryText.objects.bulk_create(
+        [text],
+        update_conflicts=True,
+        unique_fields=["trajectory"],
+        update_fields=["turns", "checker_output", "exchange"],
+    )
     return row
 
 
