@@ -22,9 +22,8 @@ from curation.samples.list.api import sample_out
 from curation.samples.models import Kind, Sample
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
-from curation.web.ids import find, find_by
+from curation.web.ids import find
 from curation.web.lists.params import ListParams
-from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
 
 calls = Router(tags=["review"])
@@ -130,19 +129,12 @@ def post_revision(
 def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
     """The sample and the caller's access to its project; 404 for a stranger. Only reading calls get the whole row: a
     call that changes the sample reads it again under its lock."""
-    if scope == Scope.READ:
-        sample = find(Sample.objects.for_list().select_related("project"), sample_id, "sample")
-    else:
-        sample = find_by(lambda number: _with_project.first(sample=number), sample_id, "sample")
+    rows = Sample.objects.for_list() if scope == Scope.READ else Sample.objects.only("id", "project")
+    sample = find(rows.select_related("project"), sample_id, "sample")
     try:
         return enter(request, sample.project, scope), sample
     except NotFound:  # as for an id that does not exist, so that no foreign project is named
         raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
-
-
-_with_project = Prepared(
-    lambda sample: Sample.objects.only("id", "project").select_related("project").filter(pk=sample)[:1], sample=int
-)
 
 
 def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:

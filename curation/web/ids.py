@@ -1,6 +1,6 @@
 """Ids are opaque strings outside and numbers inside; a string that is not a number is not found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -22,7 +22,11 @@ def id_number(text: str) -> int | None:
 
 def find(rows: QuerySet[M], given: str, noun: str) -> M:
     """The row with this id, or `NotFound`; `rows` are already limited to what the caller may see."""
-    return find_by(lambda pk: rows.filter(pk=pk).first(), given, noun)
+    pk = id_number(given)
+    row = None if pk is None else rows.filter(pk=pk).first()
+    if row is None:
+        raise NotFound(f"There is no {noun} {given!r}, or it is not yours to see.")
+    return row
 
 
 def find_param(rows: QuerySet[M], given: str, noun: str, path: str) -> M:
@@ -31,15 +35,6 @@ def find_param(rows: QuerySet[M], given: str, noun: str, path: str) -> M:
         return find(rows, given, noun)
     except NotFound as missing:
         raise Invalid(missing.detail, errors=[FieldError(path, f"unknown {noun}")]) from None
-
-
-def find_by(read: Callable[[int], M | None], given: str, noun: str) -> M:
-    """As `find`, where the row is read in another way."""
-    pk = id_number(given)
-    row = None if pk is None else read(pk)
-    if row is None:
-        raise NotFound(f"There is no {noun} {given!r}, or it is not yours to see.")
-    return row
 
 
 def known_ids(rows: QuerySet[Any, Any], ids: Sequence[str], noun: str, *, where: str) -> list[int]:

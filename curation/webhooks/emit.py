@@ -8,7 +8,6 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from curation.projects.models import Project
-from curation.web.prepared import Prepared
 from curation.webhooks.models import Delivery, Event, Webhook
 
 logger = logging.getLogger(__name__)
@@ -17,7 +16,7 @@ logger = logging.getLogger(__name__)
 def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
     """Write a delivery for each webhook that subscribes to the event; return how many. Needs a transaction."""
     now = timezone.now()
-    wanted = [hook for hook in _of_project.rows(project=project.pk) if event.value in hook.events]
+    wanted = [hook for hook in Webhook.objects.filter(project=project) if event.value in hook.events]
     body = {"event": event.value, "project": project.slug, "created_at": now.isoformat(), "data": dict(data)}
     if wanted:
         Delivery.objects.bulk_create(
@@ -25,10 +24,6 @@ def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
         )
         transaction.on_commit(_dispatch)
     return len(wanted)
-
-
-# Every decision makes this query, and most projects have no webhook.
-_of_project = Prepared(lambda project: Webhook.objects.filter(project=project), project=int)
 
 
 def _dispatch() -> None:

@@ -1,4 +1,4 @@
-"""Reads that are compiled once answer as Django's own do, and read anew each time."""
+"""Reads that are compiled once answer as Django's own do, and ask the database each time."""
 
 from datetime import datetime, timedelta
 
@@ -18,23 +18,25 @@ def _of_project(project: int, role: str) -> QuerySet[Member]:
 
 
 @pytest.mark.django_db
-def test_rows_are_those_of_the_query_with_their_relations(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_the_first_row_of_the_query_comes_with_its_relations(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     project = make_project()
-    members = [make_member(project, role="reviewer"), make_member(project, role="reviewer")]
-    make_member(project, role="viewer")
     make_member(make_project(), role="reviewer")
+    make_member(project, role="viewer")
+    users = [make_member(project, role="reviewer"), make_member(project, role="reviewer")]
     prepared = Prepared(_of_project, project=int, role=str)
 
     for _ in range(2):
         with django_assert_num_queries(1):
-            rows = prepared.rows(project=project.pk, role="reviewer")
-            assert [row.user for row in rows] == members
+            found = prepared.first(project=project.pk, role="reviewer")
+            assert found is not None
+            assert found.user == users[0]
+            assert found.user.date_joined == users[0].date_joined
 
 
 @pytest.mark.django_db
 def test_what_has_changed_since_is_seen() -> None:
     project = make_project()
-    prepared = Prepared(lambda slug: Project.objects.filter(slug=slug)[:1], slug=str)
+    prepared = Prepared(lambda slug: Project.objects.filter(slug=slug), slug=str)
     assert prepared.first(slug=project.slug) == project
 
     Project.objects.filter(pk=project.pk).update(name="Another name", settings_json={"review": {"blind": False}})
@@ -51,13 +53,13 @@ def test_times_are_compared_as_times() -> None:
     project = make_project()
     prepared = Prepared(lambda after: Project.objects.filter(created_at__gt=after), after=datetime)
 
-    assert prepared.rows(after=timezone.now() - timedelta(minutes=1)) == [project]
-    assert prepared.rows(after=timezone.now() + timedelta(minutes=1)) == []
+    assert prepared.first(after=timezone.now() - timedelta(minutes=1)) == project
+    assert prepared.first(after=timezone.now() + timedelta(minutes=1)) is None
 
 
 @pytest.mark.django_db
 def test_a_value_that_never_reaches_the_database_is_refused() -> None:
-    prepared = Prepared(lambda slug: Project.objects.all()[:1], slug=str)
+    prepared = Prepared(lambda slug: Project.objects.all(), slug=str)
 
     with pytest.raises(TypeError, match="slug"):
         prepared.first(slug="demo")

@@ -15,7 +15,7 @@ from curation.web.prepared import Prepared
 USE_RECORDED_EVERY = timedelta(minutes=1)
 # Every call with a token makes this query.
 _by_hash = Prepared(
-    lambda digest: Token.objects.select_related("user").filter(digest=digest, user__is_active=True)[:1], digest=str
+    lambda digest: Token.objects.select_related("user").filter(digest=digest, user__is_active=True), digest=str
 )
 
 

@@ -94,9 +94,9 @@ def held_by_other(sample_id: int, holder: User | None) -> Conflict:
     return Conflict(f"Sample {sample_id} is in review by {name}.", code="leased", current={"in_review_by": name})
 
 
-_on_sample = Prepared(lambda sample: Lease.objects.filter(sample=sample, seat=0)[:1], sample=int)
+_on_sample = Prepared(lambda sample: Lease.objects.filter(sample=sample, seat=0), sample=int)
 _locked = Prepared(
-    lambda project, sample: Sample.objects.filter(project=project, pk=sample).select_for_update(of=("self",))[:1],
+    lambda project, sample: Sample.objects.filter(project=project, pk=sample).select_for_update(of=("self",)),
     project=int,
     sample=int,
 )

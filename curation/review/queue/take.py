@@ -116,13 +116,13 @@ _next_plain = Prepared(
     lambda project, reviewer, now: (
         _free(Sample.objects.filter(project=project, status=Status.PENDING), now)
         .filter(~Exists(_skips(reviewer)))
-        .order_by("priority", "id")[:1]
+        .order_by("priority", "id")
     ),
     project=int,
     reviewer=int,
     now=datetime,
 )
-_shown = Prepared(lambda sample: Sample.objects.for_list().filter(pk=sample)[:1], sample=int)
+_shown = Prepared(lambda sample: Sample.objects.for_list().filter(pk=sample), sample=int)
 
 
 def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | None:

@@ -73,7 +73,7 @@ class Detail:
 
 _duel_of = Prepared(
     lambda sample: (
-        Duel.objects.filter(sample=sample).select_related("prompt", "king__text", "challenger__text").only(*SHOWN)[:1]
+        Duel.objects.filter(sample=sample).select_related("prompt", "king__text", "challenger__text").only(*SHOWN)
     ),
     sample=int,
 )
