@@ -13,9 +13,8 @@ from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
 from curation.llm.client.completion import Completion, Request, Target
 from curation.projects.instructions.texts import Instructions
-from curation.runs.calls.instructions import run_instructions
 from curation.runs.calls.record import Answered
-from curation.runs.calls.targets import call_params, run_target
+from curation.runs.calls.targets import call_params, run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.text.storable import storable

@@ -14,9 +14,8 @@ from curation.duels.models import Duel, Order, Verdict
 from curation.duels.params import JudgeParams, Panel, panel_of
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
-from curation.runs.calls.instructions import run_instructions
 from curation.runs.calls.record import Answered
-from curation.runs.calls.targets import call_params, targets_named
+from curation.runs.calls.targets import call_params, run_instructions, targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag

@@ -14,8 +14,7 @@ from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Request, Target
 from curation.llm.endpoints.addresses import refuse_private
-from curation.runs.calls.instructions import run_instructions
-from curation.runs.calls.targets import targets_named
+from curation.runs.calls.targets import run_instructions, targets_named
 from curation.runs.kinds import ItemFailed, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment

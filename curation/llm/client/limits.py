@@ -1,4 +1,4 @@
-"""One worker's view of an endpoint: who may call it next, and with how many others. What all workers share of it is in
+"""One worker's view of an endpoint: which calls may be sent next. What all workers share of the endpoint is in
 `curation.llm.client.pace`."""
 
 import asyncio
@@ -10,27 +10,28 @@ from typing import Protocol, TypeVar
 
 from curation.llm.client.completion import Target
 from curation.llm.client.errors import Misconfigured
-from curation.llm.client.pace import SILENT_AFTER, SlotsGivenBack, SlotsWanted, correct, reserve
+from curation.llm.client.pace import SILENT_AFTER, RequestSlots, ReturnSlots, correct, reserve
 
 T = TypeVar("T")
-# How many renewals back the most turns are remembered that were wanted at once.
-LATELY = 8
-# Tokens that an answer is taken to have until the first ones came.
+# A worker asks for as many slots as it could use at once within this many renewals.
+RENEWALS_REMEMBERED = 8
+# The tokens an answer is estimated at before the first one has arrived.
 FIRST_ANSWER = 200.0
+# When this share of at least so many calls within so many seconds got a 429, the endpoint pauses.
 STORM_CALLS, STORM_SHARE, STORM_SECONDS = 6, 0.5, 3.0
 
 
 class Commit(Protocol):
-    """Runs database work off the event loop. Works of one transaction are done in the order of their `rank`, so that
-    nobody who locks several endpoints waits in a circle."""
+    """Runs database work off the event loop, in the order of `rank` within a transaction, so that workers that lock
+    several endpoints cannot deadlock."""
 
     def __call__(self, work: Callable[[], T], *, rank: int) -> Awaitable[T]: ...
 
 
 class Turn:
-    """One who is next at an endpoint: the call may be recorded, and leaves inside `async with turn.slot()`.
+    """A call that is next at an endpoint: it may be recorded, and is sent inside `async with turn.slot()`.
 
-    Who asked says in `tokens` how many the request took; None where nobody knows.
+    The caller sets `tokens` to the number that the request took, if it is known.
     """
 
     def __init__(self, limiter: "EndpointLimiter") -> None:
@@ -40,7 +41,7 @@ class Turn:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Holds one of the endpoint's slots. Raises `Misconfigured` where the endpoint was deleted."""
+        """Take one of the endpoint's slots. Raises `Misconfigured` if the endpoint was deleted."""
         try:
             await self.enter()
             yield
@@ -69,7 +70,7 @@ class Turn:
 
 
 class EndpointLimiter:
-    """One worker's view of one endpoint. Some are next, so that a call is on record when a slot becomes free:
+    """One worker's view of one endpoint. Several turns are next, so that calls are recorded before a slot is free:
 
     async with limiter.turn(tokens) as turn:
         …
@@ -89,7 +90,7 @@ class EndpointLimiter:
         self._ceiling = float(target.max_concurrency)
         self._cooldown_until = 0.0
         self._turns = self._most_turns = 0
-        self._lately: deque[int] = deque(maxlen=LATELY)
+        self._recent_turns: deque[int] = deque(maxlen=RENEWALS_REMEMBERED)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._recent: deque[tuple[float, bool]] = deque(maxlen=64)
         self._halved_at = 0.0
@@ -99,17 +100,17 @@ class EndpointLimiter:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a slot has to be waited for, or a turn is taken from a limit per minute. Before the first share came,
-        which takes no longer than any other look into the database, it is not."""
+        """Whether a call has to wait for a slot or counts against a limit per minute. False until the first share has
+        arrived, which takes one query."""
         if self.target.rpm or self.target.tpm:
             return True
         return self._renewed_at > 0.0 and not self._free()
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[Turn]:
-        """Waits until it is next, and for the endpoint's pace; `tokens` is the prompt's size.
+        """Wait for a turn and for the endpoint's pace; `tokens` is the prompt's size.
 
-        With limits per minute the slot comes first: time spent waiting for it must not bunch up what was spread.
+        With limits per minute the slot comes first: calls that were spread over time must not wait for it together.
         """
         turn = Turn(self)
         self._turns += 1
@@ -133,23 +134,23 @@ class EndpointLimiter:
             turn.give_way()
 
     async def renew(self, *, eager: bool = False) -> None:
-        """Asks for the slots that it could have used lately: an episode that works in its sandbox will be back at once.
-        Tells of a storm that it met and hears of those that others met.
+        """Request the slots that it could have used recently: an episode in its sandbox soon makes its next call.
+        Share the pause after many 429s with other workers.
 
-        One renewal at a time: an earlier answer that comes after a later question would let in more than were told.
+        One renewal at a time: an older reply that arrives after a newer request would let in too many calls.
         """
         async with self._renewing:
             cap = self.target.max_concurrency
-            self._lately.append(self._most_turns)
+            self._recent_turns.append(self._most_turns)
             self._most_turns = self._turns
-            demand = cap if eager else min(cap, max(self._lately))
-            # Calls go on leaving while the database answers, as many as it gave: it is told that these are in use. A
-            # share that was not renewed for long may have been given to others.
-            is_ours = time.monotonic() - self._renewed_at < SILENT_AFTER / 2
-            held = max(self._in_use, min(self._slots, demand) if is_ours else 0)
+            demand = cap if eager else min(cap, max(self._recent_turns))
+            # Calls are still sent while the query runs, so all granted slots are reported as in use. A share that was
+            # not renewed for long may belong to others by now.
+            is_valid = time.monotonic() - self._renewed_at < SILENT_AFTER / 2
+            held = max(self._in_use, min(self._slots, demand) if is_valid else 0)
             self._slots, cooldown_until = held, self._cooldown_until
-            asked = SlotsWanted(self.target.endpoint_id, self._holder, demand, held, cap, cooldown_until)
-            share = await self._commit(asked, rank=self.target.endpoint_id)
+            request = RequestSlots(self.target.endpoint_id, self._holder, demand, held, cap, cooldown_until)
+            share = await self._commit(request, rank=self.target.endpoint_id)
             if share is None:
                 self._deleted = True
             else:
@@ -157,20 +158,20 @@ class EndpointLimiter:
                 self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
             self._admit()
 
-    async def give_back(self) -> None:
-        back = SlotsGivenBack(self.target.endpoint_id, self._holder)
-        await self._commit(back, rank=self.target.endpoint_id)
+    async def return_slots(self) -> None:
+        request = ReturnSlots(self.target.endpoint_id, self._holder)
+        await self._commit(request, rank=self.target.endpoint_id)
 
-    def went_well(self) -> None:
+    def record_success(self) -> None:
         self._recent.append((time.monotonic(), False))
         self._ceiling = min(float(self.target.max_concurrency), self._ceiling + 1.0 / max(1.0, self._ceiling))
 
-    def rate_limited(self, retry_after: float | None) -> None:
-        """Single 429s delay their own call; a storm of them halves this worker's pace and pauses the endpoint."""
+    def record_rate_limit(self, retry_after: float | None) -> None:
+        """A single 429 delays its own call only; many of them halve this worker's calls and pause the endpoint."""
         now = time.monotonic()
         self._recent.append((now, True))
-        lately = [limited for at, limited in self._recent if at > now - STORM_SECONDS]
-        if len(lately) < min(STORM_CALLS, self.target.max_concurrency) or sum(lately) < STORM_SHARE * len(lately):
+        recent = [limited for at, limited in self._recent if at > now - STORM_SECONDS]
+        if len(recent) < min(STORM_CALLS, self.target.max_concurrency) or sum(recent) < STORM_SHARE * len(recent):
             return
         if now - self._halved_at > 1.0:
             self._halved_at = now
@@ -218,7 +219,7 @@ class EndpointLimiter:
                 await asyncio.sleep(wait)
 
     async def _correct(self, used: int, *, prompt: int, reserved: int) -> None:
-        """What the request really took goes into the pace, and into what the next ones are taken to answer with."""
+        """Correct the pace by what the request really took, and the estimate for later answers."""
         self._answer_tokens += 0.1 * (max(0, used - prompt) - self._answer_tokens)
         if self.target.tpm and used != reserved:
             more = used - reserved

@@ -1,7 +1,7 @@
-"""What all workers share of an endpoint: its slots, its requests and tokens per minute, and its bad moments.
+"""What all workers share of an endpoint: slots, requests and tokens per minute, and pauses after many 429s.
 
-The database holds it, so that the limits hold for any number of workers on any broker. An endpoint's pace row is locked
-first; who locks those of several takes them in the order of their ids.
+It is kept in the database, so limits apply to any number of workers on any broker. A transaction locks an endpoint's
+pace row first, and the rows of several endpoints in the order of their ids.
 """
 
 import time
@@ -21,19 +21,18 @@ SLOWED_MINUTE = 60.0 + BURST_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Slots this worker may use now, and until when (Unix seconds) a storm of 429s holds the endpoint back."""
+    """Slots this worker may use now, and until when (Unix seconds) the endpoint pauses after many 429s."""
 
     slots: int
     cooldown_until: float
 
 
 @dataclass(frozen=True, slots=True)
-class SlotsWanted:
-    """Gives a worker as many of `cap` slots as are free, and no more than its fair part while others go short; None
-    where the endpoint was deleted.
+class RequestSlots:
+    """Give a worker as many of `cap` slots as are free, and only its fair part while others have too few.
 
-    What it still has in use stays counted until it is given back, so that all shares together never exceed `cap`.
-    A `cooldown_until` (Unix seconds) that this worker was told by the endpoint holds for all.
+    Returns None if the endpoint was deleted. Slots in use stay counted until they are returned, so all shares together
+    never exceed `cap`. A `cooldown_until` (Unix seconds) that the endpoint told this worker applies to all.
     """
 
     endpoint_id: int
@@ -48,35 +47,37 @@ class SlotsWanted:
             return self.together([self])[0]
 
     @classmethod
-    def together(cls, wishes: Sequence["SlotsWanted"]) -> list[Share | None]:
-        """Needs a transaction; the wishes are of one holder, each for an endpoint of its own."""
+    def together(cls, requests: Sequence["RequestSlots"]) -> list[Share | None]:
+        """Needs a transaction. The requests come from one holder, each for another endpoint."""
         now = time.time()
-        paces = _locked_paces([wish.endpoint_id for wish in wishes])
+        paces = _locked_paces([request.endpoint_id for request in requests])
         shares = EndpointShare.objects.filter(endpoint_id__in=paces, seen_at__gt=now - SILENT_AFTER)
         others: dict[int, list[EndpointShare]] = {endpoint_id: [] for endpoint_id in paces}
-        for share in shares.exclude(holder=wishes[0].holder):
+        for share in shares.exclude(holder=requests[0].holder):
             others[share.endpoint_id].append(share)
-        given = [
-            wish._share(paces[wish.endpoint_id], others[wish.endpoint_id]) if wish.endpoint_id in paces else None
-            for wish in wishes
+        granted = [
+            request._share(paces[request.endpoint_id], others[request.endpoint_id])
+            if request.endpoint_id in paces
+            else None
+            for request in requests
         ]
         EndpointShare.objects.bulk_create(
             [
                 EndpointShare(
-                    endpoint_id=wish.endpoint_id,
-                    holder=wish.holder,
-                    wanted=wish.wanted,
-                    granted=max(wish.in_use, share.slots),
+                    endpoint_id=request.endpoint_id,
+                    holder=request.holder,
+                    wanted=request.wanted,
+                    granted=max(request.in_use, share.slots),
                     seen_at=now,
                 )
-                for wish, share in zip(wishes, given, strict=True)
+                for request, share in zip(requests, granted, strict=True)
                 if share
             ],
             update_conflicts=True,
             unique_fields=["endpoint", "holder"],
             update_fields=["wanted", "granted", "seen_at"],
         )
-        return given
+        return granted
 
     def _share(self, pace: EndpointPace, others: Sequence[EndpointShare]) -> Share:
         if self.cooldown_until > pace.cooldown_until:
@@ -89,8 +90,8 @@ class SlotsWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotsGivenBack:
-    """Ends a worker's share, and those of workers that are long gone."""
+class ReturnSlots:
+    """Delete a worker's share, and those of workers that have long been silent."""
 
     endpoint_id: int
     holder: str
@@ -99,41 +100,41 @@ class SlotsGivenBack:
         self.together([self])
 
     @classmethod
-    def together(cls, shares: Sequence["SlotsGivenBack"]) -> list[None]:
+    def together(cls, shares: Sequence["ReturnSlots"]) -> list[None]:
         ids = [share.endpoint_id for share in shares]
-        gone = Q(holder=shares[0].holder) | Q(seen_at__lt=time.time() - 60 * SILENT_AFTER)
-        EndpointShare.objects.filter(gone, endpoint_id__in=ids).delete()
+        ended = Q(holder=shares[0].holder) | Q(seen_at__lt=time.time() - 60 * SILENT_AFTER)
+        EndpointShare.objects.filter(ended, endpoint_id__in=ids).delete()
         return [None] * len(shares)
 
 
 def reserve(*, target: Target, tokens: int) -> float:
-    """Seconds to wait until one more request of `tokens` fits into `rpm` and `tpm`, and into a storm's pause.
+    """Return the seconds to wait until one more request of `tokens` fits `rpm`, `tpm` and the endpoint's pause.
 
-    A leaky bucket per limit that lets `BURST_SECONDS` through at once and drips that much slower than the limit, so
-    that no minute holds more than is allowed.
+    Each limit is a leaky bucket that lets `BURST_SECONDS` through at once and leaks that much slower than the limit,
+    so that no minute has more than is allowed.
     """
     now = time.time()
     with transaction.atomic():
         pace = _locked_pace(target.endpoint_id)
         wait = max(0.0, pace.cooldown_until - now)
         if target.rpm:
-            pace.requests_free_at, start = _drip(pace.requests_free_at, now, SLOWED_MINUTE / target.rpm)
+            pace.requests_free_at, start = _leak(pace.requests_free_at, now, SLOWED_MINUTE / target.rpm)
             wait = max(wait, start - now)
         if target.tpm:
-            pace.tokens_free_at, start = _drip(pace.tokens_free_at, now, SLOWED_MINUTE * tokens / target.tpm)
+            pace.tokens_free_at, start = _leak(pace.tokens_free_at, now, SLOWED_MINUTE * tokens / target.tpm)
             wait = max(wait, start - now)
         pace.save(update_fields=["requests_free_at", "tokens_free_at"])
         return wait
 
 
-def _drip(free_at: float, now: float, seconds: float) -> tuple[float, float]:
-    """When the bucket is free again, and when this request of so many `seconds` may start."""
+def _leak(free_at: float, now: float, seconds: float) -> tuple[float, float]:
+    """Return when the bucket is free again, and when this request of `seconds` may start."""
     start = max(free_at, min(now, now - BURST_SECONDS + seconds))
     return start + seconds, start
 
 
 def correct(*, target: Target, tokens: int) -> None:
-    """The request took so many `tokens` more (or, negative, fewer) than were reserved: later ones start later."""
+    """Move later requests: this one took `tokens` more than were reserved, or fewer if negative."""
     with transaction.atomic():
         pace = _locked_pace(target.endpoint_id)
         pace.tokens_free_at += SLOWED_MINUTE * tokens / (target.tpm or 1)
@@ -141,7 +142,7 @@ def correct(*, target: Target, tokens: int) -> None:
 
 
 def _locked_pace(endpoint_id: int) -> EndpointPace:
-    """`Endpoint.DoesNotExist` where the endpoint was deleted."""
+    """Return the endpoint's pace row, locked; raise `Endpoint.DoesNotExist` if the endpoint was deleted."""
     paces = _locked_paces([endpoint_id])
     if not paces:
         raise Endpoint.DoesNotExist(f"endpoint {endpoint_id}")
@@ -149,11 +150,11 @@ def _locked_pace(endpoint_id: int) -> EndpointPace:
 
 
 def _locked_paces(endpoint_ids: Sequence[int]) -> dict[int, EndpointPace]:
-    """The endpoints' pace rows, locked; made on first use, and left out where the endpoint was deleted."""
+    """Return the endpoints' pace rows, locked. They are made on first use; deleted endpoints have none."""
     rows = EndpointPace.objects.select_for_update().filter(pk__in=endpoint_ids).order_by("pk")
     paces = {row.pk: row for row in rows}
     if missing := set(endpoint_ids) - set(paces):
-        there = Endpoint.objects.select_for_update(no_key=True).filter(pk__in=missing).order_by("pk")
-        for endpoint_id in there.values_list("pk", flat=True):
+        endpoints = Endpoint.objects.select_for_update(no_key=True).filter(pk__in=missing).order_by("pk")
+        for endpoint_id in endpoints.values_list("pk", flat=True):
             paces[endpoint_id], _ = EndpointPace.objects.select_for_update().get_or_create(endpoint_id=endpoint_id)
     return paces

@@ -1,1 +1,1 @@
-"""Model calls: asked, recorded, paid for."""
+"""Model calls: ask, record, pay."""

@@ -1,4 +1,4 @@
-"""Asking a model: the request cache, the record of every call, retries, the endpoint's pace."""
+"""Ask a model: the request cache, the record of every call, retries and the endpoint's limits."""
 
 import asyncio
 import random
@@ -18,13 +18,13 @@ from curation.runs.models import Item, Run
 from curation.web.text.storable import storable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-# How long an item waits through a storm of 429s, which do not count as tries.
-PATIENCE_SECONDS = 15 * 60.0
+# How long an item waits while its calls get 429s, which do not count as tries.
+RATE_LIMIT_SECONDS = 15 * 60.0
 BUDGET_PAUSE = 0.2
 
 
-class Asking(Protocol):
-    """What asking needs from the shard that drives the item."""
+class Shard(Protocol):
+    """What `ask` needs from the shard that works on the item."""
 
     run: Run
     commit: GroupCommit
@@ -35,7 +35,7 @@ class Asking(Protocol):
 
 
 async def ask(
-    asking: Asking,
+    shard: Shard,
     *,
     item: Item,
     target: Target,
@@ -44,18 +44,18 @@ async def ask(
     fresh: bool = False,
     tries: int = MOST_TRIES,
 ) -> Answered:
-    """The answer from the record or from the endpoint; raises `ItemFailed` with the reason when there is none.
+    """Return the answer from the record or from the endpoint, or raise `ItemFailed` with the reason.
 
-    A `fresh` answer comes from no other item; the item's own record counts, so that a crash pays for nothing twice.
+    A `fresh` answer never comes from another item. The item's own record counts, so a crash pays nothing twice.
     """
-    opening = OpenCall(asking.run, item, target, request, request.content_hash(target), instructions_hash, fresh)
-    if asking.limiter(target).is_busy and (kept := await asking.commit(FindAnswer(opening))):
-        return kept
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    opening = OpenCall(shard.run, item, target, request, request.content_hash(target), instructions_hash, fresh)
+    if shard.limiter(target).is_busy and (recorded := await shard.commit(FindAnswer(opening))):
+        return recorded
+    deadline = time.monotonic() + RATE_LIMIT_SECONDS
     tried = 0
     while True:
         try:
-            return await _try(asking, opening)
+            return await _try(shard, opening)
         except BudgetHeld:
             await asyncio.sleep(BUDGET_PAUSE)
         except RateLimited as limited:
@@ -65,22 +65,22 @@ async def ask(
         except Transient as failure:
             tried += 1
             if tried >= tries:
-                often = f" (tried {tried} times)" if tried > 1 else ""
-                raise ItemFailed(f"{target.name}: {failure}{often}") from failure
+                times = f" (tried {tried} times)" if tried > 1 else ""
+                raise ItemFailed(f"{target.name}: {failure}{times}") from failure
             await asyncio.sleep(_pause(tried, failure.retry_after))
         except CallError as failure:
             raise ItemFailed(f"{target.name}: {failure}") from failure
 
 
-async def _try(asking: Asking, opening: OpenCall) -> Answered:
-    """One call, recorded before it leaves and when it has ended; raises the `CallError` that it ended in.
+async def _try(shard: Shard, opening: OpenCall) -> Answered:
+    """Make one call, recorded before it is sent and when it has ended. Raises the `CallError` that it ended in.
 
-    The record is asked in the transaction that the call is opened in: that saves one where nothing has to wait.
+    `OpenCall` looks for a recorded answer too: while nothing has to wait, that saves a transaction.
     """
     run_id, target, request = opening.run.pk, opening.target, opening.request
-    limiter, client = asking.limiter(target), asking.client(target)
+    limiter, client = shard.limiter(target), shard.client(target)
     async with limiter.turn(_estimated_tokens(request)) as turn:
-        opened = await asking.commit(opening)
+        opened = await shard.commit(opening)
         if isinstance(opened, BudgetHeld | BudgetSpent):
             raise opened
         if isinstance(opened, Answered):
@@ -89,22 +89,22 @@ async def _try(asking: Asking, opening: OpenCall) -> Answered:
         try:
             async with turn.slot():
                 started = time.perf_counter()
-                completion = _recordable(await client.complete(target, request))
+                completion = _storable(await client.complete(target, request))
         except CallError as error:
             if isinstance(error, RateLimited):
-                limiter.rate_limited(error.retry_after)
+                limiter.record_rate_limit(error.retry_after)
             latency_ms = round((time.perf_counter() - started) * 1000)
-            await asking.commit(partial(fail_call, run_id, opened, error, latency_ms))
+            await shard.commit(partial(fail_call, run_id, opened, error, latency_ms))
             raise
-        limiter.went_well()
+        limiter.record_success()
         turn.tokens = (completion.tokens_in or 0) + (completion.tokens_out or 0)
-        await asking.commit(CloseCall(run_id, opened, completion))
+        await shard.commit(CloseCall(run_id, opened, completion))
         return Answered(completion, opened, cached=False)
 
 
 def _pause(tried: int, retry_after: float | None) -> float:
-    """Seconds to wait: doubling with full jitter, never less than the server asked for."""
-    jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+    """Return the seconds to wait: doubling, with jitter, and at least as long as the server asked for."""
+    jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, not a secret
     pause: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tried) * jitter
     return max(pause, retry_after or 0.0)
 
@@ -113,5 +113,5 @@ def _estimated_tokens(request: Request) -> int:
     return sum(len(str(message.get("content") or "")) for message in request.messages) // 4
 
 
-def _recordable(said: Completion) -> Completion:
-    return replace(said, text=storable(said.text), thinking=storable(said.thinking))
+def _storable(completion: Completion) -> Completion:
+    return replace(completion, text=storable(completion.text), thinking=storable(completion.thinking))

@@ -1,8 +1,7 @@
-"""A run's budget: each call reserves the most it can cost before it leaves, in the transaction that records it.
+"""A run's budget: before a call is sent, the transaction that records it reserves the most the call can cost.
 
-All workers see each other's reservations, because they are rows. A call of unknown cost (timed out, lost with its
-worker) goes on counting as the most it could have cost. So a run stays within its budget but for what its calls' real
-prompts have more tokens than estimated here.
+Reservations are rows, so all workers see them. A call of unknown cost (timed out, or lost with its worker) keeps its
+reservation. A run can exceed its budget only if prompts have more tokens than estimated here.
 """
 
 from decimal import Decimal
@@ -14,22 +13,22 @@ from curation.llm.client.pricing import MILLION, PLACES
 from curation.runs.models import Call, CallStatus, Run
 
 MOST_TOKENS_OUT = 4096
-# Bytes of UTF-8 per token and tokens around a message: what tokenizers hardly ever fall short of.
+# Bytes of UTF-8 per token, and tokens around a message. Tokenizers hardly ever make more tokens than this estimate.
 BYTES_PER_TOKEN, TOKENS_PER_MESSAGE = 3, 8
 
 
 class BudgetSpent(Exception):
-    """What is left does not pay for one more call."""
+    """The rest of the budget does not cover one more call."""
 
 
 class BudgetHeld(Exception):
-    """What is left does not pay for one more call while the calls under way may still need it."""
+    """The rest of the budget does not cover one more call until calls under way have ended."""
 
 
 def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | BudgetHeld | BudgetSpent | None:
-    """The most the call can cost, to be written with its row; None in a run without a budget. Needs a transaction.
+    """Return the most the call can cost, to be saved with it; None for a run without a budget. Needs a transaction.
 
-    Where that is more than is left, the exception for it, not raised: it is no reason to undo what others write.
+    If that is more than is left, the exception is returned, not raised: other writes of the transaction must stay.
     """
     run = Run.objects.only("budget", "cost").get(pk=run_id)
     if run.budget is None:
@@ -43,7 +42,7 @@ def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | Bud
 
 
 def highest_cost(target: Target, request: Request) -> Decimal:
-    """US dollars: a high estimate of the prompt's tokens and as many as the call may answer with."""
+    """Return US dollars for a high estimate of the prompt's tokens and for the longest answer that is allowed."""
     params = {**target.params, **request.params}
     limit = params.get("max_tokens", params.get("max_completion_tokens", MOST_TOKENS_OUT))
     tokens_out = limit if isinstance(limit, int) else MOST_TOKENS_OUT

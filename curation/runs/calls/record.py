@@ -1,4 +1,4 @@
-"""The record of calls: a row before each leaves, and how it ended; many are written by the same queries as one."""
+"""The record of calls: a row before each is sent, then how it ended. Many are written with as few queries as one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from curation.runs.engine.counters import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
 from curation.web.text.storable import storable
 
-# Written out: both are part of every call, and Django has no words for an update of many rows by as many values.
+# Raw SQL, because every call runs both, and the ORM cannot update many rows to different values in one query.
 NEWEST_ANSWERS = (
     "SELECT content_hash, MAX(id) FROM runs_call WHERE project_id = %s AND status = 'ok' AND content_hash IN ({}) "
     "GROUP BY content_hash"
@@ -31,7 +31,7 @@ ENDED = (
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A model's answer and the row that records it; `cached` where the record already had it."""
+    """A model's answer and the id of the call that records it; `cached` if it was on record before."""
 
     completion: Completion
     call_id: int
@@ -43,9 +43,9 @@ Opened = Answered | int | BudgetHeld | BudgetSpent
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """Gives the recorded answer where there is one, else the id of a call that may leave now.
+    """Return the recorded answer, or else the id of a new call that may be sent.
 
-    Where the budget does not pay for it, the exception for that, not raised. Those done together are of one run.
+    If the budget does not cover the call, the exception is returned, not raised. `together` takes calls of one run.
     """
 
     run: Run
@@ -63,19 +63,19 @@ class OpenCall:
     def together(cls, openings: Sequence["OpenCall"]) -> list[Opened]:
         newest = _newest_answers(openings)
         opened: list[Opened | None] = []
-        leaving: list[OpenCall] = []
+        new: list[OpenCall] = []
         for opening in openings:
-            found: Opened | None = opening._taken(newest)
+            found: Opened | None = opening._recorded(newest)
             if found is None and opening.run.budget is not None:
                 found = opening._within_budget()
             elif found is None:
-                leaving.append(opening)
+                new.append(opening)
             opened.append(found)
-        calls = iter(Call.objects.bulk_create([opening._row(None) for opening in leaving]))
+        calls = iter(Call.objects.bulk_create([opening._row(None) for opening in new]))
         return [next(calls).pk if found is None else found for found in opened]
 
-    def _taken(self, newest: Mapping[str, CallText]) -> Answered | None:
-        """Failures are never taken from the record, and a `fresh` answer only from the item's own."""
+    def _recorded(self, newest: Mapping[str, CallText]) -> Answered | None:
+        """Return the recorded answer; for a `fresh` call, only if this item asked for it."""
         kept = newest.get(self.content_hash)
         if kept is None or (self.fresh and kept.call.item_id != self.item.pk):
             return None
@@ -84,7 +84,7 @@ class OpenCall:
         return Answered(_completion(kept), kept.call_id, cached=True)
 
     def _within_budget(self) -> Opened:
-        """Each sees what those before it reserved, so each is written by itself."""
+        """Write the call by itself, so that the next one sees what it reserved."""
         reserved = reserve_cost(self.run.pk, self.target, self.request)
         if isinstance(reserved, BudgetHeld | BudgetSpent):
             return reserved
@@ -109,7 +109,7 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class FindAnswer:
-    """The recorded answer alone, if there is one."""
+    """Return the recorded answer, if there is one."""
 
     opening: OpenCall
 
@@ -119,16 +119,16 @@ class FindAnswer:
     @classmethod
     def together(cls, wanted: Sequence["FindAnswer"]) -> list[Answered | None]:
         newest = _newest_answers([one.opening for one in wanted])
-        return [one.opening._taken(newest) for one in wanted]
+        return [one.opening._recorded(newest) for one in wanted]
 
 
 @dataclass(frozen=True, slots=True)
 class CloseCall:
-    """Writes a call's answer and counts it, once: it may have been given up as lost while its worker was slow."""
+    """Write a call's answer and count it, once: a slow worker's call may already be recorded as lost."""
 
     run_id: int
     call_id: int
-    said: Completion
+    completion: Completion
 
     def __call__(self) -> None:
         self.together([self])
@@ -136,31 +136,31 @@ class CloseCall:
     @classmethod
     def together(cls, closings: Sequence["CloseCall"]) -> list[None]:
         answered = _end(closings, CallStatus.SENT)
-        told = {closing.call_id for closing in answered}
-        late = _end([closing for closing in closings if closing.call_id not in told], CallStatus.LOST)
+        ended = {closing.call_id for closing in answered}
+        late = _end([closing for closing in closings if closing.call_id not in ended], CallStatus.LOST)
         for closing in answered:
-            _count(closing.run_id, closing.said.cost, closing._used())
+            _count(closing.run_id, closing.completion.cost, closing._used())
         for closing in late:
-            _count_late(closing.run_id, closing.said.cost, closing._used())
+            _count_late(closing.run_id, closing.completion.cost, closing._used())
         CallText.objects.bulk_create(
-            CallText(call_id=ended.call_id, text=ended.said.text, thinking=ended.said.thinking)
-            for ended in (*answered, *late)
+            CallText(call_id=closing.call_id, text=closing.completion.text, thinking=closing.completion.thinking)
+            for closing in (*answered, *late)
         )
         return [None] * len(closings)
 
     def _values(self) -> tuple[int | str | Decimal | None, ...]:
-        said = self.said
+        said = self.completion
         cost = None if said.cost is None else connection.ops.adapt_decimalfield_value(said.cost, 16, 8)
         tokens = (said.tokens_in, said.tokens_out, said.tokens_cached)
         return self.call_id, storable(said.finish_reason)[:30], *tokens, cost, said.latency_ms
 
     def _used(self) -> Counted:
-        said = self.said
+        said = self.completion
         return {"tokens_in": said.tokens_in or 0, "tokens_out": said.tokens_out or 0, "cost": said.cost or 0}
 
 
 def fail_call(run_id: int, call_id: int, error: CallError, latency_ms: int) -> None:
-    """A refused request costs nothing; one that broke off or timed out may have been paid for, which nobody knows."""
+    """Record a failed call. A refused request costs nothing; the cost of one that broke off or timed out is unknown."""
     cost = None if isinstance(error, Transient) else Decimal(0)
     end = {"error_kind": error.kind, "error": storable(str(error))[:2000], "cost": cost, "latency_ms": latency_ms}
     call = Call.objects.filter(pk=call_id)
@@ -171,8 +171,7 @@ def fail_call(run_id: int, call_id: int, error: CallError, latency_ms: int) -> N
 
 
 def lose_calls(item_ids: Sequence[int], why: str) -> None:
-    """Ends the items' calls that are under way without an answer; they may have been paid for. Needs a transaction
-    that holds the run."""
+    """End the items' calls that are under way, at an unknown cost. Needs a transaction that holds the run."""
     lost = Call.objects.filter(item_id__in=item_ids, status=CallStatus.SENT)
     for run_id in set(lost.values_list("run_id", flat=True)):
         number = lost.filter(run_id=run_id).update(status=CallStatus.LOST, error=why)
@@ -180,7 +179,7 @@ def lose_calls(item_ids: Sequence[int], why: str) -> None:
 
 
 def _end(closings: Sequence[CloseCall], status: CallStatus) -> list[CloseCall]:
-    """Writes the answers of those whose calls stand at `status`; which they were."""
+    """Write the answers of the calls whose status is `status`; return those."""
     if not closings:
         return []
     values = [value for closing in closings for value in closing._values()]
@@ -195,16 +194,16 @@ def _count(run_id: int, cost: Decimal | None, used: Counted) -> None:
 
 
 def _count_late(run_id: int, cost: Decimal | None, used: Counted) -> None:
-    """Of a call that was given up as lost while its worker was slow: it is counted already, at an unknown cost."""
+    """Count the answer to a call that was recorded as lost: it is counted already, at an unknown cost."""
     count(run_id, {**used, "cost_unknown_calls": int(cost is None) - 1})
 
 
 def _newest_answers(openings: Sequence[OpenCall]) -> dict[str, CallText]:
-    """By content the newest recorded answer in the run's project, of those contents that have one."""
+    """Return the newest recorded answers in the run's project, by content hash."""
     hashes = list({opening.content_hash for opening in openings})
     with connection.cursor() as cursor:
-        marks = ", ".join(["%s"] * len(hashes))
-        cursor.execute(NEWEST_ANSWERS.format(marks), [openings[0].run.project_id, *hashes])
+        placeholders = ", ".join(["%s"] * len(hashes))
+        cursor.execute(NEWEST_ANSWERS.format(placeholders), [openings[0].run.project_id, *hashes])
         newest = dict(cursor.fetchall())
     if not newest:
         return {}
@@ -212,11 +211,11 @@ def _newest_answers(openings: Sequence[OpenCall]) -> dict[str, CallText]:
     return {content_hash: texts[pk] for content_hash, pk in newest.items()}
 
 
-def _completion(kept: CallText) -> Completion:
-    call = kept.call
+def _completion(text: CallText) -> Completion:
+    call = text.call
     return Completion(
-        text=kept.text,
-        thinking=kept.thinking,
+        text=text.text,
+        thinking=text.thinking,
         finish_reason=call.finish_reason,
         tokens_in=call.tokens_in,
         tokens_out=call.tokens_out,

@@ -1,23 +1,24 @@
-"""The model endpoints that a run names, and what its requests are sent with."""
+"""What a run's requests need: the model endpoints that the run names, their parameters, the instructions."""
 
 from collections.abc import Mapping, Sequence
 
 from curation.llm.client.completion import Target
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
+from curation.projects.instructions.texts import Instructions, instructions_for
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.problems import FieldError, Invalid
 
 
 def call_params(target: Target, defaults: Mapping[str, object]) -> dict[str, object]:
-    """What a request is sent with. What an endpoint was given for itself wins over the project's defaults: a reasoning
-    model needs its own token limit and may refuse any temperature but one."""
+    """Return the parameters of a request. An endpoint's own win over the project's defaults: a reasoning model needs
+    its own token limit and may accept one temperature only."""
     return {**defaults, **target.params}
 
 
 def targets_named(project: Project, names: Sequence[str], place: str) -> list[Target]:
-    """The endpoints with these names, in their order; `Invalid` names the ones that are not there."""
+    """Return the endpoints with these names, in their order. `Invalid` lists the names that are unknown."""
     found = {endpoint.name: endpoint for endpoint in Endpoint.objects.of(project).filter(name__in=names)}
     missing = [name for name in names if name not in found]
     if missing:
@@ -31,3 +32,8 @@ def targets_named(project: Project, names: Sequence[str], place: str) -> list[Ta
 
 def run_target(run: Run, name: str) -> Target:
     return targets_named(run.project, [name], "model")[0]
+
+
+def run_instructions(run: Run, name: str) -> Instructions:
+    """Return the text of stage `name` in the version that was current at the run's launch."""
+    return instructions_for(run.project, name, version=run.instructions.get(name, 0))

@@ -1,4 +1,4 @@
-"""A run's counters: added to in the transaction that ends an item or a call, at most once per transaction."""
+"""A run's counters, updated in the transaction that ends an item or a call, at most once per transaction."""
 
 import threading
 from collections import defaultdict
@@ -14,33 +14,33 @@ Counted = Mapping[str, int | Decimal]
 _Tally = dict[int, dict[str, int | Decimal]]
 
 
-class _Here(threading.local):
+class _Local(threading.local):
     tally: _Tally | None = None
 
 
-_here = _Here()
+_local = _Local()
 
 
 def count(run_id: int, more: Counted) -> None:
-    """Adds to the run's counters, now or at the end of `counting_together`. Needs a transaction."""
-    if _here.tally is None:
+    """Add to the run's counters, now or at the end of `counting_together`. Needs a transaction."""
+    if _local.tally is None:
         _write(run_id, more)
     else:
         for name, number in more.items():
-            _here.tally[run_id][name] += number
+            _local.tally[run_id][name] += number
 
 
 @contextmanager
 def counting_together() -> Iterator[None]:
-    """What is counted inside is written at the end, as one update per run: a group of writes counts by the hundred."""
+    """Write all counts made inside as one update per run: a group of writes makes hundreds."""
     tally: _Tally = defaultdict(lambda: defaultdict(int))
-    _here.tally = tally
+    _local.tally = tally
     try:
         yield
         for run_id, more in sorted(tally.items()):
             _write(run_id, more)
     finally:
-        _here.tally = None
+        _local.tally = None
 
 
 def _write(run_id: int, more: Counted) -> None:

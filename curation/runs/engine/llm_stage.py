@@ -85,7 +85,7 @@ class ShardContext:
             logger.warning("share of %s: %s", limiter.target.name, error)
 
     async def give_back_shares(self) -> None:
-        await asyncio.gather(*(limiter.give_back() for limiter in self._limiters.values()))
+        await asyncio.gather(*(limiter.return_slots() for limiter in self._limiters.values()))
 
 
 @cache

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from curation.llm.client.completion import Message, Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.projects.models import Project
-from curation.runs.calls.instructions import run_instructions
-from curation.runs.calls.targets import call_params, run_target
+from curation.runs.calls.targets import call_params, run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.scenarios.author.combinations import pick_combinations

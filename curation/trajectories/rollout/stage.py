@@ -7,8 +7,7 @@ from django.conf import settings
 
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
-from curation.runs.calls.instructions import run_instructions
-from curation.runs.calls.targets import call_params, run_target
+from curation.runs.calls.targets import call_params, run_instructions, run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment

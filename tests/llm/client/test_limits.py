@@ -12,8 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 from curation.llm.client.completion import Target
 from curation.llm.client.errors import Misconfigured
 from curation.llm.client.gateway import target_of
-from curation.llm.client.limits import LATELY, EndpointLimiter
-from curation.llm.client.pace import SILENT_AFTER, Share, SlotsGivenBack, SlotsWanted, correct, reserve
+from curation.llm.client.limits import RENEWALS_REMEMBERED, EndpointLimiter
+from curation.llm.client.pace import SILENT_AFTER, RequestSlots, ReturnSlots, Share, correct, reserve
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
 from tests.factories import make_endpoint, make_project
 
@@ -37,10 +37,10 @@ def make_target(**values: Any) -> Target:
 
 
 def share(target: Target, holder: str, wanted: int = CAP, in_use: int = 0, cap: int = CAP) -> int:
-    return asked(SlotsWanted(target.endpoint_id, holder, wanted, in_use, cap)).slots
+    return asked(RequestSlots(target.endpoint_id, holder, wanted, in_use, cap)).slots
 
 
-def asked(wish: SlotsWanted) -> Share:
+def asked(wish: RequestSlots) -> Share:
     given = wish()
     assert given
     return given
@@ -74,7 +74,7 @@ def test_slots_that_one_worker_does_not_want_are_there_for_the_others() -> None:
 def test_what_a_worker_gives_back_or_a_dead_one_held_is_free_again(clock: Callable[[float], None]) -> None:
     target = make_target()
     share(target, "a")
-    SlotsGivenBack(target.endpoint_id, "a")()
+    ReturnSlots(target.endpoint_id, "a")()
     assert share(target, "b") == CAP
     clock(SILENT_AFTER + 1)
     assert share(target, "c") == CAP
@@ -112,8 +112,8 @@ def test_answers_longer_than_expected_hold_the_next_ones_back(clock: Callable[[f
 def test_a_storm_that_one_worker_met_holds_all_back(clock: Callable[[float], None]) -> None:
     target = make_target()
     until = time.time() + 30
-    asked(SlotsWanted(target.endpoint_id, "a", 1, 1, CAP, cooldown_until=until))
-    other = asked(SlotsWanted(target.endpoint_id, "b", 1, 0, CAP))
+    asked(RequestSlots(target.endpoint_id, "a", 1, 1, CAP, cooldown_until=until))
+    other = asked(RequestSlots(target.endpoint_id, "b", 1, 0, CAP))
     assert other.cooldown_until == until
     assert reserve(target=target, tokens=1) == pytest.approx(30)
 
@@ -219,7 +219,7 @@ def test_slots_that_were_used_lately_are_kept_for_calls_that_come_back_and_given
         await asyncio.gather(*(use(limiter, holders, seconds=0.1) for _ in range(CAP)))
         await limiter.renew()  # nobody asks at this moment: the answers are being acted on
         await asyncio.gather(*(use(limiter, holders, seconds=0.1) for _ in range(CAP)))
-        for _ in range(LATELY + 1):
+        for _ in range(RENEWALS_REMEMBERED + 1):
             await limiter.renew()
 
     run(work)
@@ -233,16 +233,16 @@ def test_wishes_for_many_endpoints_take_no_more_queries_than_one(
 ) -> None:
     project = make_project()
     targets = [target_of(make_endpoint(project, f"m{n}", max_concurrency=CAP)) for n in range(5)]
-    wishes = [SlotsWanted(target.endpoint_id, "a", 3, 0, CAP) for target in targets]
+    wishes = [RequestSlots(target.endpoint_id, "a", 3, 0, CAP) for target in targets]
     for target in targets[:2]:
         share(target, "b", wanted=CAP - 1)
-    SlotsWanted.together(wishes)
+    RequestSlots.together(wishes)
     Endpoint.objects.get(pk=targets[4].endpoint_id).delete()
     with django_assert_num_queries(4):  # paces, the endpoint that has none, others' shares, ours
-        given = SlotsWanted.together(wishes)
+        given = RequestSlots.together(wishes)
     assert [one and one.slots for one in given] == [1, 1, 3, 3, None]
     with django_assert_num_queries(1):
-        SlotsGivenBack.together([SlotsGivenBack(target.endpoint_id, "a") for target in targets])
+        ReturnSlots.together([ReturnSlots(target.endpoint_id, "a") for target in targets])
     assert set(EndpointShare.objects.values_list("holder", flat=True)) == {"b"}
 
 
@@ -273,14 +273,14 @@ def test_a_storm_slows_the_worker_and_good_answers_bring_it_back() -> None:
     async def work() -> None:
         limiter = EndpointLimiter(target, "a", AtOnce())
         await limiter.renew(eager=True)
-        limiter.rate_limited(None)
+        limiter.record_rate_limit(None)
         assert limiter._ceiling == CAP  # a single 429 is its own call's matter
         for _ in range(8):
-            limiter.rate_limited(3.0)
+            limiter.record_rate_limit(3.0)
         assert limiter._ceiling == CAP / 2
         await limiter.renew()
         for _ in range(200):
-            limiter.went_well()
+            limiter.record_success()
         assert limiter._ceiling == CAP
 
     run(work)
