@@ -19,6 +19,7 @@ from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
 from curation.review.workspace.diff import unified_diff
 from curation.review.workspace.rollout import turns_of
 from curation.samples.list.api import sample_out
+from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
@@ -42,9 +43,8 @@ def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = Non
     """Each call leases another sample to you; 204 when none is left for you."""
     access = enter(request, slug, Scope.REVIEW)
     body = body or s.QueueNextIn.model_validate({})
-    wanted = body.sample_filter()
-    narrow = None if wanted.is_empty() else wanted.apply
-    taken = take_next(access=access, order=body.order, narrow=narrow, resume=body.resume)
+    wanted = SampleFilter.from_json(body.filter)
+    taken = take_next(access=access, order=body.order, wanted=wanted, resume=body.resume)
     if taken is None:
         return Status(204, None)
     holder = access.user.get_username()

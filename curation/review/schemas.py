@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.seats import pick_of, seats_of
 from curation.samples.list.api import SampleOut
-from curation.samples.list.filters import SampleFilter
 from curation.trajectories.pages.schemas import TurnOut
 from curation.web.ids import number
 
@@ -24,9 +23,6 @@ class QueueNextIn(Request):
     order: Literal["borderline", "newest", "random"] = "borderline"
     filter: dict[str, object] = Field({}, description="A samples filter.", examples=[{"bucket": "refined"}])
     resume: bool = Field(False, description="Answer with the sample that you have open and have not decided, if any.")
-
-    def sample_filter(self) -> SampleFilter:
-        return SampleFilter.from_json(self.filter)
 
 
 class LeaseOut(Schema):

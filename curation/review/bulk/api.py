@@ -10,6 +10,7 @@ from curation.review.bulk.decide import Row, decide_matching, decide_selected
 from curation.review.bulk.undo import undo_bulk
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
+from curation.web.ids import id_number
 from curation.web.problems import FieldError, Invalid
 
 router = Router(tags=["review"])
@@ -30,12 +31,7 @@ def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
         access = enter(request, body.project, Scope.REVIEW)
         wanted = SampleFilter.from_json(body.filter)
         done = decide_matching(
-            access=access,
-            action=body.action,
-            narrow=wanted.apply,
-            expected=body.count,
-            query=wanted.to_query(),
-            reason=body.reason,
+            access=access, action=body.action, wanted=wanted, expected=body.count, reason=body.reason
         )
         rows = done.refused
     return {
@@ -57,7 +53,7 @@ def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:
     """The named project, or else that of the first known id. Ids of other projects are refused per row."""
     if body.project:
         return body.project
-    ids = [int(given) for given in body.ids if given.isascii() and given.isdigit() and len(given) < 19]
+    ids = [pk for given in body.ids if (pk := id_number(given)) is not None]
     visible = Project.objects.visible_to(principal_of(request).user)
     found = visible.filter(pk__in=Sample.objects.filter(pk__in=ids[:500]).values("project")).order_by("pk").first()
     if found is None:

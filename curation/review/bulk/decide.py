@@ -13,8 +13,9 @@ from curation.projects.access import Access
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
 from curation.review.decisions.state import log_line
 from curation.review.models import STATUS_AFTER, Decision, Lease
-from curation.review.queue.take import Narrow
+from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Flag, Sample
+from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
 
 CHUNK = 1_000
@@ -53,26 +54,21 @@ def decide_selected(
     if not ids or len(ids) > MAX_SELECTED:
         raise Invalid(f"Send 1 to {MAX_SELECTED} ids, not {len(ids)}.", errors=[FieldError("ids", "1 to 500 of them")])
     batch = secrets.token_hex(12)
-    known = {
-        given: int(given) for given in dict.fromkeys(ids) if given.isascii() and given.isdigit() and len(given) < 19
-    }
+    known = {given: pk for given in ids if (pk := id_number(given)) is not None}
     with transaction.atomic():
         done = {row.sample_id: row for row in _chunk(access, action, list(known.values()), batch, reason, comment)}
         rows = tuple(done.get(str(known.get(given))) or Row(given, refusal="There is no such sample.") for given in ids)
         return _finish(access, batch, action, rows, keep_rows=True)
 
 
-def decide_matching(
-    *, access: Access, action: str, narrow: Narrow, expected: int, query: str = "", reason: str = ""
-) -> BulkDone:
+def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expected: int, reason: str = "") -> BulkDone:
     """Decide every sample that matches, one transaction per 1,000 of them.
 
     `expected` is the number that the person confirmed; if another number matches now, nothing is changed. More than
-    50,000 are refused. `query` describes the filter in the audit log. If the server dies in between, the written chunks
-    stay and the batch can be undone.
+    50,000 are refused. If the server dies in between, the written chunks stay and the batch can be undone.
     """
     refuse_wrong_input(action, STATUS_AFTER, reason, "")
-    matching = narrow(Sample.objects.of(access.project)).order_by()
+    matching = wanted.apply(Sample.objects.of(access.project)).order_by()
     count = matching[: MAX_MATCHING + 1].count()
     if count > MAX_MATCHING:
         raise Invalid(
@@ -91,7 +87,7 @@ def decide_matching(
         with transaction.atomic():
             rows += _chunk(access, action, ids[start : start + CHUNK], batch, reason, "")
     with transaction.atomic():
-        return _finish(access, batch, action, tuple(rows), keep_rows=False, query=query)
+        return _finish(access, batch, action, tuple(rows), keep_rows=False, query=wanted.to_query())
 
 
 def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str) -> list[Row]:

@@ -15,6 +15,7 @@ from curation.review.bulk.decide import BulkDone, decide_matching, decide_select
 from curation.review.bulk.undo import undo_bulk
 from curation.review.workspace.responses import toast
 from curation.samples.list.filters import SampleList
+from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid
 
 DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refining", "queue": "sent to the queue"}
@@ -27,14 +28,8 @@ def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     action, reason = request.POST.get("action", ""), request.POST.get("reason", "")
     if request.POST.get("all") == "1":
         wanted = SampleList.from_query(QueryDict(request.POST.get("query", "")))
-        done = decide_matching(
-            access=access,
-            action=action,
-            narrow=wanted.apply,
-            expected=_count(request.POST.get("count", "")),
-            query=wanted.to_query(),
-            reason=reason,
-        )
+        expected = _count(request.POST.get("count", ""))
+        done = decide_matching(access=access, action=action, wanted=wanted, expected=expected, reason=reason)
     else:
         done = decide_selected(access=access, action=action, ids=request.POST.getlist("ids"), reason=reason)
     undo_url = reverse("sample-bulk-undo", args=[access.project.slug, done.batch]) if done.changed else ""
@@ -58,10 +53,11 @@ def _summary(done: BulkDone) -> str:
 
 
 def _count(given: str) -> int:
-    if not (given.isascii() and given.isdigit() and len(given) < 10):
+    count = number(given)
+    if count is None:
         text = "`count` must be the number of samples that you confirmed."
         raise Invalid(text, errors=[FieldError("count", text)])
-    return int(given)
+    return count
 
 
 def _respond(request: HttpRequest, access: Access, text: str, *, tone: str, undo_url: str = "") -> HttpResponse:

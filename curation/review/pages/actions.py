@@ -22,6 +22,7 @@ from curation.review.workspace.navigation import location_of, queue_url, sample_
 from curation.review.workspace.responses import announce, show, show_next
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Status
+from curation.web.ids import number
 from curation.web.problems import Conflict, FieldError, Invalid, Problem, Stale
 
 SAID = {
@@ -167,12 +168,12 @@ def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: 
 
 
 def _version(request: HttpRequest) -> int:
-    given = request.POST.get("version", "")
-    if not (given.isascii() and given.isdigit() and len(given) < 10):
+    version = number(request.POST.get("version", ""))
+    if version is None:
         raise Problem(
             "The form does not say which version of the sample it shows.", errors=[FieldError("version", "missing")]
         )
-    return int(given)
+    return version
 
 
 def _seconds(given: str) -> float | None:

@@ -1,7 +1,6 @@
 """Take the next sample of the queue, and count what is left in it."""
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -14,6 +13,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
 from curation.review.queue.lease import claim
+from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.prepared import Prepared
 
@@ -22,7 +22,6 @@ COUNTED_UP_TO = 10_000
 ROUNDS = 200
 
 Order = Literal["borderline", "newest", "random"]
-Narrow = Callable[[SampleQuerySet], SampleQuerySet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def open_count(project: Project) -> int:
 
 
 def take_next(
-    *, access: Access, order: Order = "borderline", narrow: Narrow | None = None, resume: bool = False
+    *, access: Access, order: Order = "borderline", wanted: SampleFilter | None = None, resume: bool = False
 ) -> Taken | None:
     """Claim the next undecided sample without a live lease, in one transaction; None when there is none.
 
@@ -48,9 +47,10 @@ def take_next(
     has open comes first, so that reloading a page shows the same one.
     """
     rows = Sample.objects.of(access.project).filter(status=Status.PENDING)
-    if narrow is not None:
-        rows = narrow(rows)
-    plain = narrow is None and order == "borderline"
+    filtered = wanted is not None and not wanted.is_empty()
+    if wanted is not None and filtered:
+        rows = wanted.apply(rows)
+    plain = not filtered and order == "borderline"
     with transaction.atomic():
         claimed = (_claim_open(rows, access) if resume else None) or _claim_first(rows, access, order, plain=plain)
     if claimed is None:

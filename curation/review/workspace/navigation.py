@@ -9,6 +9,7 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.review.models import Action, Decision
 from curation.samples.models import Sample
+from curation.web.ids import id_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,7 @@ class Navigation:
 
 def location_of(values: QueryDict) -> Location:
     """`queue` is the queue's query, which may be empty; `at` is the decision that the page looks back at."""
-    at = values.get("at", "")
-    return Location("queue" in values, values.get("queue", ""), int(at) if at.isascii() and at.isdigit() else None)
+    return Location("queue" in values, values.get("queue", ""), id_number(values.get("at", "")))
 
 
 def queue_url(slug: str, query: str) -> str:

@@ -27,8 +27,7 @@ def order_of(query: str) -> Order:
 def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "") -> HttpResponse:
     """The next sample of the queue that `query` describes, or its end. A reload shows the same sample again."""
     wanted = SampleFilter.from_query(QueryDict(query), ignore={"order"})
-    filtered = not wanted.is_empty()
-    taken = take_next(access=access, order=order_of(query), narrow=wanted.apply if filtered else None, resume=True)
+    taken = take_next(access=access, order=order_of(query), wanted=wanted, resume=True)
     location = Location(queue=True, query=query)
     if taken is None:
         context = {
@@ -36,7 +35,7 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
             "progress": progress_of(access),
             "order": order_of(query),
             "query": query,
-            "filtered": filtered,
+            "filtered": not wanted.is_empty(),
             "navigation": navigation_of(access, location, 0),
             "search_url": "",
         }

@@ -53,8 +53,8 @@ def test_all_that_match_are_changed_in_chunks(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(8):
         make_sample(access.project, bucket="final")
     make_sample(access.project, bucket="defeat")
-    narrow = SampleFilter.from_json({"bucket": "final"}).apply
-    result = decide_matching(access=access, action="approve", narrow=narrow, expected=8, query="bucket=final")
+    wanted = SampleFilter.from_json({"bucket": "final"})
+    result = decide_matching(access=access, action="approve", wanted=wanted, expected=8)
     assert result.changed == 8 and result.rows == ()
     assert Sample.objects.filter(status="approved").count() == 8
     assert AuditEntry.objects.get().data["query"] == "bucket=final"
@@ -64,7 +64,7 @@ def test_another_count_than_the_confirmed_one_changes_nothing() -> None:
     access = project_with_reviewer()
     make_sample(access.project)
     with pytest.raises(Conflict, match="1 samples match now, not the 2"):
-        decide_matching(access=access, action="reject", narrow=SampleFilter().apply, expected=2)
+        decide_matching(access=access, action="reject", wanted=SampleFilter(), expected=2)
     assert not Decision.objects.exists()
 
 
@@ -73,7 +73,7 @@ def test_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     access = project_with_reviewer()
     samples = [make_sample(access.project) for _ in range(2)]
     with pytest.raises(Invalid, match="Narrow the filter"):
-        decide_matching(access=access, action="reject", narrow=SampleFilter().apply, expected=2)
+        decide_matching(access=access, action="reject", wanted=SampleFilter(), expected=2)
     with pytest.raises(Invalid, match="1 to 500"):
         decide_selected(access=access, action="reject", ids=[str(samples[0].pk)] * 501)
     with pytest.raises(Invalid, match="1 to 500"):

@@ -7,7 +7,7 @@ from curation.projects.access import Access
 from curation.review.decisions.decide import decide
 from curation.review.models import Lease
 from curation.review.queue.lease import release
-from curation.review.queue.take import Narrow, Order, open_count, take_next
+from curation.review.queue.take import Order, open_count, take_next
 from curation.samples.list.filters import SampleFilter
 from tests.factories import make_duel, make_project, make_sample
 from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
@@ -15,8 +15,8 @@ from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
 pytestmark = pytest.mark.django_db
 
 
-def taken_id(access: Access, order: Order = "borderline", narrow: Narrow | None = None) -> int | None:
-    taken = take_next(access=access, order=order, narrow=narrow)
+def taken_id(access: Access, order: Order = "borderline", wanted: SampleFilter | None = None) -> int | None:
+    taken = take_next(access=access, order=order, wanted=wanted)
     return taken.sample.pk if taken else None
 
 
@@ -46,9 +46,9 @@ def test_a_filter_narrows_the_queue() -> None:
     access = project_with_reviewer()
     make_sample(access.project, bucket="refined", priority=0.0)
     defeat = make_sample(access.project, bucket="defeat")
-    narrow = SampleFilter.from_json({"bucket": "defeat"}).apply
-    assert taken_id(access, narrow=narrow) == defeat.pk
-    assert taken_id(access, narrow=narrow) is None
+    wanted = SampleFilter.from_json({"bucket": "defeat"})
+    assert taken_id(access, wanted=wanted) == defeat.pk
+    assert taken_id(access, wanted=wanted) is None
 
 
 def test_two_reviewers_never_get_the_same_sample() -> None:
