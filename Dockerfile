@@ -1,12 +1,12 @@
-# Winnow: one image for web, workers and beat; the command says which.
+# Winnow: one image for web, workers and beat; the command selects which.
 #
 # BASE needs python3 (3.11 to 3.13) with venv and pip, nothing else; Debian's own python3 does.
-# Behind a company's certificate authority: a BASE that has its bundle, and --build-arg PIP_CERT=/path/in/the/base.
-# Only plain Dockerfile syntax, so that builders without BuildKit manage, and nothing is fetched for the syntax itself.
+# With a private certificate authority: a BASE that has its bundle, and --build-arg PIP_CERT=/path/in/the/base.
+# Plain Dockerfile syntax: it builds without BuildKit and fetches no syntax image.
 ARG BASE=python:3.12-slim
 
 FROM ${BASE} AS build
-# Arguments, not ENV: they serve the installation and are in neither the image nor its environment.
+# Arguments, not ENV: only the installation needs them, and they must not be in the image.
 ARG PIP_CERT
 ARG PIP_INDEX_URL
 WORKDIR /app
@@ -24,7 +24,7 @@ COPY sandbox sandbox
 COPY templates templates
 COPY static static
 COPY deploy deploy
-# The data folder of this step, with the key that a loopback server makes for itself, stays behind.
+# This step's data folder, with a generated SECRET_KEY, is not copied into the image.
 RUN python -m compileall -q . \
     && WINNOW_DATA=/tmp/build python manage.py collectstatic --no-input --verbosity 0
 

@@ -24,17 +24,17 @@ export PIP_ROOT_USER_ACTION := ignore
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-install: $(VENV)/.runtime ## Make .venv with what Winnow needs to run
+install: $(VENV)/.runtime ## Create .venv with what Winnow needs to run
 install-dev: $(VENV)/.dev ## The same, with test and check tools
 
 $(VENV)/bin/python:
 	@if [ -z "$(PYTHON)" ]; then \
-		echo "Winnow needs Python 3.11 or newer, and none is on the PATH. Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" >&2; exit 1; fi
+		echo "Winnow needs Python 3.11 or newer, and none is on the PATH. Install one, or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" >&2; exit 1; fi
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Winnow needs Python 3.11 or newer; $(PYTHON) is $$("$(PYTHON)" --version 2>&1)." >&2; exit 1; }
-	@echo "Making $(VENV) with $$("$(PYTHON)" --version)"
+	@echo "Creating $(VENV) with $$("$(PYTHON)" --version)"
 	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
-		echo "Python could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+		echo "Python could not create a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 $(VENV)/.runtime: requirements/base.txt | $(VENV)/bin/python
 	@echo "Installing what Winnow needs to run (about 30 s)"

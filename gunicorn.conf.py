@@ -1,4 +1,4 @@
-"""gunicorn reads this file by its name. Sizes come from the environment, as all that differs between machines."""
+"""gunicorn finds this file by its name. Sizes come from the environment."""
 
 import os
 from pathlib import Path
@@ -9,9 +9,9 @@ bind = f"{env.text('BIND', '127.0.0.1')}:{env.number('PORT', 8000, low=1, high=6
 workers = env.number("WEB_PROCESSES", min(4, (os.cpu_count() or 1) + 1), low=1, high=256)
 threads = env.number("WEB_THREADS", 4, low=1, high=256)
 worker_class = "gthread"
-# Heartbeat files on a disk stall a worker when the disk does; memory never waits.
+# In memory: heartbeat files on a slow disk would block the workers.
 worker_tmp_dir = "/dev/shm"  # noqa: S108
-# Long enough for an upload of MAX_UPLOAD_MB over a slow line; nothing else may take this long in a request.
+# Long enough for an upload of MAX_UPLOAD_MB over a slow connection.
 timeout = 300
 graceful_timeout = 30
 max_requests = 20_000
@@ -22,7 +22,7 @@ control_socket_disable = True
 
 
 def on_starting(server: object) -> None:
-    """Counts of an earlier start are not this one's."""
+    """Delete the metrics of the previous start."""
     folder = Path(env.text("PROMETHEUS_MULTIPROC_DIR", str(Path(env.text("WINNOW_DATA", "data")) / "metrics")))
     for file in folder.glob("*.db"):
         file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The roof: settings, URLs, the one NinjaAPI and the Celery app. It may import everything below."""
+"""Settings, URLs, the NinjaAPI and the Celery app. It may import everything."""
 
 from config.celery import app as celery_app
 

@@ -1,4 +1,4 @@
-"""The one NinjaAPI. Each app brings its router; how calls fail is said once, in `curation.web.http.responses`."""
+"""The NinjaAPI, with every app's router. Failures become responses in `curation.web.http.responses`."""
 
 import orjson
 from django.http import HttpRequest

@@ -1,4 +1,4 @@
-"""The Celery app. Tasks live in each app's `tasks.py`; queues are `llm`, `sandbox` and `default`."""
+"""The Celery app. Tasks are in each app's `tasks.py`; queues are `llm`, `sandbox` and `default`."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from celery.signals import beat_embedded_init, worker_process_init
 from config import embedded_broker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-# LiteLLM would fetch its price map from the internet when it is first imported; the packaged one is meant.
+# Use LiteLLM's packaged price map instead of fetching one from the internet at import.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 embedded_broker.register()
@@ -24,14 +24,14 @@ _LOADED_BY = os.getpid()  # the worker's parent process; its pool is forked from
 @beat_embedded_init.connect
 @worker_process_init.connect
 def die_with_the_parent(**_: object) -> None:
-    """A pool process whose parent was killed would work on, unseen, until its shard ends, and then wait for ever; an
-    embedded beat would ring beside the next one.
+    """End a pool process or embedded beat whose parent was killed.
 
-    Linux kills it with the parent; elsewhere it gives up when its leases have lapsed.
+    Without this a pool process would work until its shard ends and then wait forever, and an old beat would run beside
+    a new one. Linux kills it with the parent; elsewhere it stops when its leases expire.
     """
     if sys.platform != "linux":
         return
     parent_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
     ctypes.CDLL(None, use_errno=True).prctl(parent_death_signal, signal.SIGKILL)
-    if os.getppid() != _LOADED_BY:  # it died before this was asked for
+    if os.getppid() != _LOADED_BY:  # the parent died before the call
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""The embedded broker: Kombu's filesystem transport, with every file made whole before anyone can see it.
+"""The embedded broker: Kombu's filesystem transport with atomic writes.
 
-Kombu opens a message's file under its final name and then writes into it; a worker that polls every 50 ms sooner or
-later reads it empty and dies of that. Here a file is written aside and renamed, which POSIX does in one step.
+Kombu opens a message's file under its final name and then writes it; a worker that polls every 50 ms can read the empty
+file and crash. Here a file is written under a temporary name and renamed, which POSIX does atomically.
 """
 
 import fcntl
@@ -21,11 +21,11 @@ logger = logging.getLogger(__name__)
 
 
 class Channel(filesystem.Channel):
-    """One folder of messages, taken by renaming: of two workers only one succeeds."""
+    """A folder of messages. Workers claim a message by renaming its file: of two workers only one succeeds."""
 
-    def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]  # Kombu names it twice
+    def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]  # Kombu declares it twice
         name = f"{round(monotonic() * 1000):014d}_{uuid.uuid4()}.{queue}.msg"
-        _write_whole(Path(self.data_folder_out) / name, dumps(payload))
+        _write_atomically(Path(self.data_folder_out) / name, dumps(payload))
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         folder, taken = Path(self.data_folder_in), Path(self.processed_folder)
@@ -35,7 +35,7 @@ class Channel(filesystem.Channel):
             try:
                 (folder / name).rename(taken / name)
             except FileNotFoundError:
-                continue  # another worker was quicker
+                continue  # another worker claimed it
             text = (taken / name).read_text()
             (taken / name).unlink()
             try:
@@ -50,24 +50,24 @@ class Channel(filesystem.Channel):
         with _locked(file.parent):
             table = self.get_table(exchange)
             if entry not in table:
-                _write_whole(file, dumps([entry, *table]))
+                _write_atomically(file, dumps([entry, *table]))
 
 
 class Transport(filesystem.Transport):
-    """`filesystem://` as Winnow uses it."""
+    """The transport of `filesystem://` URLs."""
 
     Channel = Channel
 
 
 def register() -> None:
-    """Puts this transport in the place of Kombu's own."""
+    """Replace Kombu's own transport."""
     TRANSPORT_ALIASES["filesystem"] = f"{__name__}:Transport"
 
 
-def _write_whole(path: Path, text: str) -> None:
-    aside = path.with_name(f".{uuid.uuid4().hex}")
-    aside.write_text(text)
-    aside.replace(path)
+def _write_atomically(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{uuid.uuid4().hex}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 @contextmanager

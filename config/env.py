@@ -1,4 +1,4 @@
-"""Strict readers of the environment: a setting is right, or the process does not start and says which one is wrong."""
+"""Read settings from the environment. A wrong value stops the process with the name of the variable."""
 
 import os
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def text(name: str, default: str) -> str:
-    """The variable as it stands, or the default where it is unset or empty."""
+    """The variable's value, or the default if it is unset or empty."""
     return os.environ.get(name, "") or default
 
 
@@ -37,17 +37,17 @@ def number(name: str, default: int, *, low: int, high: int) -> int:
     except ValueError:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be a whole number") from None
     if not low <= read <= high:
-        raise ImproperlyConfigured(f"{name} is {read}; it must lie between {low} and {high}")
+        raise ImproperlyConfigured(f"{name} is {read}; it must be between {low} and {high}")
     return read
 
 
 def names(name: str, default: str = "") -> list[str]:
-    """A comma list, without empty entries."""
+    """The entries of a comma list, without empty ones."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
 def folder(name: str, default: Path) -> Path:
-    """An absolute folder that exists and can be written; it is made where it is missing."""
+    """An absolute, writable folder, created if it is missing."""
     path = Path(text(name, str(default))).expanduser().resolve()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -58,8 +58,8 @@ def folder(name: str, default: Path) -> Path:
     return path
 
 
-def places(name: str) -> list[str]:
-    """A comma list of absolute folders that exist (returned resolved) and of `s3://bucket/prefix/` addresses."""
+def allowed_sources(name: str) -> list[str]:
+    """The entries of a comma list of existing absolute folders, resolved, and `s3://bucket/prefix/` addresses."""
     found = []
     for entry in names(name):
         if entry.startswith("s3://"):

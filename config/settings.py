@@ -1,4 +1,4 @@
-"""Settings of Winnow. All that differs between machines is read from the environment by `config.env`.
+"""Settings of Winnow. Everything that differs between machines is read from the environment by `config.env`.
 
 `docs/operations.md` lists every variable; a test compares that list with this file.
 """
@@ -19,7 +19,7 @@ from config import env
 BASE_DIR = Path(__file__).resolve().parent.parent
 WINNOW_DATA = env.folder("WINNOW_DATA", BASE_DIR / "data")
 
-# --- who may reach it ------------------------------------------------------------------------------------------------
+# --- access ----------------------------------------------------------------------------------------------------------
 BIND = env.text("BIND", "127.0.0.1")
 PORT = env.number("PORT", 8000, low=1, high=65535)
 LOOPBACK_ONLY = BIND in {"127.0.0.1", "localhost", "::1"}
@@ -27,12 +27,12 @@ DEBUG = env.flag("DEBUG", default=False)
 HTTPS = env.flag("HTTPS", default=False)
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
-# Loopback and private model servers are how people try Winnow at home; a server that others reach must ask for it.
+# Private model servers are common on a local installation; a server that others can reach must allow them explicitly.
 ALLOW_PRIVATE_MODEL_HOSTS = env.flag("ALLOW_PRIVATE_MODEL_HOSTS", default=LOOPBACK_ONLY)
 
 
 def _secret_key() -> str:
-    """The key of the environment, or one made once and kept in the data folder of a loopback-only server."""
+    """The key in the environment, or on a loopback-only server one that is created once in the data folder."""
     given = env.text("SECRET_KEY", "")
     if given:
         if len(given) < 32:
@@ -42,19 +42,19 @@ def _secret_key() -> str:
         raise ImproperlyConfigured("SECRET_KEY must be set when BIND is not a loopback address")
     path = WINNOW_DATA / "secret_key"
     if not path.exists():
-        # Written aside and linked into place: of processes that start together one wins, and none reads half a key.
-        aside = path.with_name(f".secret_key.{os.getpid()}")
-        aside.touch(0o600)
-        aside.write_text(secrets.token_urlsafe(64))
+        # Linked into place: of processes that start at the same time one wins, and none reads half a key.
+        temporary = path.with_name(f".secret_key.{os.getpid()}")
+        temporary.touch(0o600)
+        temporary.write_text(secrets.token_urlsafe(64))
         with contextlib.suppress(FileExistsError):
-            path.hardlink_to(aside)
-        aside.unlink()
+            path.hardlink_to(temporary)
+        temporary.unlink()
     return path.read_text()
 
 
 SECRET_KEY = _secret_key()
 
-# --- what it is made of ----------------------------------------------------------------------------------------------
+# --- apps and middleware ---------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "curation.dashboard",
     "curation.evaluations",
@@ -94,7 +94,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    # before whatever reads a body: the idempotency of the next, the CSRF token of forms
+    # before any middleware that reads the body: idempotency keys, CSRF tokens of forms
     "curation.web.http.middleware.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
@@ -125,7 +125,7 @@ DATABASE_URL = env.url(
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = "config.sqlite3"
-    # IMMEDIATE takes the write lock at BEGIN: two workers queue for it instead of failing half-way through.
+    # IMMEDIATE takes the write lock at BEGIN, so two workers wait for it instead of failing half-way.
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
@@ -141,7 +141,7 @@ CELERY_BROKER_URL = env.url(
     "CELERY_BROKER_URL", "filesystem://localhost", schemes={"filesystem", "redis", "rediss", "amqp", "amqps"}
 )
 CELERY_TASK_IGNORE_RESULT = True
-# The broker is only a doorbell: the database holds what is to be done, so a lost message costs a reaper's round.
+# The database has the work; a message only announces it. The reaper sends lost messages again.
 CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -165,14 +165,14 @@ if CELERY_BROKER_URL.startswith("filesystem"):
         "control_folder": str(_BROKER / "control"),
         "polling_interval": 0.05,
     }
-    # Nobody listens to remote-control messages on this transport; written files would only pile up.
+    # Nothing reads remote-control messages on this transport; their files would pile up.
     CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
     CELERY_TASK_SEND_SENT_EVENT = False
 SANDBOX = env.choice("SANDBOX", "auto", {"auto", "docker", "bubblewrap", "none"})
-# Rollouts wait for models most of their time: one process keeps this many sessions open at once.
+# Rollouts mostly wait for models, so one process keeps this many sessions open at once.
 SANDBOX_SESSIONS = env.number("SANDBOX_SESSIONS", 64, low=1, high=1024)
 
-# Counts that all web processes share, where there is a Redis to keep them in; else each process counts for itself.
+# With Redis all web processes share their counts (rate limit, sign-in); without it each process counts for itself.
 if CELERY_BROKER_URL.startswith("redis"):
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CELERY_BROKER_URL}}
 
@@ -207,7 +207,7 @@ CONTENT_SECURITY_POLICY = {
 
 # --- files -----------------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"  # filled when the image is built; a checkout serves from the folders below
+STATIC_ROOT = BASE_DIR / "staticfiles"  # filled when the image is built; a checkout serves the folders below
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly.__file__).parent / "package_data")]
 WHITENOISE_USE_FINDERS = True
 warnings.filterwarnings("ignore", message="No directory at", module="django.core.handlers.base")
@@ -218,17 +218,17 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
-# What imports may name besides uploads and public addresses; everybody who may launch a run reads it.
-IMPORT_FOLDERS = env.places("IMPORT_FOLDERS")
+# What imports may read besides uploads and public addresses. Everyone who may launch a run can read all of it.
+IMPORT_FOLDERS = env.allowed_sources("IMPORT_FOLDERS")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(WINNOW_DATA)
 
-# prometheus-client reads this name when it is first imported, by whomever: web processes count into files they share.
+# prometheus-client reads this variable at its first import: web processes count into shared files in this folder.
 METRICS_FOLDER = env.folder("PROMETHEUS_MULTIPROC_DIR", WINNOW_DATA / "metrics")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_FOLDER)
 
-# --- the rest --------------------------------------------------------------------------------------------------------
+# --- other -----------------------------------------------------------------------------------------------------------
 API_REQUESTS_PER_MINUTE = env.number("API_REQUESTS_PER_MINUTE", 60_000, low=60, high=10_000_000)
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"

@@ -1,8 +1,8 @@
-"""Django's SQLite backend, whose writers queue for their turn.
+"""Django's SQLite backend with a queue of writers.
 
-SQLite lets one write at a time and makes the others sleep and look again, up to 100 ms apart: with eight writers most
-of the time nobody writes, and who waits longest is chance. Here a writer first takes a lock of the kernel beside the
-database file, which wakes the next one at once. What takes no such lock (another program) still waits in SQLite's way.
+SQLite lets one process write at a time; the others sleep and retry, up to 100 ms apart. With eight writers the database
+is mostly idle and waiting times are random. Here a writer first takes a kernel lock on a file beside the database; its
+release wakes the next writer at once. Other programs, which do not take the lock, wait as SQLite does.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
 class Cursor(base.SQLiteCursorWrapper):
-    """A statement outside a transaction is one of its own, and queues like one."""
+    """A write outside a transaction takes its own turn in the queue."""
 
     def execute(self, query: str, params: Any = None) -> Any:
         wrapper = cast(Connection, self.connection).wrapper

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-READ = re.compile(r"\b(?:env\.[a-z]+\(|environ\.get\(|environ\[)\s*\"([A-Z_]+)\"")
+READ = re.compile(r"\b(?:env\.[a-z_]+\(|environ\.get\(|environ\[)\s*\"([A-Z_]+)\"")
 ROW = re.compile(r"^\| (`[A-Z_`, ]+`) \|", re.MULTILINE)
 NAME = re.compile(r"`([A-Z_]+)`")
 INTERPOLATED = re.compile(r"\$\{([A-Z_]+)")
