@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from curation.dashboard.overview.charts import outcome_bars, review_pace, score_histogram
+from curation.dashboard.overview.components import component_examples
 from curation.dashboard.overview.stats import Stats, project_stats
 from curation.dashboard.system.pages import system_state
 from curation.projects.access import Access, project_page
@@ -102,7 +103,7 @@ def system(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @login_required
 def components(request: HttpRequest) -> HttpResponse:
-    return render(request, "dashboard/components/page.html")
+    return render(request, "dashboard/components/page.html", component_examples())
 
 
 def _funnel(stats: Stats) -> list[Step]:

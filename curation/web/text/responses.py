@@ -3,6 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from curation.web.ids import number
 from curation.web.problems import NotFound
 from curation.web.text.transcript import Entry, Transcript
 
@@ -45,5 +46,4 @@ def raw_response(request: HttpRequest, transcript: Transcript[Entry], name: str)
 
 def number_in(request: HttpRequest, name: str) -> int:
     """Return a parameter as a number; 0 for anything else."""
-    given = request.GET.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 12 else 0
+    return number(request.GET.get(name, ""), digits=11) or 0
