@@ -6,8 +6,8 @@ from ninja import Router, Schema, Status
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import Field
 
+from curation.dashboard.system.health import check_components
 from curation.dashboard.system.metrics import exposition
-from curation.dashboard.system.parts import all_parts
 from curation.projects.models import Scope
 from curation.projects.tokens.auth import BearerToken
 from curation.runs.workers.sandbox_report import sandbox_reports
@@ -20,7 +20,7 @@ class HealthOut(Schema):
     status: str = Field(examples=["ok"])
 
 
-class PartOut(Schema):
+class ComponentOut(Schema):
     name: str = Field(examples=["database"])
     ok: bool
     needed: bool = Field(description="Whether readiness depends on it.")
@@ -43,7 +43,7 @@ class SandboxOut(Schema):
 
 class ReadyOut(Schema):
     ready: bool
-    parts: list[PartOut]
+    parts: list[ComponentOut]
     sandboxes: list[SandboxOut]
 
 
@@ -55,9 +55,9 @@ def health(request: HttpRequest) -> HealthOut:
 @router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker and sandbox")
 def ready(request: HttpRequest) -> Status[dict[str, object]]:
     """503 while the database or the broker does not respond. A missing sandbox is reported but does not count."""
-    parts = all_parts()
-    is_ready = all(part.ok for part in parts if part.needed)
-    return Status(200 if is_ready else 503, {"ready": is_ready, "parts": parts, "sandboxes": sandbox_reports()})
+    components = check_components()
+    is_ready = all(component.ok for component in components if component.needed)
+    return Status(200 if is_ready else 503, {"ready": is_ready, "parts": components, "sandboxes": sandbox_reports()})
 
 
 @router.get("/metrics", summary="Metrics in Prometheus' text format", include_in_schema=True)

@@ -1,4 +1,4 @@
-"""What the system page shows: parts, workers, waiting work, the project's models."""
+"""What the system page shows: components, workers, waiting work, the project's models."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Max, Q
 
-from curation.dashboard.system.parts import Part, all_parts
+from curation.dashboard.system.health import Component, check_components
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.models import LIVE, Call, CallStatus, Item, ItemState, Run, WorkerSeen
@@ -39,7 +39,7 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    parts: list[Part]
+    components: list[Component]
     workers: list[WorkerSeen]
     queues: list[QueueState]
     live_runs: int
@@ -56,7 +56,7 @@ def system_state(project: Project) -> System:
         pending=Count("id", filter=Q(state=ItemState.PENDING)), claimed=Count("id", filter=Q(state=ItemState.CLAIMED))
     )
     return System(
-        parts=all_parts(),
+        components=check_components(),
         workers=workers,
         queues=[_queue(name, workers) for name in QUEUES],
         live_runs=Run.objects.live().count(),
