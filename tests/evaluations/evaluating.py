@@ -1,23 +1,28 @@
-"""Evaluations in tests: a split by the real import, models at the stub server, runs driven as a worker would."""
+"""Helpers for tests of evaluations: splits by the real import, models at the stub server, runs done as by a worker."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
 
 from curation.evaluations.models import EvaluatedModel, Evaluation, Split
 from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
-from curation.projects.models import Project
+from curation.projects.models import Project, Role
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
-from tests.factories import make_endpoint
+from tests.exports.pages.test_api import Script
+from tests.factories import make_endpoint, make_member, make_project
 from tests.model_server import ModelServer
 from tests.parts import shared_data
 
 Row = dict[str, Any]
+ANSWERS = ["aws s3 ls", "aws iam list-users --debug", "I would list the queues.", "aws ec2 describe-vpcs", "nothing"]
 THINGS = (
     "buckets",
     "users",
@@ -96,3 +101,53 @@ def end(run: Run, shards: int = 12) -> Run:
         if run.state not in LIVE:
             return run
     raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
+
+
+def done(script: Script, answer: Any) -> dict[str, Any]:
+    """The run of a 202, driven to its end."""
+    assert answer.status_code == 202, answer.content
+    assert answer.headers["Location"] == f"/api/v1/runs/{answer.json()['id']}"
+    end(Run.objects.get(pk=answer.json()["id"]))
+    found: dict[str, Any] = script("get", f"/runs/{answer.json()['id']}").json()
+    assert found["state"] == "succeeded", found
+    return found
+
+
+def uploaded(script: Script, rows: list[dict[str, Any]]) -> str:
+    """The split of an upload."""
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    form = {"kind": "eval_rows", "file": SimpleUploadedFile("val.jsonl", text)}
+    answer = Client().post(f"/api/v1{script.here}/imports", form, headers=script.headers)
+    run = done(script, answer)
+    split: str = run["result"]["split"]
+    return split
+
+
+def two_models(script: Script, server: ModelServer, rows: list[dict[str, Any]]) -> None:
+    says(server, "good", rows, [row["messages"][-1]["content"] for row in rows])
+    says(server, "bad", rows, ["no idea"] * len(rows))
+    for name in ("good", "bad"):
+        at_server(script.project, server, name)
+
+
+def signed_in(client: Client, role: str = Role.ADMIN) -> Project:
+    project = make_project()
+    client.force_login(make_member(project, role=role))
+    return project
+
+
+def page(client: Client, project: Project, name: str, *args: object, query: str = "") -> str:
+    answer = client.get(reverse(name, args=[project.slug, *args]) + query)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def screened(project: Project, server: ModelServer) -> Evaluation:
+    """Two models over five rows: `good` is right everywhere, `bad` as in ANSWERS."""
+    rows = make_rows(tiers=("easy", "hard"))
+    split = make_split(project, rows)
+    says(server, "good", rows, [row["messages"][-1]["content"] for row in rows])
+    says(server, "bad", rows, ANSWERS)
+    for name in ("good", "bad"):
+        at_server(project, server, name)
+    return evaluate(project, split, ["bad", "good"])

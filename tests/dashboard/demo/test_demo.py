@@ -1,4 +1,4 @@
-"""The demo's project: made by real runs on scripted models, once, whatever happens in between."""
+"""The demo project is made by real runs on scripted models, once, even after interruptions."""
 
 import time
 from collections import Counter
@@ -75,7 +75,7 @@ def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() ->
     assert time.monotonic() - started < 5
 
 
-def test_without_a_sandbox_it_says_so_in_one_line_and_goes_on() -> None:
+def test_a_missing_sandbox_is_reported_in_one_line() -> None:
     said: list[str] = []
     make_demo_project(said.append)
     told = [line for line in said if "scenarios" in line]
@@ -84,7 +84,7 @@ def test_without_a_sandbox_it_says_so_in_one_line_and_goes_on() -> None:
 
 
 @pytest.mark.bubblewrap
-def test_a_later_start_with_a_sandbox_proves_rolls_out_and_pairs_scenarios(
+def test_a_later_start_with_a_sandbox_gates_rolls_out_and_pairs_scenarios(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_demo_project(quiet)
@@ -114,7 +114,7 @@ def test_a_later_start_with_a_sandbox_proves_rolls_out_and_pairs_scenarios(
 
 
 @pytest.mark.parametrize("drives", [1, 3, 4, 5, 7])
-def test_a_start_that_was_stopped_half_way_goes_on(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
+def test_an_interrupted_start_continues(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
     with monkeypatch.context() as patched:
         stop_after(patched, drives)
         with pytest.raises(KeyboardInterrupt):

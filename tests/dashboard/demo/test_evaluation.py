@@ -1,4 +1,4 @@
-"""The demo's evaluation: what a newcomer finds on the page Evaluations."""
+"""The evaluation of the demo project."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`manage.py demo` as a process: it comes up, mends what dies, refuses a second one, and leaves nothing behind."""
+"""`manage.py demo` as a process: it starts, restarts what dies, refuses a second one, and cleans up."""
 
 import os
 import signal
@@ -83,7 +83,7 @@ def running(tmp_path: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.mark.timeout(540)
-def test_a_killed_worker_and_web_come_back_and_all_end_together(
+def test_a_killed_worker_and_web_are_restarted_and_stop_together(
     running: "subprocess.Popen[str]", tmp_path: Path, port: int
 ) -> None:
     before = children(running.pid)

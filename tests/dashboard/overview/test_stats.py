@@ -1,4 +1,4 @@
-"""The overview's figures are those of the rows, and say when they were counted."""
+"""The figures of the overview."""
 
 from decimal import Decimal
 
@@ -76,7 +76,7 @@ def test_scenarios_and_trajectories_join_the_funnel() -> None:
     assert "/p/x/trajectories/?outcome=timeout" in bars["customdata"]
 
 
-def test_a_project_without_scenarios_is_not_told_of_them(client: Client) -> None:
+def test_a_project_without_scenarios_has_no_steps_for_them(client: Client) -> None:
     user = make_user()
     project = make_project(user=user)
     make_duel(project, score=50.0, bucket="defeat")
@@ -89,7 +89,7 @@ def test_a_project_without_scenarios_is_not_told_of_them(client: Client) -> None
     assert "trajectories kept" in page and "How rollouts end" in page and "fewer than the project" in page
 
 
-def test_pace_counts_decisions_that_stand() -> None:
+def test_pace_ignores_undone_decisions() -> None:
     project = make_project()
     reviewer = make_member(project)
     samples = [make_sample(project) for _ in range(3)]
@@ -102,7 +102,7 @@ def test_pace_counts_decisions_that_stand() -> None:
     assert stats.seconds_per_decision == 8
 
 
-def test_unknown_cost_is_kept_apart() -> None:
+def test_unknown_cost_is_counted_separately() -> None:
     project = make_project()
     make_run(project, cost=Decimal("0.5"), cost_unknown_calls=3)
     make_run(project, cost=Decimal("0.25"))
@@ -137,7 +137,7 @@ class TestDoors:
         for path in ("", "charts/scores.json", "charts/pace.json", "charts/outcomes.json", "system/"):
             assert client.get(f"/p/{project.slug}/{path}").status_code == 404
 
-    def test_the_system_page_says_that_nobody_works(self, client: Client) -> None:
+    def test_the_system_page_reports_missing_workers(self, client: Client) -> None:
         user = make_user()
         project = make_project(user=user)
         client.force_login(user)

@@ -11,13 +11,13 @@ from tests.factories import make_bearer, make_project, make_run, make_sample, ma
 pytestmark = pytest.mark.django_db
 
 
-def test_health_asks_for_nothing(client: Client) -> None:
+def test_health_needs_no_token(client: Client) -> None:
     answer = client.get("/api/v1/health")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
 class TestReady:
-    def test_a_missing_sandbox_is_told_and_does_not_count(self, client: Client, settings: Settings) -> None:
+    def test_a_missing_sandbox_is_reported_but_does_not_count(self, client: Client, settings: Settings) -> None:
         settings.SANDBOX = "none"
         answer = client.get("/api/v1/ready")
         parts = {part["name"]: part for part in answer.json()["parts"]}
@@ -30,9 +30,7 @@ class TestReady:
             "detail": "switched off by SANDBOX=none",
         }
 
-    def test_a_broker_that_does_not_answer_makes_it_503_and_keeps_its_password(
-        self, client: Client, settings: Settings
-    ) -> None:
+    def test_a_missing_broker_is_a_503_without_its_password(self, client: Client, settings: Settings) -> None:
         settings.CELERY_BROKER_URL = "filesystem://"
         settings.CELERY_BROKER_TRANSPORT_OPTIONS = {"data_folder_out": "/nowhere/at/all"}
         answer = client.get("/api/v1/ready")
@@ -40,7 +38,7 @@ class TestReady:
 
 
 class TestMetrics:
-    def test_tells_requests_runs_and_queues(self, client: Client) -> None:
+    def test_metrics_of_requests_runs_and_queues(self, client: Client) -> None:
         project = make_project("shell")
         make_run(project, state="succeeded", items_done=3, items_failed=1, items_total=4, cost=Decimal("0.25"), calls=7)
         make_sample(project)
@@ -56,7 +54,7 @@ class TestMetrics:
             assert line in text
         assert 'winnow_http_requests_total{area="api",method="GET",status="200"}' in text
 
-    def test_a_server_that_others_reach_wants_an_admin_token(self, client: Client, settings: Settings) -> None:
+    def test_a_public_server_requires_an_admin_token(self, client: Client, settings: Settings) -> None:
         settings.LOOPBACK_ONLY = False
         user = make_user()
         assert client.get("/api/v1/metrics").status_code == 401

@@ -1,4 +1,4 @@
-"""What of a split stands in training data, with the matched text."""
+"""The rows of a split that are in training data, with the matching text."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_the_published_split_is_in_its_training_data() -> None:
     assert match["answer"] == "aws route53 list-hosted-zones" == found.row.text.expected
 
 
-def test_rows_match_by_words_where_the_training_data_has_no_ids() -> None:
+def test_rows_match_by_text_if_the_training_data_has_no_ids() -> None:
     project = make_project()
     rows = make_rows(3)
     split = make_split(project, rows)
@@ -66,7 +66,7 @@ def test_volatile_lines_are_a_setting() -> None:
     assert check(project, split, upload=upload(project, other)).result["near"] == 1
 
 
-def test_scores_of_clean_and_contaminated_rows_stand_apart(server: ModelServer) -> None:
+def test_clean_and_contaminated_rows_have_separate_scores(server: ModelServer) -> None:
     project = make_project()
     rows = make_rows(4)
     split = make_split(project, rows)
@@ -82,7 +82,7 @@ def test_scores_of_clean_and_contaminated_rows_stand_apart(server: ModelServer) 
     assert [(row["n"], row["exact"]) for row in figures.contaminated] == [(2, 1.0)]
 
 
-def test_a_split_of_an_export_is_held_against_its_train_files() -> None:
+def test_a_split_of_an_export_is_compared_with_its_train_files() -> None:
     project = make_project()
     for number in range(12):
         make_approved(
@@ -103,7 +103,7 @@ def test_a_split_of_an_export_is_held_against_its_train_files() -> None:
 @pytest.mark.parametrize(
     "against", [{}, {"export": "1", "upload": "uploads/x"}, {"export": "99"}, {"upload": "/etc/passwd"}]
 )
-def test_a_check_against_nothing_or_something_foreign_is_refused(against: dict[str, str]) -> None:
+def test_a_check_without_valid_training_data_is_refused(against: dict[str, str]) -> None:
     project = make_project()
     split = make_split(project)
     with pytest.raises(Invalid):
@@ -111,7 +111,7 @@ def test_a_check_against_nothing_or_something_foreign_is_refused(against: dict[s
     assert not ContaminationCheck.objects.exists()
 
 
-def test_a_training_file_without_answers_ends_the_check_with_a_reason() -> None:
+def test_a_training_file_without_answers_fails_the_check_with_a_reason() -> None:
     project = make_project()
     split = make_split(project)
     run = check(project, split, upload=upload(project, [{"text": "no messages"}]))

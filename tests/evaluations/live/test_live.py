@@ -50,7 +50,7 @@ def figures(run: Run) -> dict[str, dict[str, Any]]:
     return {row["model"]: row for row in run.result["models"]}
 
 
-def test_models_play_every_task_and_are_measured(shop: Project, server: ModelServer, shop_server: str) -> None:
+def test_every_model_plays_every_task(shop: Project, server: ModelServer, shop_server: str) -> None:
     """Seeds 1, 2 and 3 want as many things on the shelf."""
     for name, text in (("good", "shop add"), ("asks", "shop help --task-hint"), ("talks", "I would add one.")):
         at_server(shop, server, name)
@@ -71,7 +71,7 @@ def test_models_play_every_task_and_are_measured(shop: Project, server: ModelSer
     assert Episode.objects.get(by__name="talks", key="seed 1").text.trace[0]["action"] == "shop --help"
 
 
-def test_a_full_server_is_waited_for(shop: Project, server: ModelServer, shop_server: str) -> None:
+def test_episodes_wait_while_the_server_is_full(shop: Project, server: ModelServer, shop_server: str) -> None:
     at_server(shop, server, "good", max_concurrency=16)
     server.behave("good", text="shop add", latency=0.1)
     run = live(shop, "good", environment=shop_server, episodes=3 * MOST, seed=1, max_concurrency=3 * MOST)
@@ -79,7 +79,7 @@ def test_a_full_server_is_waited_for(shop: Project, server: ModelServer, shop_se
     assert figures(run)["good"]["completion_rate"] == 1.0
 
 
-def test_a_task_that_breaks_is_no_score(shop: Project, server: ModelServer, shop_server: str) -> None:
+def test_a_failed_episode_is_not_scored(shop: Project, server: ModelServer, shop_server: str) -> None:
     at_server(shop, server, "good")
     server.behave("good", text="shop add")
     messages = [{"role": "system", "content": "Keep the shop."}, {"role": "user", "content": "Fill the shelf."}]
@@ -96,7 +96,7 @@ def test_a_task_that_breaks_is_no_score(shop: Project, server: ModelServer, shop
     assert "SECRET-CRITERION" not in str(server.counts("good")) + str([s["prompt"] for s in episode.text.trace])
 
 
-def test_a_server_that_is_not_there_fails_the_run_with_its_address(shop: Project, server: ModelServer) -> None:
+def test_an_unreachable_server_fails_the_run_with_its_address(shop: Project, server: ModelServer) -> None:
     at_server(shop, server, "good")
     address = f"ws://127.0.0.1:{free_port()}"
     run = live(shop, "good", environment=address, episodes=2)
@@ -115,7 +115,7 @@ def test_a_server_that_is_not_there_fails_the_run_with_its_address(shop: Project
         ({"environment": "ws://127.0.0.1:9", "split": "4711"}, "params.split"),
     ],
 )
-def test_what_cannot_be_played_is_refused_at_launch(
+def test_invalid_live_parameters_are_refused_at_launch(
     shop: Project, server: ModelServer, params: dict[str, Any], path: str
 ) -> None:
     at_server(shop, server, "good")
@@ -145,7 +145,7 @@ def test_scenarios_are_played_in_the_sandbox(shop: Project, server: ModelServer,
     assert all(session.closed for session in rooms.sessions)
 
 
-def test_the_trace_in_the_sandbox_holds_what_was_said(shop: Project, server: ModelServer, rooms: FakeBackend) -> None:
+def test_a_sandbox_trace_has_prompts_and_replies(shop: Project, server: ModelServer, rooms: FakeBackend) -> None:
     make_scenario(shop, name="greets", status="admitted")
     at_server(shop, server, "talks")
     refusal = "The fenced block of your reply is not closed. Close it after the command."
@@ -186,7 +186,7 @@ def test_two_models_are_compared_task_by_task(
     assert f"/evaluations/{after}/episodes/{one.pk}/" in page.content.decode()
 
 
-def test_an_evaluation_and_its_episodes_are_read_by_page_and_call(
+def test_an_evaluation_and_its_episodes_on_pages_and_by_rest(
     shop: Project, server: ModelServer, shop_server: str, client: Client
 ) -> None:
     at_server(shop, server, "talks")
@@ -214,7 +214,7 @@ def test_an_evaluation_and_its_episodes_are_read_by_page_and_call(
     assert "\x1b" not in text
 
 
-def test_episodes_are_started_by_a_form_and_refused_at_its_fields(
+def test_a_form_starts_episodes_and_shows_errors_at_its_fields(
     shop: Project, server: ModelServer, shop_server: str, client: Client
 ) -> None:
     at_server(shop, server, "good")
@@ -230,9 +230,7 @@ def test_episodes_are_started_by_a_form_and_refused_at_its_fields(
     assert (run.params["episodes"], run.params["max_steps"], run.items_total) == (2, 3, 2)
 
 
-def test_the_form_takes_the_scenarios_that_its_filter_names(
-    shop: Project, server: ModelServer, client: Client, rooms: FakeBackend
-) -> None:
+def test_the_form_filters_the_scenarios(shop: Project, server: ModelServer, client: Client, rooms: FakeBackend) -> None:
     at_server(shop, server, "good")
     for name in ("oven", "harbour"):
         make_scenario(shop, name=name, status="admitted")

@@ -1,4 +1,4 @@
-"""The pages a curator uses: splits, a launch, one evaluation, its log, a comparison, the leaderboard."""
+"""The pages of evaluations and their splits."""
 
 import json
 
@@ -8,8 +8,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from curation.evaluations.models import EvaluatedModel, Evaluation, Screened, Split
-from curation.projects.models import Project, Role
+from curation.evaluations.models import Evaluation, Screened, Split
+from curation.projects.models import Role
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from tests.evaluations.evaluating import (
@@ -18,38 +18,16 @@ from tests.evaluations.evaluating import (
     evaluate,
     make_rows,
     make_split,
-    model_in,
+    page,
     says,
+    screened,
+    signed_in,
     upload,
 )
 from tests.factories import make_endpoint, make_member, make_project
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ANSWERS = ["aws s3 ls", "aws iam list-users --debug", "I would list the queues.", "aws ec2 describe-vpcs", "nothing"]
-
-
-def signed_in(client: Client, role: str = Role.ADMIN) -> Project:
-    project = make_project()
-    client.force_login(make_member(project, role=role))
-    return project
-
-
-def page(client: Client, project: Project, name: str, *args: object, query: str = "") -> str:
-    answer = client.get(reverse(name, args=[project.slug, *args]) + query)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
-
-
-def screened(project: Project, server: ModelServer) -> Evaluation:
-    """Two models over five rows: `good` is right everywhere, `bad` as in ANSWERS."""
-    rows = make_rows(tiers=("easy", "hard"))
-    split = make_split(project, rows)
-    says(server, "good", rows, [row["messages"][-1]["content"] for row in rows])
-    says(server, "bad", rows, ANSWERS)
-    for name in ("good", "bad"):
-        at_server(project, server, name)
-    return evaluate(project, split, ["bad", "good"])
 
 
 def test_empty_pages_say_what_to_do(client: Client) -> None:
@@ -76,7 +54,7 @@ def test_the_form_takes_a_file_and_leads_to_the_evaluation(client: Client) -> No
     assert "val.jsonl" in page(client, project, "evaluation-list")
 
 
-def test_the_form_says_what_is_wrong_beside_its_field(client: Client) -> None:
+def test_the_form_shows_an_error_beside_its_field(client: Client) -> None:
     project = signed_in(client)
     make_endpoint(project, "echo", model="scripted/echo")
     url = reverse("evaluation-new", args=[project.slug])
@@ -118,7 +96,7 @@ def test_the_log_is_filtered_to_disagreements_and_opens_one_row(client: Client, 
     assert "<html" not in part and "--debug" in part
 
 
-def test_answers_are_shown_harmless(client: Client, server: ModelServer) -> None:
+def test_answers_are_escaped(client: Client, server: ModelServer) -> None:
     project = signed_in(client)
     rows = make_rows(1)
     says(server, "evil", rows, ["<script>alert(1)</script>\x1b[2J\u202eaws"])
@@ -130,69 +108,6 @@ def test_answers_are_shown_harmless(client: Client, server: ModelServer) -> None
         page(client, project, "evaluation-call", evaluation.pk, call.pk),
     ):
         assert "<script>alert" not in shown and "\x1b" not in shown and "\u202e" not in shown
-
-
-def test_a_comparison_says_what_is_gained_and_can_be_downloaded(client: Client, server: ModelServer) -> None:
-    project = signed_in(client)
-    evaluation = screened(project, server)
-    before, after = model_in(evaluation, "bad"), model_in(evaluation, "good")
-    query = f"?before={before.pk}&after={after.pk}"
-    shown = page(client, project, "evaluation-compare", query=query)
-    assert "+60.0 pp" in shown and "Gains" in shown and "Nothing was lost." in shown
-    gained = Screened.objects.get(by=after, row__number=1)
-    assert reverse("evaluation-call", args=[project.slug, evaluation.pk, gained.pk]) in shown
-    figure = client.get(reverse("compare-chart", args=[project.slug]) + query).json()
-    assert [line["name"] for line in figure["data"]] == ["all rows", "easy", "hard"]
-    same = client.get(reverse("evaluation-compare", args=[project.slug]) + f"?before={after.pk}&after={after.pk}")
-    assert same.status_code == 422
-
-
-def test_a_pinned_baseline_flags_what_became_worse(client: Client, server: ModelServer) -> None:
-    project = signed_in(client)
-    rows = make_rows(12)
-    split = make_split(project, rows)
-    says(server, "good", rows, [row["messages"][-1]["content"] for row in rows])
-    says(server, "worse", rows, ["no idea"] * len(rows))
-    for name in ("good", "worse"):
-        at_server(project, server, name)
-    evaluation = evaluate(project, split, ["good", "worse"])
-    pin = reverse("baseline-pin", args=[project.slug])
-    assert client.post(pin, {"model": model_in(evaluation, "good").pk}).status_code == 302
-    assert model_in(evaluation, "worse").regressed and not model_in(evaluation, "good").regressed
-    board = page(client, project, "leaderboard")
-    assert "baseline" in board and "regressed" in board
-    later = evaluate(project, split, ["worse"])
-    assert model_in(later, "worse").regressed
-    assert "regressed" in page(client, project, "evaluation-list")
-    client.post(reverse("baseline-unpin", args=[project.slug]), {"split": split.pk})
-    assert not EvaluatedModel.objects.filter(regressed=True).exists()
-
-
-def test_a_check_stands_above_the_scores_and_sets_the_rows_apart(client: Client, server: ModelServer) -> None:
-    project = signed_in(client)
-    evaluation = screened(project, server)
-    split = evaluation.split
-    assert split is not None
-    rows = make_rows(tiers=("easy", "hard"))
-    moved = {
-        **rows[0],
-        "messages": [{"role": "user", "content": "TASK: look at the buckets.\n\nNow."}, rows[0]["messages"][1]],
-    }
-    text = "".join(json.dumps(row) + "\n" for row in (rows[3], moved)).encode()
-    answer = client.post(
-        reverse("split-check", args=[project.slug, split.pk]), {"file": SimpleUploadedFile("train.jsonl", text)}
-    )
-    assert answer.status_code == 302
-    assert "A check is running" in page(client, project, "split-page", split.pk)
-    end(Run.objects.get(kind="contamination"))
-    shown = page(client, project, "evaluation-page", evaluation.pk)
-    assert "2 of 5 rows of this split are in the training data" in shown
-    assert shown.index("are in the training data") < shown.index("Figures by model")
-    assert "Clean rows" in shown
-    found = page(client, project, "split-page", split.pk, query="?level=task_answer")
-    assert "Training row 2" in found and "Now." in found and found.count('id="row-') == 2
-    exact = page(client, project, "split-page", split.pk, query="?level=exact")
-    assert exact.count('id="row-') == 1
 
 
 def test_a_viewer_reads_but_starts_nothing(client: Client) -> None:
@@ -213,7 +128,7 @@ def test_a_viewer_reads_but_starts_nothing(client: Client) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"), [("evaluate", "evaluation-new"), ("split", "split-list"), ("contamination", "split-list")]
 )
-def test_a_launch_leads_to_the_page_that_is_made_for_it(client: Client, kind: str, name: str) -> None:
+def test_a_new_run_of_a_kind_redirects_to_its_own_page(client: Client, kind: str, name: str) -> None:
     project = signed_in(client)
     answer = client.get(reverse("run-new", args=[project.slug]), {"kind": kind})
     assert answer.headers["Location"] == reverse(name, args=[project.slug])
@@ -236,7 +151,7 @@ def test_the_command_launches_and_follows_an_evaluation(capsys: pytest.CaptureFi
     assert said["state"] == "succeeded" and said["result"]["models"][0]["n"] == 2
 
 
-def test_the_form_says_what_it_would_cost(client: Client) -> None:
+def test_the_form_shows_the_estimated_cost(client: Client) -> None:
     project = signed_in(client)
     make_endpoint(project, "echo", model="scripted/echo", price_in=0, price_out=0)
     split = make_split(project, make_rows(5))

@@ -1,4 +1,4 @@
-"""The static screen: which rows are sent, what an error counts, what is asked."""
+"""The static screen: the rows that are sent, failed calls, parameters of the calls, figures."""
 
 import json
 from typing import Any
@@ -59,7 +59,7 @@ def test_an_error_is_an_empty_answer_with_its_latency_and_the_item_is_done(serve
     assert Call.objects.filter(run=run, status="error").count() == 3
 
 
-def test_a_passing_fault_is_tried_again_and_counts_nothing(server: ModelServer) -> None:
+def test_a_transient_error_is_retried_and_not_counted(server: ModelServer) -> None:
     project = make_project()
     rows = make_rows(6)
     split = make_split(project, rows)
@@ -83,7 +83,7 @@ def test_a_call_that_hangs_ends_after_its_timeout(server: ModelServer, monkeypat
     assert screened.failed and screened.latency_ms >= 300
 
 
-def test_thinking_is_no_part_of_the_answer_and_a_cut_one_is_marked(server: ModelServer) -> None:
+def test_thinking_is_not_scored_and_a_cut_answer_is_marked(server: ModelServer) -> None:
     project = make_project()
     rows = make_rows(1)
     split = make_split(project, rows)
@@ -97,7 +97,7 @@ def test_thinking_is_no_part_of_the_answer_and_a_cut_one_is_marked(server: Model
     assert {row["model"]: row["cut"] for row in overall(evaluation)} == {"thinker": 0, "cut": 1}
 
 
-def test_the_launch_goes_before_the_endpoint_and_the_endpoint_before_the_defaults(server: ModelServer) -> None:
+def test_the_launch_overrides_the_endpoint_and_the_endpoint_the_defaults(server: ModelServer) -> None:
     project = make_project()
     split = make_split(project, make_rows(1))
     at_server(project, server, "plain")
@@ -148,7 +148,7 @@ def test_a_projects_own_family_scores_its_commands(server: ModelServer) -> None:
         ({"max_per_combo": 0}, "max_per_combo"),
     ],
 )
-def test_what_cannot_be_launched_is_refused_in_words(params: dict[str, Any], words: str) -> None:
+def test_invalid_parameters_are_refused_with_a_reason(params: dict[str, Any], words: str) -> None:
     project = make_project()
     make_endpoint(project, "m", model="scripted/echo")
     split = make_split(project)
@@ -168,7 +168,7 @@ def test_the_estimate_counts_rows_times_models() -> None:
     assert (found.calls, found.cost, found.unpriced) == (6, None, ("unknown",))
 
 
-def test_a_run_that_is_done_again_from_the_record_writes_each_answer_once(server: ModelServer) -> None:
+def test_a_repeated_run_writes_each_answer_once(server: ModelServer) -> None:
     project = make_project()
     rows = make_rows(3)
     split = make_split(project, rows)
@@ -181,7 +181,7 @@ def test_a_run_that_is_done_again_from_the_record_writes_each_answer_once(server
     assert server.counts("m").answered == 3
 
 
-def test_tiers_and_sources_have_tables_of_their_own(server: ModelServer) -> None:
+def test_tiers_and_sources_have_their_own_tables(server: ModelServer) -> None:
     project = make_project()
     rows = make_rows(4, tiers=("easy", "hard"))
     split = make_split(project, rows)
@@ -196,7 +196,7 @@ def test_tiers_and_sources_have_tables_of_their_own(server: ModelServer) -> None
     assert json.dumps(figures.rows)
 
 
-def test_a_split_of_nothing_is_refused() -> None:
+def test_an_empty_split_is_refused() -> None:
     project = make_project()
     make_endpoint(project, "m", model="scripted/echo")
     split = Split.objects.create(project=project, name="empty")

@@ -1,0 +1,88 @@
+"""The REST calls of comparisons and the leaderboard."""
+
+import csv
+import io
+
+import pytest
+
+from curation.evaluations.models import Screened
+from curation.projects.models import AuditEntry
+from tests.evaluations.evaluating import done, make_rows, two_models, uploaded
+from tests.exports.pages.test_api import Script
+from tests.model_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -> None:
+    script, rows = Script(), make_rows(12, tiers=("easy", "hard"), tasks=6)
+    split = uploaded(script, rows)
+    two_models(script, server, rows)
+    one, other = (
+        done(script, script("post", f"{script.here}/evaluations", {"models": [name], "split": split}))["result"]
+        for name in ("bad", "good")
+    )
+    here = f"/evaluations/{one['evaluation']}/compare/{other['evaluation']}"
+    found = script("get", here).json()
+    assert (found["before"]["model"], found["after"]["model"]) == ("bad", "good")
+    assert (found["rows"], found["tasks"], found["unpaired"]) == (12, 6, 0)
+    exact = next(metric for metric in found["metrics"] if metric["metric"] == "exact")
+    assert (exact["before"], exact["after"], exact["delta"], exact["gained"], exact["lost"]) == (0, 1, 1, 12, 0)
+    assert exact["p"] == pytest.approx(2 * 0.5**12, abs=1e-6) and exact["said"] == "likely" and exact["high"] == 1
+    assert [tier["tier"] for tier in found["tiers"]] == ["easy", "hard"] and len(found["gains"]) == 12
+    assert Screened.objects.filter(pk=found["gains"][0]["call_after"], exact=True).exists()
+    assert script("get", f"{here}/comparison.json").json() == found
+    table = list(csv.DictReader(io.StringIO(script("get", f"{here}/comparison.csv").content.decode())))
+    assert {(row["part"], row["metric"]): row["delta"] for row in table}["all", "exact"] == "1.0"
+    text = script("get", f"{here}/comparison.md").content.decode()
+    assert "| exact | 0% | 100% | +100.0 pp |" in text and "## Gains: 12" in text
+    assert script("get", f"{here}/comparison.exe").status_code == 404
+
+
+def test_models_of_one_evaluation_are_compared_by_name(server: ModelServer) -> None:
+    script, rows = Script(), make_rows(3)
+    split = uploaded(script, rows)
+    two_models(script, server, rows)
+    run = done(script, script("post", f"{script.here}/evaluations", {"models": ["good", "bad"], "split": split}))
+    pk = run["result"]["evaluation"]
+    assert "name one in" in script("get", f"/evaluations/{pk}/compare/{pk}").json()["detail"]
+    found = script("get", f"/evaluations/{pk}/compare/{pk}?model_before=good&model_after=bad").json()
+    assert (len(found["gains"]), len(found["losses"])) == (0, 3)
+    assert script("get", f"/evaluations/{pk}/compare/{pk}?model_before=good&model_after=good").status_code == 422
+
+
+def test_rows_of_two_uploads_of_one_file_are_paired(server: ModelServer) -> None:
+    script, rows = Script(), make_rows(3)
+    two_models(script, server, rows)
+    ids = []
+    for name, part in (("bad", rows), ("good", [*make_rows(14)[12:], *rows[1:]])):
+        body = {"models": [name], "split": uploaded(script, part)}
+        ids.append(done(script, script("post", f"{script.here}/evaluations", body))["result"]["evaluation"])
+    found = script("get", f"/evaluations/{ids[0]}/compare/{ids[1]}").json()
+    assert (found["rows"], found["unpaired"]) == (2, 3)
+    apart = done(
+        script,
+        script(
+            "post", f"{script.here}/evaluations", {"models": ["bad"], "split": uploaded(script, make_rows(14)[12:])}
+        ),
+    )["result"]["evaluation"]
+    assert script("get", f"/evaluations/{ids[0]}/compare/{apart}").json()["code"] == "nothing_in_common"
+
+
+def test_the_leaderboard_ranks_all_evaluations_and_flags_regressions(server: ModelServer) -> None:
+    script, rows = Script(), make_rows(12)
+    assert script("get", f"{script.here}/leaderboard").json()["data"] == []
+    split = uploaded(script, rows)
+    two_models(script, server, rows)
+    for name in ("bad", "good"):
+        done(script, script("post", f"{script.here}/evaluations", {"models": [name], "split": split}))
+    board = script("get", f"{script.here}/leaderboard").json()
+    assert [entry["figures"]["model"] for entry in board["data"]] == ["good", "bad"]
+    best = board["data"][0]["evaluation"]
+    pinned = script("post", f"/evaluations/{best}/baseline", {}).json()
+    assert [(entry["baseline"], entry["regressed"]) for entry in pinned["data"]] == [(True, False), (False, True)]
+    assert pinned["data"][1]["against"]["worse"] == ["xtr", "exact", "svc", "op_token", "exact_shell"]
+    assert script("get", f"/splits/{split}").json()["baseline"] == {"evaluation": best, "model": "good"}
+    assert AuditEntry.objects.filter(action="baseline.pin").count() == 1
+    assert script("delete", f"/splits/{split}/baseline").status_code == 204
+    assert not any(entry["regressed"] for entry in script("get", f"{script.here}/leaderboard").json()["data"])

@@ -1,0 +1,47 @@
+"""The pages that show a contamination check."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from curation.runs.models import Run
+from tests.evaluations.evaluating import (
+    end,
+    make_rows,
+    page,
+    screened,
+    signed_in,
+)
+from tests.model_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_check_is_shown_above_the_scores_and_splits_them(client: Client, server: ModelServer) -> None:
+    project = signed_in(client)
+    evaluation = screened(project, server)
+    split = evaluation.split
+    assert split is not None
+    rows = make_rows(tiers=("easy", "hard"))
+    moved = {
+        **rows[0],
+        "messages": [{"role": "user", "content": "TASK: look at the buckets.\n\nNow."}, rows[0]["messages"][1]],
+    }
+    text = "".join(json.dumps(row) + "\n" for row in (rows[3], moved)).encode()
+    answer = client.post(
+        reverse("split-check", args=[project.slug, split.pk]), {"file": SimpleUploadedFile("train.jsonl", text)}
+    )
+    assert answer.status_code == 302
+    assert "A check is running" in page(client, project, "split-page", split.pk)
+    end(Run.objects.get(kind="contamination"))
+    shown = page(client, project, "evaluation-page", evaluation.pk)
+    assert "2 of 5 rows of this split are in the training data" in shown
+    assert shown.index("are in the training data") < shown.index("Figures by model")
+    assert "Clean rows" in shown
+    found = page(client, project, "split-page", split.pk, query="?level=task_answer")
+    assert "Training row 2" in found and "Now." in found and found.count('id="row-') == 2
+    exact = page(client, project, "split-page", split.pk, query="?level=exact")
+    assert exact.count('id="row-') == 1
