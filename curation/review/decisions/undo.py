@@ -84,7 +84,7 @@ def _last_decision(access: Access, sample_id: int | None) -> Decision:
 
 def _changed(sample: Sample, what: str) -> Conflict:
     return Conflict(
-        f"Sample {sample.pk} stays as it is: {what}.",
+        f"Sample {sample.pk} was not changed: {what}.",
         code="changed_since",
         current={"version": sample.version, "status": Status(sample.status).value},
     )

@@ -146,6 +146,22 @@ def test_a_pick_is_refused_where_left_and_right_were_drawn_again(client: Client,
     assert not Decision.objects.exists()
 
 
+def test_once_sides_are_shown_left_is_the_king_however_the_lease_was_drawn(
+    client: Client, me: Access, project: Project
+) -> None:
+    sample = judged(project)
+    open_queue(client)
+    Lease.objects.update(swapped=True)
+    project.settings_json = {"review": {"blind": False}}
+    project.save()
+    assert "Left · King" in body(client.get(url("sample-page", sample.pk)))
+    for action in ("approve", "reject"):
+        values = form(sample, action=action, preference="left", queue="")
+        assert client.post(url("sample-decide", sample.pk), values, headers=HTMX).status_code == 200
+    lines = list(Decision.objects.order_by("id"))
+    assert [(line.preference, line.pick, line.seat) for line in lines] == [("left", Pick.KING, "king_left")] * 2
+
+
 def test_a_form_without_a_version_or_with_nonsense_is_refused(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     decide_url = url("sample-decide", sample.pk)
