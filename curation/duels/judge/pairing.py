@@ -1,6 +1,6 @@
 """Pair each challenger's answer with the king's to the same prompt and sample, or with the reference."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -25,8 +25,8 @@ class Entrants:
 
 def pair(*, project: Project, prompts: QuerySet[Prompt], entrants: Entrants, mode: int) -> Iterator[int]:
     """Yield the id of each duel of the prompts' answers, prompt by prompt. Create missing ones."""
-    ids = prompts.order_by("id").values_list("pk", flat=True).iterator(CHUNK)
-    for chunk in _chunks(ids):
+    ids = iter(prompts.order_by("id").values_list("pk", flat=True).iterator(CHUNK))
+    while chunk := list(islice(ids, CHUNK)):
         challengers = _newest(chunk, Side.CHALLENGER, entrants.challenger_fingerprint, entrants.challenger_model)
         kings: dict[SampleKey, int] = {}
         if mode == 2:
@@ -60,9 +60,3 @@ def _newest(prompt_ids: Sequence[int], side: Side, fingerprint: str, model: str)
     if model:
         rows = rows.filter(model=model)
     return {(row[0], row[1]): row[2] for row in rows.order_by("id").values_list("prompt_id", "sample_index", "pk")}
-
-
-def _chunks(ids: Iterable[int]) -> Iterator[list[int]]:
-    iterator = iter(ids)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from django.db import transaction
 
@@ -64,14 +65,9 @@ class ScoreStage:
         self._duels = duels
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        chunk: list[int] = []
-        for duel_id in self._duels(run):
-            chunk.append(duel_id)
-            if len(chunk) == CHUNK:
-                yield _planned(chunk)
-                chunk = []
-        if chunk:
-            yield _planned(chunk)
+        duels = self._duels(run)
+        while ids := list(islice(duels, CHUNK)):
+            yield PlannedItem(f"{ids[0]}-{ids[-1]}", None, {"duels": ids})
 
     def work(self, context: WorkContext, item: Item) -> Write:
         run = context.run
@@ -84,10 +80,6 @@ class ScoreStage:
             return {"duels": len(scored), "rows": [entry.row() for entry in scored]}
 
         return write
-
-
-def _planned(ids: list[int]) -> PlannedItem:
-    return PlannedItem(f"{ids[0]}-{ids[-1]}", None, {"duels": ids})
 
 
 def score_duels(run: Run, ids: Sequence[int], panel: Panel) -> list[Scored]:
