@@ -52,7 +52,7 @@ def folder(name: str, default: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ImproperlyConfigured(f"{name} is {str(path)!r}, which cannot be made: {error}") from None
+        raise ImproperlyConfigured(f"{name} is {str(path)!r}, which cannot be created: {error}") from None
     if not os.access(path, os.W_OK):
         raise ImproperlyConfigured(f"{name} is {str(path)!r}, which cannot be written")
     return path

@@ -69,7 +69,7 @@ class EndpointPace(models.Model):
 
 
 class EndpointShare(models.Model):
-    """How many of an endpoint's `max_concurrency` slots one worker process holds; a silent worker's share expires."""
+    """How many of an endpoint's `max_concurrency` slots one worker process has; a silent worker's share expires."""
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="shares")
     holder = models.CharField(max_length=80)

@@ -1,4 +1,4 @@
-// A button that works says so: aria-busy and disabled while its request is under way, then as before, with the focus where it was.
+// A button that works says so: aria-busy and disabled while its request is under way, then enabled again with the focus back.
 
 function buttonOf(event) {
   const { elt, requestConfig } = event.detail;

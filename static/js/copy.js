@@ -2,7 +2,7 @@
 
 async function write(text) {
   if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
-  // Plain http on another host: the old way, which needs a selection.
+  // Plain http on another host has no clipboard API: copy a selection.
   const field = Object.assign(document.createElement("textarea"), { value: text, readOnly: true, className: "sr-only" });
   document.body.append(field);
   field.select();

@@ -39,7 +39,7 @@ function closePanel() {
   panel.hidden = true;
   panel.querySelector("#panel-body").replaceChildren();
   mark(null);
-  // The list may have been drawn anew since; then its first row is the best place we know.
+  // If the list was reloaded since, focus its first row.
   const back = opener?.isConnected ? opener : document.querySelector("[data-row] a[href]");
   back?.focus();
   opener = null;

@@ -4,7 +4,7 @@
   const ORDER = ["auto", "light", "dark"];
   const root = document.documentElement;
 
-  // Storage may be refused (private windows); the theme then lasts as long as the page.
+  // Storage can be blocked (private windows); the theme then lasts as long as the page.
   const read = () => {
     try { return localStorage.getItem(KEY); } catch { return null; }
   };

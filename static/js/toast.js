@@ -11,11 +11,11 @@ const WORDS = {
   400: ["Not accepted", "The server did not understand this request."],
   401: ["Signed out", "Your session has ended. Sign in again; what you typed is still here."],
   403: ["Not allowed", "Your role in this project does not allow this."],
-  404: ["Not found", "It does not exist any more, or it belongs to another project."],
-  409: ["Conflict", "This was already done in another way. Reload to see the present state."],
-  412: ["Changed meanwhile", "Someone changed this since you opened it. Nothing was overwritten. Reload to see what changed."],
+  404: ["Not found", "It no longer exists, or it belongs to another project."],
+  409: ["Conflict", "This was already done in another way. Reload to see the current state."],
+  412: ["Changed meanwhile", "Someone changed this after you opened it. Nothing was overwritten. Reload to see what changed."],
   413: ["Too large", "The server refuses input of this size."],
-  429: ["Too many requests", "The server asks to slow down."],
+  429: ["Too many requests", "Wait a moment, then try again."],
 };
 
 function close(toast) {
@@ -47,7 +47,7 @@ function show({ text, title = "", tone = "neutral", action = null, stays = false
   return toast;
 }
 
-// A message under the pointer or holding the focus stays.
+// A message with the pointer or focus stays.
 function expire(toast) {
   setTimeout(() => {
     if (toast.matches(":hover, :focus-within")) expire(toast);
@@ -55,7 +55,7 @@ function expire(toast) {
   }, STAYS_MS);
 }
 
-// The server's own words win over ours: problem+json, or the plain text of a page's refusal, says what was wrong.
+// The server's own text comes first: problem+json, or the plain text of a page's refusal.
 function detail(xhr) {
   const type = xhr.getResponseHeader("Content-Type") ?? "";
   if (type.startsWith("text/plain")) return xhr.responseText.slice(0, 500);

@@ -51,12 +51,12 @@ class TestReaders:
         monkeypatch.setenv("X", " a, ,b ,")
         assert env.names("X") == ["a", "b"]
 
-    def test_folder_is_made_and_must_be_writable(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_folder_is_created_and_must_be_writable(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("X", str(tmp_path / "new" / "data"))
         assert env.folder("X", tmp_path).is_dir()
         (tmp_path / "file").write_text("")
         monkeypatch.setenv("X", str(tmp_path / "file"))
-        with pytest.raises(ImproperlyConfigured, match="cannot be made"):
+        with pytest.raises(ImproperlyConfigured, match="cannot be created"):
             env.folder("X", tmp_path)
 
     @pytest.mark.parametrize("given", ["mysql://host/db", "winnow", "//host"])

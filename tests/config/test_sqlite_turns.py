@@ -1,4 +1,4 @@
-"""Writers of the embedded database queue for their turn, whoever they are and however they end."""
+"""Writers of the embedded database queue for their turn, however they end."""
 
 import signal
 import subprocess
@@ -84,7 +84,7 @@ def test_a_killed_writer_leaves_the_turn_to_the_next() -> None:
     assert project.name == "after"
 
 
-def test_a_change_outside_a_transaction_waits_and_a_failed_one_gives_the_turn_back() -> None:
+def test_a_write_outside_a_transaction_waits_and_a_failed_one_ends_its_turn() -> None:
     project = make_project()
     with pytest.raises(RuntimeError), transaction.atomic():
         Project.objects.filter(pk=project.pk).update(name="never")

@@ -8,7 +8,7 @@ from curation.runs.engine import dispatch
 
 @pytest.fixture(autouse=True)
 def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Files of a test go to a folder of its own; the doorbell rings for nobody, since tests drive runs themselves."""
+    """Each test has its own folder for files. No run is dispatched: tests drive their runs themselves."""
     settings.MEDIA_ROOT = tmp_path / "files"
     monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     return tmp_path / "files"

@@ -55,7 +55,7 @@ class TestProblems:
         assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
 
     @pytest.mark.parametrize("body", [b'{"slug": "a", "name": "a\\u0000b"}', b'{"slug": "a\\u0000", "name": "b"}'])
-    def test_a_nul_character_is_refused_where_it_stands(self, client: Client, body: bytes) -> None:
+    def test_a_nul_character_is_refused_with_its_field(self, client: Client, body: bytes) -> None:
         answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user()))
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["message"].endswith("contains a NUL character")
@@ -115,7 +115,7 @@ class TestRateLimit:
         cache.clear()
         headers = make_bearer(make_user())
         answers = [client.get(PATH, headers=headers) for _ in range(5)]
-        # The window may turn over between two requests, which starts the count anew.
+        # The window may turn over between two requests, which restarts the count.
         limited = [answer for answer in answers if answer.status_code == 429]
         assert limited
         assert limited[0].json()["code"] == "too_many_requests"

@@ -1,6 +1,6 @@
 """Forms of the projects pages. What a value must be is checked where it is written, not here.
 
-The settings form is made from `ProjectSettings`: a new setting gets its field from there.
+The settings form is generated from `ProjectSettings`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""A project's settings: one typed document, checked whenever it is written, stored as JSON.
+"""A project's settings: a typed document, validated on every write and stored as JSON.
 
-Titles and descriptions are what the settings page and the OpenAPI document say about each.
+The settings page and the OpenAPI document show the titles and descriptions.
 """
 
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
 
 
 class Section(BaseModel):
-    """Unknown keys are refused: a misspelt setting must not pass for a default."""
+    """Unknown keys are refused: a misspelt setting must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -35,20 +35,20 @@ class Thresholds(Section):
     @model_validator(mode="after")
     def in_order(self) -> "Thresholds":
         if self.refined > self.final:
-            raise ValueError("`refined` must not lie above `final`")
+            raise ValueError("`refined` must not be above `final`")
         return self
 
 
 class Panel(Section):
     """Who judges by default, and how."""
 
-    judges: list[Name] = Field([], title="Judges", description="Names of model endpoints, one in a line.")
+    judges: list[Name] = Field([], title="Judges", description="Names of model endpoints, one per line.")
     swap: bool = Field(True, title="Judge both orders", description="Costs twice the calls and shows position bias.")
     min_judges: Annotated[int, Field(ge=1)] | None = Field(
-        None, title="Judges needed", description="A duel counts as parsed from this many on; empty means all."
+        None, title="Judges needed", description="A duel with this many verdicts counts as parsed; empty: all judges."
     )
     attempts: Annotated[int, Field(ge=1, le=10)] = Field(
-        3, title="Attempts", description="How often an unparsed reply is asked for again."
+        3, title="Attempts", description="How many calls a judge gets until a reply can be parsed."
     )
     max_tokens: TokenLimit = Field(1024, title="Token limit of a verdict")
     temperature: Temperature = Field(0.0, title="Temperature")
@@ -59,7 +59,7 @@ class Panel(Section):
     weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] = Field(
         {},
         title="Weights",
-        description="One `dimension = number` in a line; what is not named weighs 1, and empty means all alike.",
+        description="One `dimension = number` per line. Missing dimensions weigh 1; empty: all weigh the same.",
     )
 
     @field_validator("judges")
@@ -74,13 +74,13 @@ class Panel(Section):
     def of_known_dimensions(cls, weights: dict[str, float]) -> dict[str, float]:
         unknown = sorted(set(weights) - set(DIMENSIONS))
         if unknown:
-            raise ValueError(f"unknown dimension {', '.join(unknown)}; there are {', '.join(DIMENSIONS)}")
+            raise ValueError(f"unknown dimension {', '.join(unknown)}; dimensions are {', '.join(DIMENSIONS)}")
         if not any(weights.get(name, 1.0) for name in DIMENSIONS):
             raise ValueError("at least one dimension must weigh more than 0")
         return weights
 
     def dimension_weights(self) -> dict[str, float] | None:
-        """A weight for every dimension, as the scoring wants it; None where all weigh alike."""
+        """A weight for every dimension, or None if all weigh the same."""
         return {name: self.weights.get(name, 1.0) for name in DIMENSIONS} if self.weights else None
 
 
@@ -105,55 +105,55 @@ class Gate(Section):
     cluster: bool = Field(
         True,
         title="Resample by instance",
-        description="Turns of one pull request depend on each other and are drawn together.",
+        description="Turns of one pull request depend on each other, so they are sampled together.",
     )
 
 
 class Review(Section):
-    """How people decide."""
+    """How reviewers decide."""
 
-    blind: bool = Field(True, title="Blind", description="Reviewers do not see others' decisions before their own.")
+    blind: bool = Field(True, title="Blind", description="Reviewers see the decisions of others only after their own.")
     advance: bool = Field(True, title="Advance", description="A decision opens the next sample.")
     lease_seconds: Annotated[int, Field(ge=30, le=3600)] = Field(
-        300, title="Lease", description="Seconds for which a sample is held without a sign of life."
+        300, title="Lease", description="Seconds that a sample stays reserved for an inactive reviewer."
     )
     reasons: list[Name] = Field(
         ["wrong", "leaks", "invented facts", "repeats itself", "format", "unsafe", "too costly"],
         title="Reasons",
-        description="Offered when a sample is rejected, one in a line.",
+        description="The choices when a sample is rejected, one per line.",
     )
 
 
 class Limits(Section):
-    """What is taken in, and from where on it is flagged."""
+    """What is excluded, and what is flagged."""
 
     max_patch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
         32_768, title="Patch tokens", description="A larger pull request is excluded as oversized."
     )
-    max_leak: Share = Field(0.1, title="Leak score", description="A score above it raises the flag, 0 to 1.")
+    max_leak: Share = Field(0.1, title="Leak score", description="A sample with a higher score is flagged, 0 to 1.")
 
 
 class Balance(Section):
-    """Share of `panic` terminals that an export may hold before it warns."""
+    """The share of `panic` terminals outside which an export warns."""
 
     panic_low: Share = Field(0.05, title="Panic at least", description="Share of rows, 0 to 1.")
     panic_high: Share = Field(0.5, title="Panic at most", description="Share of rows, 0 to 1.")
 
 
 class Taxonomy(Section):
-    """What this project's scenarios may differ in, beyond the axes and values that come with Winnow."""
+    """Axes and values of this project's scenarios, besides those that ship with Winnow."""
 
     axes: dict[AxisName, list[AxisValue]] = Field(
         {},
         title="Further axes and values",
-        description="One `axis = value, value` in a line; the axis may be a new one or one that is there.",
+        description="One `axis = value, value` per line, for a new or an existing axis.",
     )
 
     @field_validator("axes")
     @classmethod
     def worth_adding(cls, axes: dict[str, list[str]]) -> dict[str, list[str]]:
         if "difficulty" in axes:
-            raise ValueError("`difficulty` goes from 1 to 5 and takes no further values")
+            raise ValueError("`difficulty` goes from 1 to 5; no values can be added")
         for name, values in axes.items():
             if not values:
                 raise ValueError(f"`{name}` has no values")
@@ -163,17 +163,17 @@ class Taxonomy(Section):
 
 
 class Evaluation(Section):
-    """How answers are compared with the expected command, and what tells a near-duplicate from a new row."""
+    """How answers are compared with the expected command, and how near-duplicates are found."""
 
     families: dict[Name, Annotated[str, Field(min_length=1, max_length=60)]] = Field(
         {},
         title="Command families",
-        description="One `name = prefix` in a line, such as kubectl = kubectl; `aws` and `bash block` are built in.",
+        description="One `name = prefix` per line, such as kubectl = kubectl; `aws` and `bash block` are built in.",
     )
     volatile: list[Name] = Field(
         list(VOLATILE_LABELS),
         title="Volatile lines",
-        description="Labels of prompt lines that differ by recording; near-duplicates are found without them.",
+        description="Labels of prompt lines that change with each recording; near-duplicates are found without them.",
     )
 
     @field_validator("families")

@@ -1,6 +1,6 @@
 """Apply a partial change to a project's settings, and list what it changed.
 
-Only settings that somebody set are stored; defaults come from `ProjectSettings` when they are read.
+Only changed settings are stored; defaults come from `ProjectSettings` when they are read.
 """
 
 from collections.abc import Mapping

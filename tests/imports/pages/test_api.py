@@ -232,7 +232,7 @@ def test_a_missing_extension_is_named(client: Client, user: User, project: Proje
     )
 
 
-def test_the_page_previews_then_imports_the_kept_file(client: Client, user: User, project: Project) -> None:
+def test_the_page_previews_then_imports_the_stored_file(client: Client, user: User, project: Project) -> None:
     client.force_login(user)
     url = reverse("import-new", args=["acme"])
     file = SimpleUploadedFile("turns.jsonl", as_lines([chat(1), {"messages": "<script>alert(1)</script>"}]))

@@ -27,7 +27,7 @@ def reader(content: bytes, **limits: int) -> ZipReader:
     return ZipReader(io.BytesIO(content), **{"longest": 1000, "most": 10_000, **limits})
 
 
-def test_each_json_file_is_a_row_wherever_it_lies() -> None:
+def test_each_json_file_is_a_row_in_any_folder() -> None:
     found = reader(zipped({"a.json": '{"n": 1}', "folder/": "", "folder/B.JSON": '{"n": 2}', "readme.md": "no"}))
 
     rows = list(found.rows(Position()))

@@ -59,7 +59,7 @@ def as_parquet(folder: Path, select: str, name: str = "rows.parquet") -> Path:
     ],
     ids=["lines", "crlf", "bom", "no last newline", "gzip", "array", "bom and indented array", "gzip array"],
 )
-def test_every_text_form_gives_the_same_rows(tmp_path: Path, content: bytes, format: str) -> None:
+def test_every_text_format_has_the_same_rows(tmp_path: Path, content: bytes, format: str) -> None:
     path = written(tmp_path, content)
 
     rows = read(path)
@@ -160,7 +160,7 @@ def test_a_line_of_50_mb_is_one_bad_row_and_takes_no_memory(
         (b'[{"a": 1}, {"a" 3}, 4]', 1, 2, "not JSON"),
     ],
 )
-def test_what_is_wrong_with_an_array_is_said_at_its_place(
+def test_an_error_of_an_array_is_reported_at_its_position(
     tmp_path: Path, content: bytes, good: int, number: int, reason: str
 ) -> None:
     rows = read(written(tmp_path, content))
@@ -169,7 +169,7 @@ def test_what_is_wrong_with_an_array_is_said_at_its_place(
     assert reason in reasons(rows)[number]
 
 
-def test_a_damaged_gzip_gives_what_can_be_unpacked_and_says_where_it_ends(tmp_path: Path) -> None:
+def test_a_damaged_gzip_is_read_up_to_the_damage(tmp_path: Path) -> None:
     path = written(tmp_path, gzip.compress(as_lines(ROWS))[:-300])
 
     rows = read(path)

@@ -96,7 +96,7 @@ def test_a_name_that_moves_to_a_private_address_is_refused_then(
         refuse_private("https://models.example/v1")
 
 
-def test_a_name_that_nobody_knows_is_refused_only_where_it_must_be_checked(
+def test_an_unknown_host_is_refused_only_if_it_must_be_checked(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names(monkeypatch)

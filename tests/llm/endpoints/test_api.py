@@ -46,7 +46,7 @@ class TestCreate:
     def test_a_stranger_finds_no_project(self, client: Client, project: Project) -> None:
         assert client.post(PATH, BODY, content_type=JSON, headers=make_bearer(make_user())).status_code == 404
 
-    def test_without_a_credential_nothing_is_said(self, client: Client, project: Project) -> None:
+    def test_without_a_credential_nothing_is_shown(self, client: Client, project: Project) -> None:
         answer = client.get(PATH)
         assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
 
@@ -102,7 +102,7 @@ class TestCreate:
             {"api_base": "http://user:sk-proj-abcdefghijklmnop1234@host/v1"},
         ],
     )
-    def test_a_pasted_key_is_said_to_be_one_and_never_repeated(
+    def test_a_pasted_key_is_recognised_and_never_repeated(
         self,
         client: Client,
         headers: dict[str, str],

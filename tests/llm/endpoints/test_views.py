@@ -78,7 +78,7 @@ class TestForm:
         ("change", "field"),
         [({"params": "[1]"}, "params"), ({"params": "{"}, "params"), ({"model": "a b"}, "model"), ({"rpm": 0}, "rpm")],
     )
-    def test_what_is_wrong_stands_under_its_field(
+    def test_an_error_is_shown_under_its_field(
         self, client: Client, project: Project, change: dict[str, object], field: str
     ) -> None:
         answer = client.post("/p/shell/models/new/", {**FORM, **change})
@@ -152,12 +152,12 @@ class TestServed:
         assert _Server.seen == ["Bearer k-1"]
 
     @pytest.mark.parametrize("path", ["/nowhere", "/moved", "/broken", "/empty"])
-    def test_a_bad_answer_is_told_in_words(self, server: str, path: str) -> None:
+    def test_a_bad_response_is_explained(self, server: str, path: str) -> None:
         with pytest.raises(Problem) as problem:
             served_models(api_base=f"{server}{path}")
         assert problem.value.code == "model_server"
 
-    def test_a_closed_door_is_told_in_words(self, client: Client, project: Project) -> None:
+    def test_a_closed_port_is_explained(self, client: Client, project: Project) -> None:
         page = client.post("/p/shell/models/served/", {"api_base": "http://127.0.0.1:9/v1"}).content.decode()
         assert "does not answer" in page
 

@@ -176,7 +176,7 @@ def test_a_few_answers_are_refused_by_format_and_good_the_second_time() -> None:
     assert all("```bash" in reply(side, turn.history, attempt=2).text for side, turn in refused)
 
 
-def test_planned_leaks_name_what_only_the_record_holds() -> None:
+def test_planned_leaks_name_what_is_only_in_the_record() -> None:
     records = demo_records()
     leaks = [t for t in duelled_turns() if "leaks" in written_answers()[turn_key(t.history)]]
     assert 4 <= len(leaks) <= 6
@@ -271,7 +271,7 @@ def test_rambling_fails_a_share_for_good_and_some_only_once() -> None:
     assert outcomes[True, False] == 0
 
 
-def test_a_judge_without_two_answers_says_so_and_gives_no_verdict() -> None:
+def test_a_judge_without_two_answers_returns_no_verdict() -> None:
     for judge in (*PANEL, "judge-rambling"):
         said = reply(judge, HISTORY).text
         assert "does not hold both" in said

@@ -32,7 +32,7 @@ def project(client: Client) -> Project:
     return make_project("shell", user=ada)
 
 
-def test_without_an_override_the_shipped_text_holds(project: Project) -> None:
+def test_without_an_override_the_shipped_text_is_in_force(project: Project) -> None:
     found = instructions_for(project, "poet")
     assert (found.text, found.sha256) == (SHIPPED, digest(SHIPPED))
     assert (found.overridden, found.version) == (False, 0)

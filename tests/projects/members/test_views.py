@@ -48,7 +48,7 @@ class TestRest:
         assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, path)
         assert Member.objects.count() == 1
 
-    def test_nobody_is_a_member_twice(self, client: Client, headers: dict[str, str]) -> None:
+    def test_a_member_cannot_be_added_twice(self, client: Client, headers: dict[str, str]) -> None:
         answer = client.post(PATH, {"username": "ada"}, content_type=JSON, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (409, "already_member")
 
@@ -88,7 +88,7 @@ class TestPages:
         client.post("/p/shell/settings/members/bob/remove/")
         assert project.members.count() == 1
 
-    def test_the_last_admin_stays_and_is_told_why(self, client: Client, project: Project) -> None:
+    def test_the_last_admin_cannot_be_removed(self, client: Client, project: Project) -> None:
         answer = client.post("/p/shell/settings/members/ada/remove/", follow=True)
         assert "last admin" in answer.content.decode()
         assert project.members.count() == 1

@@ -59,7 +59,7 @@ def test_the_page_takes_a_line_per_axis_and_shows_it_again(client: Client, proje
         ("difficulty = 6", "from 1 to 5"),
     ],
 )
-def test_what_is_wrong_stands_under_the_field(client: Client, project: Project, line: str, said: str) -> None:
+def test_an_error_is_shown_under_its_field(client: Client, project: Project, line: str, said: str) -> None:
     answer = rules(client, project, line)
     assert answer.status_code == 422
     errors = answer.context["form"].errors
@@ -82,7 +82,7 @@ def test_a_wrong_table_is_refused(client: Client, project: Project, toml: str) -
     assert client.post("/p/shell/settings/rules/toml/", {"toml": toml}).status_code == 422
 
 
-def test_rest_replaces_all_of_it_and_null_takes_it_back(client: Client, project: Project) -> None:
+def test_rest_replaces_it_as_a_whole_and_null_resets_it(client: Client, project: Project) -> None:
     assert patch(client, AXES).status_code == 200
     assert patch(client, {"task": ["deploy"]}).status_code == 200
     assert stored(project) == {"task": ["deploy"]}
@@ -91,7 +91,7 @@ def test_rest_replaces_all_of_it_and_null_takes_it_back(client: Client, project:
 
 
 @pytest.mark.parametrize("axes", [{"task": "deploy"}, {"task": []}, {"difficulty": ["6"]}, {"a b": ["x"]}, ["task"]])
-def test_rest_refuses_with_the_place(client: Client, project: Project, axes: object) -> None:
+def test_rest_names_the_wrong_field(client: Client, project: Project, axes: object) -> None:
     answer = patch(client, axes)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["path"].startswith("settings.taxonomy.axes")

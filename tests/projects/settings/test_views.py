@@ -35,19 +35,19 @@ class TestHome:
         assert "Shell agents" in page and "Second" in page
         assert "Foreign" not in page
 
-    def test_whoever_is_not_signed_in_is_asked_to(self, client: Client) -> None:
+    def test_an_anonymous_visitor_is_sent_to_sign_in(self, client: Client) -> None:
         answer = client.get("/")
         assert (answer.status_code, answer["Location"]) == (302, "/login/?next=/")
 
 
 class TestNewProject:
-    def test_makes_it_with_its_maker_as_admin(self, client: Client) -> None:
+    def test_its_creator_becomes_admin(self, client: Client) -> None:
         client.force_login(make_user("ada"))
         answer = client.post("/projects/new/", {"name": "Shell", "slug": "shell"})
         assert answer["Location"] == reverse("settings", args=["shell"])
         assert Member.objects.get(project__slug="shell").role == Role.ADMIN
 
-    def test_a_taken_slug_is_said_under_its_field_and_nothing_typed_is_lost(
+    def test_a_taken_slug_is_shown_under_its_field_and_the_input_is_kept(
         self, client: Client, project: Project
     ) -> None:
         answer = client.post("/projects/new/", {"name": "My own", "slug": "shell"})
@@ -142,9 +142,7 @@ class TestRules:
             ("review__lease_seconds", "1"),
         ],
     )
-    def test_what_is_wrong_stands_under_its_field(
-        self, client: Client, project: Project, field: str, value: str
-    ) -> None:
+    def test_an_error_is_shown_under_its_field(self, client: Client, project: Project, field: str, value: str) -> None:
         answer = client.post("/p/shell/settings/rules/", self.body(project, **{field: value}))
         assert answer.status_code == 422
         assert list(answer.context["form"].errors) == [field]

@@ -42,7 +42,7 @@ class TestCreate:
         assert answer.status_code == 422
         assert Token.objects.count() == 1
 
-    def test_a_repeated_key_gives_the_same_token_without_its_secret(self, client: Client) -> None:
+    def test_a_repeated_key_returns_the_same_token_without_its_secret(self, client: Client) -> None:
         headers = {**make_bearer(make_user()), "Idempotency-Key": "once"}
         first = client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=headers)
         again = client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=headers)

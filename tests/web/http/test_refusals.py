@@ -36,7 +36,7 @@ DOCUMENT = api.get_openapi_schema()
 # Calls that belong to no project, or only to the caller.
 OWN = {"/api/v1/projects", "/api/v1/tokens", "/api/v1/tokens/{token_id}"}
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
-# POSTs that change nothing: whoever may look may ask.
+# POSTs that change nothing: everyone who may read may send them.
 READING = {"/api/v1/projects/{slug}/exports/preview", "/api/v1/projects/{slug}/runs/estimate"}
 LOG = {"AuditEntry", "IdempotentAnswer", "Token", "User", "Session"}
 CALLS = [
@@ -149,7 +149,7 @@ def test_a_viewer_writes_nothing(rows: Rows, method: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-def test_without_a_credential_nothing_is_said(rows: Rows, method: str, path: str) -> None:
+def test_without_a_credential_nothing_is_shown(rows: Rows, method: str, path: str) -> None:
     answer = Client().generic(method, rows.address(path), json.dumps(rows.body(method, path)), JSON)
 
     assert answer.status_code == 401
