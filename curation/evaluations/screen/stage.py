@@ -96,40 +96,40 @@ class ScreenStage:
             answer = await context.ask(item, job.target, job.request, fresh=job.fresh)
         except ItemFailed as failed:
             reason = str(failed)
-            return lambda: _answered(job, _failure(item, reason))()
-        return _answered(job, Outcome(answer.call_id, answer.completion, answer.completion.latency_ms))
+            return lambda: _save_answer(job, _last_call(item, reason))()
+        return _save_answer(job, Outcome(answer.call_id, answer.completion, answer.completion.latency_ms))
 
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
     """Ids of the rows to send, in file order: the first `max_per_combo` of each (tier, source)."""
     rows = split.rows.order_by("number").values_list("pk", "tier", "source")
-    most = params.max_per_combo
-    if most == "all":
+    limit = params.max_per_combo
+    if limit == "all":
         return [pk for pk, _, _ in rows]
     taken: Counter[tuple[str, str]] = Counter()
     chosen = []
     for pk, tier, source in rows:
         taken[tier, source] += 1
-        if taken[tier, source] <= most:
+        if taken[tier, source] <= limit:
             chosen.append(pk)
     return chosen
 
 
-def _failure(item: Item, reason: str) -> Outcome:
+def _last_call(item: Item, reason: str) -> Outcome:
     """The outcome of the item's last call, whose time counts as the answer's latency."""
     last = Call.objects.filter(item=item).order_by("-pk").values_list("pk", "latency_ms").first()
     call_id, latency_ms = last or (None, 0)
     return Outcome(call_id, None, latency_ms or 0, reason)
 
 
-def _answered(job: ScreenJob, outcome: Outcome) -> Write:
+def _save_answer(job: ScreenJob, outcome: Outcome) -> Write:
     """The write of one answer; it replaces an earlier one of the same model to the same row."""
-    said = outcome.completion
-    text = storable(said.text) if said else ""
-    score: CommandScore = score_command(text, job.expected, job.family) if said else FAILED
-    cut = said is not None and said.finish_reason.lower() in CUT
-    thinking, error = storable(said.thinking) if said else "", storable(outcome.error)
-    shown = score.extracted if score.xtr else ""
+    completion = outcome.completion
+    text = storable(completion.text) if completion else ""
+    score: CommandScore = score_command(text, job.expected, job.family) if completion else FAILED
+    cut = completion is not None and completion.finish_reason.lower() in CUT
+    thinking, error = storable(completion.thinking) if completion else "", storable(outcome.error)
+    extracted = score.extracted if score.xtr else ""
 
     def write() -> Json:
         row = Screened(
@@ -139,7 +139,7 @@ def _answered(job: ScreenJob, outcome: Outcome) -> Write:
             call_id=outcome.call_id,
             mark=score.mark,
             cut=cut,
-            failed=said is None,
+            failed=completion is None,
             latency_ms=outcome.latency_ms,
             length=len(text),
             **{name: getattr(score, name) for name in FLAGS},
@@ -148,7 +148,11 @@ def _answered(job: ScreenJob, outcome: Outcome) -> Write:
             [row], update_conflicts=True, unique_fields=["by", "row"], update_fields=["evaluation", *FIGURES]
         )
         ScreenedText.objects.bulk_create(
-            [ScreenedText(screened=row, completion=text, extracted=shown, thinking=thinking, error=error[:MAX_ERROR])],
+            [
+                ScreenedText(
+                    screened=row, completion=text, extracted=extracted, thinking=thinking, error=error[:MAX_ERROR]
+                )
+            ],
             update_conflicts=True,
             unique_fields=["screened"],
             update_fields=["completion", "extracted", "thinking", "error"],
