@@ -19,7 +19,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Run
 from curation.web.ids import find
-from curation.web.lists.id_list import Among
+from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid, NotFound
 
 SCORED_KINDS = ("duel", "judge", "rescore")
@@ -151,7 +151,7 @@ class RescoreRun(Kind[RescoreParams]):
                 return
             before = duels_scored_by(find(Run.objects.of(run.project), params.run, "run"))
             while chunk := list(islice(before, 5000)):
-                yield from rows.filter(pk__in=Among(chunk))
+                yield from rows.filter(pk__in=IdList(chunk))
 
         return [ScoreStage(params, duels), VerdictStage(params, duels_scored_by)]
 

@@ -8,7 +8,7 @@ from django.db import models
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.web.lists.id_list import Among
+from curation.web.lists.id_list import IdList
 
 
 class Status(models.TextChoices):
@@ -112,7 +112,7 @@ class ScenarioAxis(models.Model):
 class GateReportQuerySet(models.QuerySet["GateReport"]):
     def newest_of(self, rows: Sequence[Scenario]) -> dict[int, "GateReport"]:
         """The last report on each scenario's bundle as it is now; nothing where it was edited or never gated."""
-        mine = self.filter(scenario_id__in=Among([row.pk for row in rows]))
+        mine = self.filter(scenario_id__in=IdList([row.pk for row in rows]))
         current = mine.filter(bundle_sha256=models.F("scenario__bundle_sha256")).order_by()
         newest = current.values("scenario_id").annotate(last=models.Max("id")).values("last")
         return {report.scenario_id: report for report in self.filter(pk__in=newest)}

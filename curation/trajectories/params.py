@@ -6,10 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from curation.projects.models import Project
 from curation.runs.kinds import Json
+from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario, ScenarioQuerySet
-from curation.scenarios.pages.filters import ScenarioFilter
+from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import TrajectoryQuerySet
-from curation.trajectories.pages.filters import TrajectoryFilter
 
 
 class Strict(BaseModel):

@@ -19,7 +19,7 @@ from curation.runs.calls.targets import call_params, run_instructions, targets_n
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
-from curation.web.lists.id_list import Among
+from curation.web.lists.id_list import IdList
 from curation.web.text.storable import storable
 from judging.panel.parsing import ParsedVerdict, Unparsed, parse_verdict
 from judging.panel.prompt import VERDICT_SCHEMA, JudgePrompt, judge_messages
@@ -139,7 +139,7 @@ class JudgeStage:
 
 def _readings(duel_ids: Sequence[int], marks: dict[str, str], *, parsed: bool) -> dict[ReadingKey, int]:
     """Return the attempts of verdicts with these fingerprints, by duel, judge and order."""
-    known = Verdict.objects.filter(duel_id__in=Among(duel_ids), parsed=parsed)
+    known = Verdict.objects.filter(duel_id__in=IdList(duel_ids), parsed=parsed)
     rows = known.values_list("duel_id", "judge", "order", "fingerprint", "attempts")
     return {(duel, judge, order): tried for duel, judge, order, mark, tried in rows if marks.get(judge) == mark}
 

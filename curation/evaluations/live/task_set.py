@@ -8,7 +8,7 @@ from curation.evaluations.screen.stage import chosen_rows
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.trajectories.params import matching_scenarios
-from curation.web.lists.id_list import Among
+from curation.web.lists.id_list import IdList
 
 LONGEST_TIER = 100
 
@@ -43,7 +43,7 @@ def _scenarios(project: Project, params: EvaluateParams) -> list[LiveTask]:
 def _of_split(split: Split, params: EvaluateParams) -> list[LiveTask]:
     """One episode for each task; its first row represents it."""
     tasks: dict[str, LiveTask] = {}
-    chosen = SplitRow.objects.filter(pk__in=Among(chosen_rows(split, params))).order_by("number")
+    chosen = SplitRow.objects.filter(pk__in=IdList(chosen_rows(split, params))).order_by("number")
     for row in chosen:
         known = int(row.task_id) if row.task_id.isascii() and row.task_id.isdigit() else row.task_id
         reset = {"task_id": known, "seed": params.seed} if row.task_id else {"seed": params.seed + row.number}

@@ -13,7 +13,7 @@ from curation.exports.rows.skip_reasons import CURRENT_COLUMNS, FROZEN_FIELDS, F
 from curation.review.decisions.outcome import with_kept_revision
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair
-from curation.web.lists.id_list import Among
+from curation.web.lists.id_list import IdList
 
 # The columns of a sample that fill `FROZEN_FIELDS`.
 COLUMNS = ("pk", "version", "kept_revision", "score", "bucket", "flags")
@@ -69,11 +69,11 @@ def frozen_samples(export: Export, *, after: int, limit: int) -> list[FrozenSamp
 
 def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[PairKey]:
     """Return the frozen pairs of some samples of an export, by sample and pair."""
-    rows = FrozenPair.objects.filter(export=export, sample_id__in=Among(sample_ids)).order_by("sample_id", "pair_id")
+    rows = FrozenPair.objects.filter(export=export, sample_id__in=IdList(sample_ids)).order_by("sample_id", "pair_id")
     return [PairKey._make(row) for row in rows.values_list(*PairKey._fields)]
 
 
 def current_pairs(sample_ids: Sequence[int]) -> list[PairKey]:
     """Return the pairs that the trajectories of some samples win now, for a preview."""
-    rows = Pair.objects.filter(chosen__sample_id__in=Among(sample_ids)).order_by("chosen__sample_id", "pk")
+    rows = Pair.objects.filter(chosen__sample_id__in=IdList(sample_ids)).order_by("chosen__sample_id", "pk")
     return [PairKey._make(row) for row in rows.values_list("chosen__sample_id", "pk")]

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from curation.duels.models import Duel
 from curation.exports.rows.messages import read_json
 from curation.trajectories.models import Pair, Trajectory
-from curation.web.lists.id_list import Among
+from curation.web.lists.id_list import IdList
 from judging.messages import content_of
 
 R = TypeVar("R", bound=tuple[object, ...])
@@ -48,7 +48,7 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
     if kings:
         reference = Case(When(king=None, then=Cast("prompt__text__reference", TextField())))
         columns += ["king__text__text", reference]
-    duels = Duel.objects.filter(sample_id__in=Among(sample_ids), prompt__text__isnull=False).order_by("sample_id")
+    duels = Duel.objects.filter(sample_id__in=IdList(sample_ids), prompt__text__isnull=False).order_by("sample_id")
     for row in _one_per_id(duels.values_list(*columns).iterator(chunk_size=_AT_ONCE), sample_ids):
         if row is None:
             yield None
@@ -94,7 +94,7 @@ def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
         "scenario__axes",
         Cast("text__turns", TextField()),
     )
-    found = Trajectory.objects.filter(sample_id__in=Among(sample_ids), text__isnull=False).order_by("sample_id")
+    found = Trajectory.objects.filter(sample_id__in=IdList(sample_ids), text__isnull=False).order_by("sample_id")
     rows = found.values_list(*columns).iterator(chunk_size=_AT_ONCE)
     return _one_per_id(map(Rollout._make, rows), sample_ids)
 
@@ -144,6 +144,6 @@ def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
         "rejected__sample__status",
         Cast("rejected__text__turns", TextField()),
     )
-    pairs = Pair.objects.filter(pk__in=Among(pair_ids), rejected__text__isnull=False)
+    pairs = Pair.objects.filter(pk__in=IdList(pair_ids), rejected__text__isnull=False)
     rows = pairs.order_by("chosen__sample_id", "pk").values_list(*columns).iterator(chunk_size=_AT_ONCE)
     return map(RejectedSide._make, rows)

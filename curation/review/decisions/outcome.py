@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 
 from curation.review.models import STATUS_AFTER, Action, Decision, Pick, Revision
 from curation.samples.models import Sample
-from curation.web.lists.id_list import Among
+from curation.web.lists.id_list import IdList
 
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
 _APPROVE, _CHALLENGER, _KING, _DRAW = (word.value for word in (Action.APPROVE, *Pick))
@@ -90,7 +90,7 @@ class Reviewed:
 
 def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
     """The standing decision of each sample, where that is an approval, read in the order of the index."""
-    rows = Decision.objects.filter(sample_id__in=Among(ids)).not_undone().order_by("sample_id", "id")
+    rows = Decision.objects.filter(sample_id__in=IdList(ids)).not_undone().order_by("sample_id", "id")
     standing: dict[int, _Approval] = {}
     for sample_id, action, pick, reviewer in rows.values_list("sample_id", "action", "pick", "reviewer__username"):
         if action not in STATUS_AFTER:
@@ -120,7 +120,7 @@ def latest_revision(sample: Sample, side: str) -> Revision | None:
 def latest_revisions(ids: Sequence[int]) -> dict[int, dict[str, LatestRevision]]:
     """The latest revision of each side's answer, by sample id and side."""
     latest: dict[int, dict[str, LatestRevision]] = {}
-    rows = Revision.objects.filter(sample_id__in=Among(ids)).order_by("number")
+    rows = Revision.objects.filter(sample_id__in=IdList(ids)).order_by("number")
     for sample_id, of, pk, number, text in rows.values_list("sample_id", "of", "pk", "number", "text"):
         latest.setdefault(sample_id, {})[of] = LatestRevision(pk, number, text)
     return latest

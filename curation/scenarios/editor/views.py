@@ -17,9 +17,9 @@ from curation.scenarios.bundles.request import EXAMPLE
 from curation.scenarios.bundles.save import Saved, save_scenario
 from curation.scenarios.editor.form_input import Typed, typed
 from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
+from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import Scenario
-from curation.scenarios.pages.filters import ScenarioFilter
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.ids import find
 from curation.web.problems import FieldError, NotFound, Problem

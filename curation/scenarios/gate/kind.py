@@ -10,10 +10,10 @@ from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
+from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
-from curation.scenarios.pages.filters import ScenarioFilter
 from curation.web.problems import Invalid
 
 # Sessions of one scenario besides the repeats: untouched, bare exit, bare panic, the claim, the reference.

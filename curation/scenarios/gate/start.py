@@ -4,7 +4,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.models import Run
-from curation.scenarios.pages.filters import ScenarioFilter
+from curation.scenarios.filters import ScenarioFilter
 
 KIND = "gate"
 

@@ -15,9 +15,9 @@ from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.bundles.files import file_name, files_of, printed, zip_archive
 from curation.scenarios.bundles.request import EXAMPLE, read_document
 from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import GateReport, Scenario
-from curation.scenarios.pages.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.pages.schemas import (
     ADDED,
     CoverageOut,

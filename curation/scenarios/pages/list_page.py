@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
+from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, Status
-from curation.scenarios.pages.filters import ScenarioList
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.lists.pages import Chip, Tab, chips, page_urls, tabs
 from curation.web.problems import Problem

@@ -6,8 +6,8 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.models import Trajectory
-from curation.trajectories.pages.filters import PairList, TrajectoryList
 from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
 from curation.trajectories.replay.stage import start_replay
 from curation.web.http.etag import set_etag

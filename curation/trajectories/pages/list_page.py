@@ -8,8 +8,8 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.samples.models import Status
 from curation.scenarios.models import Terminal
+from curation.trajectories.filters import NO_TERMINAL, NOT_REPLAYED, TrajectoryList
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
-from curation.trajectories.pages.filters import NO_TERMINAL, NOT_REPLAYED, TrajectoryList
 from curation.web.lists.pages import Chip, Column, Control, Tab, chips, column, controls, page_urls, tabs
 from curation.web.problems import Problem
 

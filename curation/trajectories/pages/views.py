@@ -7,8 +7,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.trajectories.filters import PairList
 from curation.trajectories.models import Trajectory
-from curation.trajectories.pages.filters import PairList
 from curation.trajectories.pages.list_page import list_page
 from curation.trajectories.pages.pages import trajectory_view
 from curation.trajectories.replay.stage import replay_refusal, start_replay

@@ -9,8 +9,8 @@ from django.db.models import BigIntegerField, Func
 from django.db.models.sql.compiler import SQLCompiler
 
 
-class Among(Func):
-    """`rows.filter(sample_id__in=Among(ids))`; any number of ids."""
+class IdList(Func):
+    """`rows.filter(sample_id__in=IdList(ids))`; any number of ids."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         super().__init__(output_field=BigIntegerField())

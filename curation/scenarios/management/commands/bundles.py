@@ -12,8 +12,8 @@ from curation.projects.models import Project
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.bundles.files import BundleFile, files_of, read_bundles, write_folder
 from curation.scenarios.bundles.upsert import take_in
+from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario
-from curation.scenarios.pages.filters import ScenarioFilter
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Problem
 

@@ -4,8 +4,8 @@ import pytest
 from django.http import QueryDict
 
 from curation.projects.models import Project
+from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario
-from curation.scenarios.pages.filters import ScenarioFilter
 from curation.web.problems import Invalid, Problem
 from tests.factories import make_project, make_run, make_scenario
 

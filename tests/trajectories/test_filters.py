@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 
+from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import Trajectory
-from curation.trajectories.pages.filters import TrajectoryFilter
 from curation.web.problems import Invalid, NotFound, Problem
 from tests.factories import make_project, make_run, make_scenario, make_trajectory
 
