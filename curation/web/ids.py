@@ -10,9 +10,9 @@ from curation.web.problems import FieldError, Invalid, NotFound
 M = TypeVar("M", bound=Model)
 
 
-def number(text: str, *, digits: int = 9) -> int | None:
-    """A whole number of ASCII digits, at most that many; otherwise None."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+def number(text: str | None, *, digits: int = 9) -> int | None:
+    """A whole number of at most that many ASCII digits; None for anything else."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def id_number(text: str) -> int | None:

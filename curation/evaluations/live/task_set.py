@@ -8,6 +8,7 @@ from curation.evaluations.screen.stage import chosen_rows
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.trajectories.params import matching_scenarios
+from curation.web.ids import id_number
 from curation.web.lists.id_list import IdList
 
 LONGEST_TIER = 100
@@ -45,7 +46,11 @@ def _of_split(split: Split, params: EvaluateParams) -> list[LiveTask]:
     tasks: dict[str, LiveTask] = {}
     chosen = SplitRow.objects.filter(pk__in=IdList(chosen_rows(split, params))).order_by("number")
     for row in chosen:
-        known = int(row.task_id) if row.task_id.isascii() and row.task_id.isdigit() else row.task_id
-        reset = {"task_id": known, "seed": params.seed} if row.task_id else {"seed": params.seed + row.number}
+        task_id = id_number(row.task_id)
+        reset = (
+            {"task_id": row.task_id if task_id is None else task_id, "seed": params.seed}
+            if row.task_id
+            else {"seed": params.seed + row.number}
+        )
         tasks.setdefault(row.task, LiveTask(row.task, row.tier, row.pk, reset))
     return list(tasks.values())

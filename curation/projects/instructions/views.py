@@ -20,7 +20,8 @@ from curation.projects.instructions.texts import (
 )
 from curation.projects.models import Scope
 from curation.projects.pages.forms import InstructionsForm
-from curation.projects.settings.pages import parse_int, settings_context
+from curation.projects.settings.pages import settings_context
+from curation.web.ids import number
 from curation.web.problems import Problem
 
 
@@ -45,7 +46,7 @@ def instructions_list(request: HttpRequest, access: Access) -> HttpResponse:
 def instructions(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """One text: its hash, its diff from the shipped text, its versions; `?version=` shows an earlier version."""
     found = instructions_for(access.project, name)
-    shown_version = parse_int(request.GET.get("version"))
+    shown_version = number(request.GET.get("version"))
     text = found.text if shown_version is None else version_text(access.project, name, shown_version)
     form = InstructionsForm(request.POST or None, initial={"text": text, "version": found.version})
     if request.method == "POST":
@@ -80,7 +81,7 @@ def instructions_diff(request: HttpRequest, access: Access, name: str) -> HttpRe
 @project_page(Scope.ADMIN)
 def instructions_restore(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """Return to the shipped text, or to the version `to`; both write a new version."""
-    back_to, seen = parse_int(request.POST.get("to")), parse_int(request.POST.get("version"))
+    back_to, seen = number(request.POST.get("to")), number(request.POST.get("version"))
     text = version_text(access.project, name, back_to) if back_to else None
     if text == shipped_text(shipped(name).path):
         text = None

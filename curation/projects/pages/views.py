@@ -11,9 +11,10 @@ from curation.projects.models import Project, Scope
 from curation.projects.pages.forms import GeneralForm, ProjectForm, SettingsForm, TomlForm
 from curation.projects.settings.change import MAX_GUIDELINES, change_project, create_project
 from curation.projects.settings.guidelines import guidelines_html
-from curation.projects.settings.pages import parse_int, settings_context
+from curation.projects.settings.pages import settings_context
 from curation.projects.settings.patch import Json, apply_patch, differences
 from curation.projects.settings.toml_file import settings_from_toml
+from curation.web.ids import number
 
 
 @require_GET
@@ -102,7 +103,7 @@ def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
         with form.shows_problem():
             patch = settings_from_toml(form.cleaned_data["toml"])
             if "save" in request.POST:
-                return _save_settings(request, access, patch, parse_int(request.POST.get("version")) or 0)
+                return _save_settings(request, access, patch, number(request.POST.get("version")) or 0)
             context |= {"changes": differences(project.settings_json, apply_patch(project.settings_json, patch))}
             context |= {"toml": form.cleaned_data["toml"], "version": project.version}
     context["form"] = form

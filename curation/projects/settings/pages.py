@@ -39,8 +39,3 @@ def settings_context(access: Access, active: str, api_path: str) -> dict[str, ob
         "may_change": access.may(Scope.ADMIN),
         "api_path": api_path,
     }
-
-
-def parse_int(given: str | None) -> int | None:
-    """A whole number from a form or query string; None for anything else."""
-    return int(given) if given and given.isascii() and given.isdigit() and len(given) < 10 else None

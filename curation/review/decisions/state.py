@@ -74,7 +74,7 @@ def refuse_stale_version(sample: Sample, version: int | None) -> None:
 
 def refuse_errors(errors: Sequence[FieldError]) -> None:
     if errors:
-        raise Invalid("; ".join(f"`{error.path}` {error.message}" for error in errors) + ".", errors=errors)
+        raise Invalid.fields(errors)
 
 
 def _stale(sample: Sample, *, given: int) -> Stale:

@@ -9,6 +9,7 @@ from pathlib import Path
 from django.conf import settings
 
 from curation.runs.models import Item, ItemState
+from curation.web.ids import id_number
 from curation.web.problems import Problem
 from sandbox.agent.shell_environment import ShellEnvironment, Task
 from sandbox.choose import choose_backend
@@ -71,5 +72,5 @@ def reap_sandboxes() -> int:
 
 
 def _is_alive(labels: Labels) -> bool:
-    item, lease = labels.get("item", ""), labels.get("lease", "")
-    return item.isdecimal() and Item.objects.filter(pk=item, state=ItemState.CLAIMED, lease_owner=lease).exists()
+    item, lease = id_number(labels.get("item", "")), labels.get("lease", "")
+    return Item.objects.filter(pk=item or 0, state=ItemState.CLAIMED, lease_owner=lease).exists()

@@ -59,7 +59,7 @@ def read_reply(said: Completion, order: Order, taxonomy: Taxonomy) -> Bundle | l
             {**document, "axes": dict(order.axes), "authored_by": order.author, "seed": order.seed}, taxonomy=taxonomy
         )
     except Invalid as refused:
-        return [f"{error.path}: {error.message}" for error in refused.errors]
+        return [str(error) for error in refused.errors]
     return _against_order(bundle, order) or bundle
 
 

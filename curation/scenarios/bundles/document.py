@@ -243,6 +243,4 @@ def _said(entry: ErrorDetails) -> FieldError:
 
 
 def _refused(errors: list[FieldError]) -> Invalid:
-    shown = errors[:MOST_ERRORS]
-    detail = "; ".join(f"{e.path}: {e.message}" if e.path else e.message for e in shown[:5])
-    return Invalid(detail, code="bad_bundle", errors=shown)
+    return Invalid.fields(errors[:MOST_ERRORS], code="bad_bundle")

@@ -221,4 +221,4 @@ def _text(value: object) -> str:
 
 
 def _lines(errors: Sequence[FieldError]) -> tuple[str, ...]:
-    return tuple(f"{error.path}: {error.message}" if error.path else error.message for error in errors)
+    return tuple(map(str, errors))

@@ -87,4 +87,4 @@ def _refuse_unknown(taxonomy: Taxonomy, rows: str, columns: str) -> None:
     if not errors and rows == columns:
         errors = [FieldError("columns", "another axis than that of the rows is wanted")]
     if errors:
-        raise Problem("; ".join(f"{e.path}: {e.message}" for e in errors), code="unknown_axis", errors=errors)
+        raise Problem.fields(errors, code="unknown_axis")

@@ -84,6 +84,5 @@ def _validation_problem(error: ValidationError) -> Problem:
         sources.add(source)
         # ninja puts the name of the view's argument first, which the sender does not know
         errors.append(FieldError(".".join(path[1:] or path), str(entry.get("msg", "not valid"))))
-    detail = "; ".join(f"{e.path}: {e.message}" for e in errors[:5])
     kind = Problem if sources & {"query", "path", "header"} else Invalid
-    return kind(detail or "The input is not valid.", code="invalid", errors=errors)
+    return kind.fields(errors, code="invalid")

@@ -83,5 +83,5 @@ class Command(BaseCommand):
             return parse_bundle(file.document, taxonomy=taxonomy)
         except Problem as refused:
             for error in refused.errors:
-                self.stderr.write(f"{file.place}: {error.path}: {error.message}")
+                self.stderr.write(f"{file.place}: {error}")
             return None
