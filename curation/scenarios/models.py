@@ -1,4 +1,4 @@
-"""Scenarios as lists read them; the bundle itself, and what the gate said of it, in tables of their own."""
+"""Scenarios, the small row that lists read; their bundles and gate reports are in tables of their own."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -33,8 +33,8 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
     def of(self, project: Project) -> "ScenarioQuerySet":
         return self.filter(project=project)
 
-    def rollable(self) -> "ScenarioQuerySet":
-        """Scenarios that the gate has proven: only they are rolled out and exported."""
+    def admitted(self) -> "ScenarioQuerySet":
+        """Scenarios that passed the gate. Only these are rolled out and exported."""
         return self.filter(status=Status.ADMITTED)
 
     def with_bundle(self) -> "ScenarioQuerySet":
@@ -45,9 +45,9 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
 
 
 class Scenario(models.Model):
-    """One bundle of a project. `bundle_sha256` names exactly what was gated and rolled out; `version` counts edits.
+    """One bundle of a project. `bundle_sha256` identifies what was gated and rolled out; `version` counts edits.
 
-    `reason` says why the gate refused it. `axes` repeats the rows of `ScenarioAxis`, so that a list reads one table.
+    `reason` says why the gate rejected it. `axes` repeats the rows of `ScenarioAxis`, so that a list reads one table.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="scenarios", db_index=False)
@@ -94,7 +94,7 @@ class ScenarioText(models.Model):
 
 
 class ScenarioAxis(models.Model):
-    """One axis of one scenario: the coverage heatmap and filters count these by index."""
+    """One axis of one scenario, for the coverage heatmap and filters."""
 
     scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="axis_rows", db_index=False)
     axis = models.CharField(max_length=60)
@@ -111,7 +111,7 @@ class ScenarioAxis(models.Model):
 
 class GateReportQuerySet(models.QuerySet["GateReport"]):
     def newest_of(self, rows: Sequence[Scenario]) -> dict[int, "GateReport"]:
-        """The last report on each scenario's bundle as it is now; nothing where it was edited or never gated."""
+        """The last report on each scenario's current bundle; none if it was edited since or never gated."""
         mine = self.filter(scenario_id__in=IdList([row.pk for row in rows]))
         current = mine.filter(bundle_sha256=models.F("scenario__bundle_sha256")).order_by()
         newest = current.values("scenario_id").annotate(last=models.Max("id")).values("last")
@@ -119,10 +119,10 @@ class GateReportQuerySet(models.QuerySet["GateReport"]):
 
 
 class GateReport(models.Model):
-    """What the gate did with one bundle, and its verdict.
+    """The checks of the gate on one bundle, and its verdict.
 
     `checks`: `[{name, passed, reason, transcript: [{command, output, exit_code, seconds}]}]` in the order they ran.
-    `backend`: the sandbox it ran in, empty for a dry run.
+    `backend`: the sandbox, empty for a dry run.
     """
 
     scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="gate_reports")

@@ -66,7 +66,7 @@ def _run_once(build: Builder, kind: str, /, **params: object) -> None:
 
 def _summary(project: Project) -> str:
     rows, found = Scenario.objects.of(project), Trajectory.objects.of(project)
-    admitted, rejected = rows.rollable().count(), rows.filter(status=ScenarioStatus.REJECTED).count()
+    admitted, rejected = rows.admitted().count(), rows.filter(status=ScenarioStatus.REJECTED).count()
     pairs = Pair.objects.filter(project=project).count()
     return (
         f"  {admitted} scenarios admitted, {rejected} rejected by the gate;"

@@ -11,13 +11,13 @@ from curation.web.ids import id_number
 from curation.web.problems import FieldError, Problem
 
 # A larger action is refused (`curation.review.bulk.decide`); counting stops there too.
-MOST = 50_000
+MAX_MATCHING = 50_000
 VERBS = {"approve": "Approve", "reject": "Reject", "queue": "Send to the queue"}
 TONES = {"approve": "primary", "reject": "bad", "queue": "primary"}
 AFTERWARDS = {
-    "approve": "They count as decided by you and exports may take them.",
-    "reject": "They count as decided by you and no export takes them.",
-    "queue": "They become pending again and reviewers will be asked for them.",
+    "approve": "You are recorded as their reviewer. Exports can include them.",
+    "reject": "You are recorded as their reviewer. Exports do not include them.",
+    "queue": "They are pending again, and reviewers get them from the queue.",
 }
 
 
@@ -47,7 +47,7 @@ def confirm_bulk(access: Access, given: QueryDict) -> BulkConfirmation:
     if given.get("all") == "1":
         wanted = SamplePageParams.from_query(given, ignore={"action", "all", "ids"})
         query = wanted.to_query()
-        count = wanted.apply(rows).order_by()[: MOST + 1].count()
+        count = wanted.apply(rows).order_by()[: MAX_MATCHING + 1].count()
     else:
         asked = [id_number(pk) for pk in given.getlist("ids")[:500]]
         found = rows.filter(pk__in=[pk for pk in asked if pk is not None])
@@ -62,5 +62,5 @@ def confirm_bulk(access: Access, given: QueryDict) -> BulkConfirmation:
         count=count,
         ids=ids,
         query=query,
-        too_many=count > MOST,
+        too_many=count > MAX_MATCHING,
     )

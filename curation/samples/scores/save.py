@@ -1,4 +1,4 @@
-"""Samples as the scoring stages write them: many at once, and never over what a person decided."""
+"""Save samples from scoring stages, without changing what a person decided."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ SCORED_FIELDS = (
     *("run", "kind", "score", "score_key", "bucket", "flags", "priority", "source", "repo", "instance_id"),
     *("action_style", "model", "axes", "preview"),
 )
-# Controls, and the marks that turn the direction of text or hide in it: a preview must read as it is stored.
+# Control characters, and characters that change the direction of text or hide in it.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One sample as a stage scored it. `existing_id` names the row that it is scored anew; None makes one.
+    """One sample as a stage scored it. `existing_id` is the sample to update; None creates one.
 
     `score` is 0–100 or None, `flags` the bits of `Flag`, `priority` from `curation.samples.scores.priority`,
     `body` the text for full-text search.
@@ -48,10 +48,10 @@ class SampleRow:
 
 @transaction.atomic
 def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
-    """Writes the rows and returns their samples in the same order.
+    """Save the rows and return their samples in the same order.
 
-    A new score of an existing sample leaves its status, version and decision as they are. An `existing_id` that was
-    deleted meanwhile becomes a new sample; one of another project is a mistake of the caller (`ValueError`).
+    The status, version and decision of an existing sample do not change. A deleted `existing_id` becomes a new sample.
+    Raises `ValueError` for a sample of another project.
     """
     wanted = [row.existing_id for row in rows if row.existing_id is not None]
     known = Sample.objects.in_bulk(wanted)
@@ -68,14 +68,14 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
         list(known.values()), update_conflicts=True, unique_fields=["id"], update_fields=SCORED_FIELDS
     )
     for sample in known.values():
-        sample.created_at = created[sample.pk]  # `auto_now_add` has set it as if the row were new
+        sample.created_at = created[sample.pk]  # `auto_now_add` overwrote it
     texts = [SampleText(sample=sample, body=_body(row.body)) for sample, row in zip(samples, rows, strict=True)]
     SampleText.objects.bulk_create(texts, update_conflicts=True, unique_fields=["sample"], update_fields=["body"])
     return samples
 
 
 def preview_of(text: str) -> str:
-    """The first 200 characters on one line, without what a terminal or a browser would act on."""
+    """The first 200 characters on one line, without control characters."""
     shown = _SPACE.sub(" ", text[: 4 * PREVIEW_CHARACTERS]).strip()
     return storable(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", shown))[:PREVIEW_CHARACTERS]
 
@@ -99,5 +99,5 @@ def _fill(sample: Sample, row: SampleRow) -> Sample:
 
 
 def _body(text: str) -> str:
-    """At most 200 kB of UTF-8: what is beyond is not searched."""
+    """At most 200 kB of UTF-8; the rest is not searched."""
     return storable(text[:BODY_BYTES]).encode()[:BODY_BYTES].decode(errors="ignore")

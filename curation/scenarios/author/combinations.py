@@ -1,4 +1,4 @@
-"""Which combinations of axes are written next: where the fewest scenarios stand, cell by cell of the heatmap."""
+"""Choose the combinations of axis values to write next: those with the fewest scenarios in the heatmap."""
 
 import math
 import random
@@ -10,26 +10,26 @@ from curation.scenarios.taxonomy.axes import Taxonomy
 
 Combination = dict[str, str]
 Pins = Mapping[str, Sequence[str]]
-# Of a large space so many are looked at for each pick: the least covered of them is as good as the least of all.
-LOOKED_AT = 300
+# In a large space, the least covered of this many random combinations is good enough.
+CANDIDATES = 300
 
 
 def pick_combinations(
-    *, taxonomy: Taxonomy, pins: Pins, there: Iterable[Mapping[str, object]], count: int, seed: str
+    *, taxonomy: Taxonomy, pins: Pins, existing: Iterable[Mapping[str, object]], count: int, seed: str
 ) -> list[Combination]:
-    """`count` combinations over all axes, the least covered first; `pins` narrows an axis to some of its values.
+    """Return `count` combinations over all axes, the least covered first; `pins` limits an axis to some of its values.
 
-    `there` are the axes of the scenarios that exist. A combination's coverage is how many scenarios have just it, then
-    how many stand in the heatmap cells that it would fill, over all pairs of axes. Each pick counts for the next one.
-    The same arguments give the same combinations.
+    `existing` are the axes of the existing scenarios. A combination's coverage is the number of scenarios that have
+    exactly it, then the number in its heatmap cells over all pairs of axes. Each pick counts for the next one. The
+    same arguments return the same combinations.
     """
     values = {name: list(pins.get(name) or axis.values) for name, axis in taxonomy.axes.items()}
-    covered = _Covered(there)
+    covered = _Covered(existing)
     dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
     size = math.prod(len(words) for words in values.values())
     picked = []
     for _ in range(count):
-        candidates = [_nth(values, number) for number in dice.sample(range(size), min(size, LOOKED_AT))]
+        candidates = [_nth(values, number) for number in dice.sample(range(size), min(size, CANDIDATES))]
         best = min(candidates, key=covered.of)
         covered.add(best)
         picked.append(best)
@@ -39,10 +39,10 @@ def pick_combinations(
 class _Covered:
     """Counts of whole combinations and of pairs of values."""
 
-    def __init__(self, there: Iterable[Mapping[str, object]]) -> None:
+    def __init__(self, existing: Iterable[Mapping[str, object]]) -> None:
         self._whole: Counter[tuple[tuple[str, str], ...]] = Counter()
         self._pairs: Counter[tuple[tuple[str, str], tuple[str, str]]] = Counter()
-        for axes in there:
+        for axes in existing:
             self.add({name: str(value) for name, value in axes.items()})
 
     def add(self, axes: Combination) -> None:
@@ -56,7 +56,7 @@ class _Covered:
 
 
 def _nth(values: Mapping[str, Sequence[str]], number: int) -> Combination:
-    """The combination of this number, counted through like the digits of a number."""
+    """The combination with this number, whose digits are positions in the values."""
     combination = {}
     for name, words in values.items():
         number, at = divmod(number, len(words))

@@ -1,4 +1,4 @@
-"""The run kind `author`: bundles are written, then gated."""
+"""The run kind `author`: a model writes bundles, then the gate verifies them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ from curation.scenarios.gate.stage import GateStage
 from curation.scenarios.models import Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 
-# Tokens of the instructions with the order, of a bundle, and of the share that is asked for again with its errors.
+# Tokens of the instructions with the order and of a bundle; the share of bundles that need a repair.
 ORDER, BUNDLE, AGAIN = 1_800, 1_600, 0.3
 
 

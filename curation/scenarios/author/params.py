@@ -29,13 +29,13 @@ class AuthorParams(BaseModel):
     dry_run: bool = False
 
     def pins(self, taxonomy: Taxonomy) -> dict[str, list[str]]:
-        """Axis → the values that it may have. Raises `Invalid` for what the taxonomy does not know."""
+        """Axis → allowed values. Raises `Invalid` for unknown axes and values."""
         pins: dict[str, list[str]] = {}
         errors: list[FieldError] = []
         for axis, given in self.axes.items():
             values: Sequence[Value] = given if isinstance(given, list) else [given]
             if not values:
-                errors.append(FieldError(f"params.axes.{axis}", "at least one value is wanted"))
+                errors.append(FieldError(f"params.axes.{axis}", "needs at least one value"))
             for value in values:
                 errors += taxonomy.errors({axis: value}, path="params.axes")
             pins[axis] = list(dict.fromkeys(str(value) for value in values))

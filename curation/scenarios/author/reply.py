@@ -1,4 +1,4 @@
-"""What a teacher is asked for, and what its reply comes to: a bundle, or reasons that it is told."""
+"""The messages to the teacher, and its reply: a bundle, or the errors to send back."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.web.problems import Invalid
 from judging.answers.blocks import fenced_blocks
 
-# What the teacher does not write: we know it.
-OURS = ("axes", "authored_by", "seed")
+# Keys that the teacher does not write.
+OWN_KEYS = ("axes", "authored_by", "seed")
 SHOWN_ERRORS = 20
-MOST_NAME = 120
+MAX_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One bundle to be written. `author` is the endpoint's name."""
+    """One bundle to write. `author` is the endpoint's name."""
 
     axes: Mapping[str, str]
     seed: int
@@ -28,7 +28,7 @@ class Order:
 
 
 def first_messages(instructions: str, order: Order, taxonomy: Taxonomy) -> list[Message]:
-    """The instructions, and the combination with a sentence about each value."""
+    """The instructions, then the combination with a sentence about each value."""
     lines = ["Write a scenario of this combination:"]
     for axis, value in order.axes.items():
         lines.append(f"{axis}: {value} ({taxonomy.axes[axis].values[value]})")
@@ -44,36 +44,36 @@ def repair_messages(reply: str, reasons: Sequence[str]) -> list[Message]:
 
 
 def read_reply(said: Completion, order: Order, taxonomy: Taxonomy) -> Bundle | list[str]:
-    """The bundle with our own keys filled in, or the reasons for which it is none."""
+    """The bundle with our own keys added, or its errors."""
     if said.finish_reason == "length":
         return ["the reply was cut off by the token limit: write a shorter one"]
     document = _document(said.text)
     if isinstance(document, str):
         return [document]
-    document = {key: value for key, value in document.items() if key not in OURS}
+    document = {key: value for key, value in document.items() if key not in OWN_KEYS}
     name = document.get("name")
     if isinstance(name, str):
-        document["name"] = name.strip()[:MOST_NAME]
+        document["name"] = name.strip()[:MAX_NAME]
     try:
         bundle = parse_bundle(
             {**document, "axes": dict(order.axes), "authored_by": order.author, "seed": order.seed}, taxonomy=taxonomy
         )
     except Invalid as refused:
         return [str(error) for error in refused.errors]
-    return _against_order(bundle, order) or bundle
+    return _order_errors(bundle, order) or bundle
 
 
 def response_format() -> dict[str, object]:
-    """The bundle's schema without our own keys, as structured output asks for it."""
+    """The bundle's schema without our own keys, for structured output."""
     schema = copy.deepcopy(Bundle.model_json_schema())
-    for name in OURS:
+    for name in OWN_KEYS:
         schema["properties"].pop(name)
     schema.pop("description", None)
     return {"type": "json_schema", "json_schema": {"name": "bundle", "strict": False, "schema": schema}}
 
 
-def _against_order(bundle: Bundle, order: Order) -> list[str]:
-    """What is well formed and still not what was asked for."""
+def _order_errors(bundle: Bundle, order: Order) -> list[str]:
+    """Where a valid bundle is not what was ordered."""
     reasons = []
     wanted = order.axes.get("announcement", "")
     if wanted in ("motd", "banner", "env", "file") and bundle.announcement.kind != wanted:
@@ -86,7 +86,7 @@ def _against_order(bundle: Bundle, order: Order) -> list[str]:
 
 
 def _document(text: str) -> dict[str, object] | str:
-    """The JSON object of a reply, bare or in a fence; or why there is none."""
+    """The JSON object of a reply, with or without a fence, or the error."""
     bare = text.strip()
     if not bare.startswith("{"):
         blocks = [block.script for _, block in fenced_blocks(text)]

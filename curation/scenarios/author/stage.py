@@ -1,4 +1,4 @@
-"""Stage `author`: a teacher model writes bundles for the least-covered combinations; what is refused is asked again."""
+"""Stage `author`: a teacher model writes bundles for the least covered combinations and repairs invalid ones."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -20,10 +20,10 @@ from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Conflict
 
 INSTRUCTIONS = "author"
-# A bundle is long, and thinking comes on top; what an endpoint was given for itself wins.
+# Bundles are long, and thinking adds to it. Parameters of the endpoint take precedence.
 DEFAULTS: dict[str, object] = {"temperature": 0.8, "max_tokens": 8192}
-MOST_SUFFIX = 1000
-MOST_SEED = 2**53
+MAX_SUFFIX = 1000
+MAX_SEED = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class AuthorStage:
         picked = pick_combinations(
             taxonomy=taxonomy,
             pins=self._params.pins(taxonomy),
-            there=rows.values_list("axes", flat=True).iterator(2000),
+            existing=rows.values_list("axes", flat=True).iterator(2000),
             count=self._params.n,
             seed=seed,
         )
         dice = random.Random(f"{seed}:seeds")  # noqa: S311 - repeatable, not secret
         for number, axes in enumerate(picked, 1):
-            yield PlannedItem(str(number), data={"axes": axes, "seed": dice.randrange(MOST_SEED)})
+            yield PlannedItem(str(number), data={"axes": axes, "seed": dice.randrange(MAX_SEED)})
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, AuthorJob]:
         target, taxonomy = run_target(run, self._params.model), taxonomy_of(run.settings)
@@ -88,7 +88,7 @@ class AuthorStage:
 
 
 def authored_in(run: Run) -> ScenarioQuerySet:
-    """The scenarios that a run has written."""
+    """The scenarios that a run wrote."""
     return Scenario.objects.of(run.project).filter(run=run)
 
 
@@ -101,9 +101,9 @@ def _write(run: Run, bundle: Bundle, attempts: int) -> Write:
 
 
 def _store(project: Project, run: Run, bundle: Bundle) -> Saved:
-    """Under its name, or under the first of `name-2`, `name-3` … that is free."""
+    """Save the bundle under its name, or the first free one of `name-2`, `name-3`, …"""
     taken = set(Scenario.objects.of(project).filter(name__startswith=bundle.name[:100]).values_list("name", flat=True))
-    for number in range(1, MOST_SUFFIX):
+    for number in range(1, MAX_SUFFIX):
         suffix = "" if number == 1 else f"-{number}"
         name = f"{bundle.name[: 120 - len(suffix)]}{suffix}"
         if name not in taken:
@@ -112,5 +112,5 @@ def _store(project: Project, run: Run, bundle: Bundle) -> Saved:
                     project=project, bundle=bundle.model_copy(update={"name": name}), user=run.created_by, run=run
                 )
             except Conflict:
-                continue  # another item took it between the look and the write
-    raise ItemFailed(f"{MOST_SUFFIX} scenarios are called {bundle.name} already")
+                continue  # another item took the name meanwhile
+    raise ItemFailed(f"{MAX_SUFFIX} scenarios already have the name {bundle.name}")

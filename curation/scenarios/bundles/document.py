@@ -1,4 +1,4 @@
-"""A scenario as one JSON document: what it may hold, what is refused and where, and the sandbox that it asks for."""
+"""A scenario as one JSON document: its fields, their validation, and the sandbox that it describes."""
 
 import base64
 import binascii
@@ -18,24 +18,44 @@ from curation.scenarios.bundles.rules import (
     Ending,
     axis_value,
     env_name_error,
+    storage_errors,
     terminal_of,
-    unstorable,
 )
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
 from curation.web.problems import FieldError, Invalid
 from sandbox.protocol import HOME, Fixture, Labels, Limits, Setup
 
-__all__ = ["Bundle", "Ending", "announced_env", "parse_bundle", "setup_of", "stored_bundle", "terminal_of"]
-MOST_ERRORS = 100
-MOST_FIXTURE_BYTES = 256 * 1024
+__all__ = ["EXAMPLE", "Bundle", "Ending", "announced_env", "parse_bundle", "setup_of", "stored_bundle", "terminal_of"]
+MAX_ERRORS = 100
+MAX_FIXTURE_BYTES = 256 * 1024
 NOTICE_FILE = f"{HOME}/NOTICE"
 _MESSAGES = {
     "extra_forbidden": "unknown key",
     "missing": "missing",
-    "model_type": "a JSON object is wanted",
-    "string_pattern_mismatch": "octal permissions such as 644 are wanted, without setuid, setgid and sticky bits",
+    "model_type": "must be a JSON object",
+    "string_pattern_mismatch": "must be octal permissions such as 644, without setuid, setgid and sticky bits",
 }
 _ASSIGNMENT = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
+EXAMPLE: dict[str, object] = {
+    "name": "greeting",
+    "title": "Leave a greeting",
+    "axes": {"task": "file-edit", "provider": "script", "announcement": "motd", "doc_depth": "help", "difficulty": 1},
+    "fixtures": [
+        {
+            "path": "/usr/local/bin/todo",
+            "mode": "755",
+            "content": (
+                "#!/bin/sh\n[ \"$1\" = --help ] && { echo 'usage: todo'; exit; }\necho 'write hello to greeting.txt'\n"
+            ),
+        }
+    ],
+    "env": {},
+    "announcement": {"kind": "motd", "text": "Work is announced by: todo"},
+    "provider": {"name": "todo", "doc": "todo --help"},
+    "reference_solution": "todo\necho hello > greeting.txt\nexit",
+    "checker": "grep -qx hello /home/agent/greeting.txt",
+    "expected_terminal": "exit",
+}
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True), ONE_LINE]
 Script = Annotated[str, Field(min_length=1, max_length=65_536)]
@@ -43,13 +63,13 @@ Json = dict[str, object]
 
 
 class Part(BaseModel):
-    """Unknown keys are refused, nothing is turned into another type."""
+    """Refuse unknown keys; convert no types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class FixtureFile(Part):
-    """A file that is there before the agent comes; its bytes are `content` as UTF-8 or `base64`, one of the two."""
+    """A file that exists before the agent starts. Its bytes are either `content` as UTF-8 or `base64`."""
 
     path: Annotated[str, FIXTURE_PATH] = Field(
         max_length=1024,
@@ -60,16 +80,16 @@ class FixtureFile(Part):
         "644", pattern=r"^0?[0-7]{3}$", description="Octal permissions, without setuid, setgid or sticky."
     )
     content: str | None = Field(None, description="Text.")
-    base64: str | None = Field(None, description="Bytes that are no text.")
+    base64: str | None = Field(None, description="Bytes that are not text.")
 
     @model_validator(mode="after")
     def one_content(self) -> Self:
         if (self.content is None) == (self.base64 is None):
-            raise ValueError("give `content` or `base64`, one of the two")
+            raise ValueError("give either `content` or `base64`")
         return self
 
     def data(self) -> bytes:
-        """The file's bytes; `ValueError` for what is no base64."""
+        """The file's bytes. Raises `ValueError` for invalid base64."""
         if self.base64 is None:
             return (self.content or "").encode()
         try:
@@ -79,7 +99,7 @@ class FixtureFile(Part):
 
 
 class Announcement(Part):
-    """How the agent learns that there is a provider."""
+    """How the agent learns about the provider."""
 
     kind: Literal["motd", "banner", "env", "file"] = Field(
         description="`env` sets `NOTICE`, or the name before a `=` in the text; `file` is /home/agent/NOTICE."
@@ -88,14 +108,14 @@ class Announcement(Part):
 
 
 class Provider(Part):
-    """What serves the directives: its name and how its documentation is reached. For people, not for the sandbox."""
+    """The source of the directives: its name and how to read its documentation. For people, not for the sandbox."""
 
     name: Line = Field("", max_length=120)
     doc: str = Field("", max_length=65_536)
 
 
 class Bundle(Part):
-    """A scenario: what stands in the sandbox, what is announced, how it can be solved, and what proves it."""
+    """A scenario: files of the sandbox, an announcement, a reference solution, and a checker that verifies one."""
 
     name: Line = Field(min_length=1, max_length=120, description="Unique in its project.")
     title: Line = Field("", max_length=200)
@@ -117,7 +137,7 @@ class Bundle(Part):
     seed: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None = None
 
     def document(self) -> Json:
-        """The bundle as JSON, with its defaults and without what is not given."""
+        """The bundle as JSON, with defaults and without null values."""
         return self.model_dump(mode="json", exclude_none=True)
 
     @property
@@ -126,7 +146,7 @@ class Bundle(Part):
 
 
 def canonical(document: Mapping[str, object]) -> bytes:
-    """The one spelling of a document: keys sorted, no spaces, UTF-8."""
+    """The canonical JSON of a document: keys sorted, no spaces, UTF-8."""
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
@@ -136,29 +156,29 @@ def digest(document: Mapping[str, object]) -> str:
 
 
 def parse_bundle(document: object, *, taxonomy: Taxonomy | None = None) -> Bundle:
-    """The bundle that a JSON document holds; axes by `taxonomy`, the shipped one by default.
+    """Validate a JSON document as a bundle, its axes by `taxonomy` (default: the shipped one).
 
-    Raises `Invalid` whose errors name each place by its path in the document, such as `fixtures.0.path`.
+    Raises `Invalid`; its errors have paths such as `fixtures.0.path`.
     """
     known = taxonomy or shipped_taxonomy()
-    if errors := unstorable(document):
-        raise _refused(errors)
+    if errors := storage_errors(document):
+        raise _invalid(errors)
     bundle = _validated(document)
     if errors := [*known.errors(bundle.axes), *_errors(bundle)]:
-        raise _refused(errors)
+        raise _invalid(errors)
     return bundle.model_copy(update={"axes": known.read(bundle.axes)})
 
 
 def stored_bundle(document: Mapping[str, object]) -> Bundle:
-    """A bundle from our own table, which was checked when it was written; axes may have left the taxonomy since.
+    """A bundle from the database. Its axes are not checked, since the taxonomy may have changed.
 
-    Raises `Invalid` where the rules have become stricter than it.
+    Raises `Invalid` if the rules are stricter now than when it was saved.
     """
     return _validated(document)
 
 
 def announced_env(announcement: Announcement) -> dict[str, str]:
-    """The variable of an `env` announcement: `NAME=value` as it says, else `NOTICE`."""
+    """The variable of an `env` announcement: `NAME=value` from its text, or `NOTICE`."""
     if announcement.kind != "env":
         return {}
     if assigned := _ASSIGNMENT.fullmatch(announcement.text):
@@ -167,7 +187,7 @@ def announced_env(announcement: Announcement) -> dict[str, str]:
 
 
 def setup_of(bundle: Bundle, *, limits: Limits | None = None, labels: Labels | None = None) -> Setup:
-    """The sandbox in which the scenario is played: fixtures, environment and its announcement in its place."""
+    """The sandbox of the scenario: fixtures, environment and announcement."""
     said = bundle.announcement
     lines = said.text if said.text.endswith("\n") else f"{said.text}\n"
     fixtures = [Fixture(file.path, file.data(), int(file.mode, 8)) for file in bundle.fixtures]
@@ -187,14 +207,14 @@ def _validated(document: object) -> Bundle:
     try:
         return Bundle.model_validate(document)
     except ValidationError as error:
-        raise _refused([_said(entry) for entry in error.errors()]) from None
+        raise _invalid([_field_error(entry) for entry in error.errors()]) from None
 
 
 def _errors(bundle: Bundle) -> list[FieldError]:
-    """What no single field can know: places that collide, sizes in all, the end of the reference."""
+    """Errors between fields: colliding paths, total size, the end of the reference solution."""
     errors = [*_fixture_errors(bundle), *_env_errors(bundle)]
     if not bundle.checker.strip():
-        errors.append(FieldError("checker", "empty: without it nothing can be verified"))
+        errors.append(FieldError("checker", "must not be empty"))
     ending = terminal_of(bundle.reference_solution)
     if ending is None:
         errors.append(FieldError("reference_solution", "its last line must be `exit` or `panic [reason]`"))
@@ -230,17 +250,17 @@ def _fixture_errors(bundle: Bundle) -> list[FieldError]:
     for index, file in enumerate(bundle.fixtures):
         parents = (file.path.rsplit("/", levels)[0] for levels in range(1, file.path.count("/")))
         if above := next((parent for parent in parents if parent in taken), ""):
-            errors.append(FieldError(f"fixtures.{index}.path", f"lies below {above}, which is a file"))
-    if total > MOST_FIXTURE_BYTES:
-        errors.append(FieldError("fixtures", f"{total:,} bytes in all; at most {MOST_FIXTURE_BYTES:,} are allowed"))
+            errors.append(FieldError(f"fixtures.{index}.path", f"is below {above}, which is a file"))
+    if total > MAX_FIXTURE_BYTES:
+        errors.append(FieldError("fixtures", f"{total:,} bytes in total; at most {MAX_FIXTURE_BYTES:,} are allowed"))
     return errors
 
 
-def _said(entry: ErrorDetails) -> FieldError:
-    """A refusal of pydantic in our words, at its path."""
+def _field_error(entry: ErrorDetails) -> FieldError:
+    """An error of pydantic with a message of ours."""
     message = _MESSAGES.get(entry["type"], entry["msg"].removeprefix("Value error, "))
     return FieldError(".".join(str(part)[:100] for part in entry["loc"]), message)
 
 
-def _refused(errors: list[FieldError]) -> Invalid:
-    return Invalid.fields(errors[:MOST_ERRORS], code="bad_bundle")
+def _invalid(errors: list[FieldError]) -> Invalid:
+    return Invalid.fields(errors[:MAX_ERRORS], code="bad_bundle")

@@ -16,43 +16,43 @@ from curation.imports.sources.rows import SourceError
 from curation.scenarios.models import Scenario, ScenarioQuerySet
 
 FOLDER = "scenarios"
-# What some file system does not take in a name, or what would lead out of the folder.
+# Characters that some file system does not allow in a name, or that would lead out of the folder.
 _UNSAFE = re.compile(r'[/\\:*?"<>|%\x00-\x1f]|^\.|[. ]$')
-LONGEST = 200
+MAX_NAME_BYTES = 200
 IN_MEMORY = 8 * 1024 * 1024
 CHUNK = 200
-# Base64 and escapes make a document larger than its fixtures; nothing that is a bundle is larger than this.
-LARGEST = 4 * 1024 * 1024
-# The same bundles give the same archive.
+# Base64 and escapes make a document larger than its fixtures, but never larger than this.
+MAX_FILE_BYTES = 4 * 1024 * 1024
+# A fixed time, so that the same bundles make the same archive.
 _STAMP = (2020, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """A document and where it stands; `refusal` says why it could not be read."""
+    """A document and its path; `refusal` says why it could not be read."""
 
-    place: str
+    path: str
     document: object
     refusal: str = ""
 
 
 def file_name(name: str) -> str:
-    """A file for a scenario of this name; different names have different files."""
+    """The name of a scenario's file; different scenarios have different files."""
     safe = _UNSAFE.sub(lambda found: f"%{ord(found.group()):02X}", name)
-    if len(safe.encode()) > LONGEST:
+    if len(safe.encode()) > MAX_NAME_BYTES:
         mark = hashlib.sha256(name.encode()).hexdigest()[:12]
-        safe = f"{safe.encode()[: LONGEST - 13].decode(errors='ignore')}~{mark}"
+        safe = f"{safe.encode()[: MAX_NAME_BYTES - 13].decode(errors='ignore')}~{mark}"
     return f"{safe}.json"
 
 
 def files_of(rows: ScenarioQuerySet) -> Iterator[tuple[str, bytes]]:
     """(file name, JSON) of each scenario, read in chunks."""
     for row in rows.with_bundle().order_by("id").iterator(CHUNK):
-        yield file_name(row.name), printed(row)
+        yield file_name(row.name), bundle_json(row)
 
 
 def write_folder(files: Iterable[tuple[str, bytes]], folder: Path) -> int:
-    """Writes the files below `folder`, over files of these names; how many."""
+    """Write the files into `folder`, replacing files of the same names, and return their number."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for name, data in files:
@@ -62,7 +62,7 @@ def write_folder(files: Iterable[tuple[str, bytes]], folder: Path) -> int:
 
 
 def zip_archive(files: Iterable[tuple[str, bytes]]) -> IO[bytes]:
-    """An archive with the folder `scenarios`, open for reading at its start; a large one lies on disk."""
+    """A zip archive with the folder `scenarios`, open for reading; a large one is a temporary file."""
     archive = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - the caller closes it
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, data in files:
@@ -71,13 +71,13 @@ def zip_archive(files: Iterable[tuple[str, bytes]]) -> IO[bytes]:
     return archive
 
 
-def printed(row: Scenario) -> bytes:
-    """Indented, in the bundle's own order: such files are read, edited and compared by people."""
+def bundle_json(row: Scenario) -> bytes:
+    """Indented and in the bundle's own order, for people to read, edit and compare."""
     return f"{json.dumps(row.text.bundle, indent=2, ensure_ascii=False)}\n".encode()
 
 
 def read_bundles(source: Path) -> Iterator[BundleFile]:
-    """Every bundle below a folder (`**/*.json`), in a zip archive, in JSON lines, or in one JSON file (one or a list).
+    """Every bundle in a folder (`**/*.json`), a zip archive, JSON lines, or a JSON file with one bundle or a list.
 
     Raises `SourceError` for a source that cannot be read at all.
     """
@@ -100,8 +100,8 @@ def _in_archive(source: Path) -> Iterator[BundleFile]:
     with zipfile.ZipFile(source) as archive:
         for entry in archive.infolist():
             if entry.filename.endswith(".json"):
-                if entry.file_size > LARGEST:
-                    yield BundleFile(entry.filename, None, f"larger than {LARGEST // 1024} KiB, which no bundle is")
+                if entry.file_size > MAX_FILE_BYTES:
+                    yield BundleFile(entry.filename, None, f"larger than {MAX_FILE_BYTES // 1024} KiB")
                 else:
                     yield _read(entry.filename, archive.read(entry))
 
@@ -115,8 +115,8 @@ def _in_file(source: Path) -> Iterator[BundleFile]:
         yield found
 
 
-def _read(place: str, data: bytes) -> BundleFile:
+def _read(path: str, data: bytes) -> BundleFile:
     try:
-        return BundleFile(place, orjson.loads(data))
+        return BundleFile(path, orjson.loads(data))
     except orjson.JSONDecodeError as error:
-        return BundleFile(place, None, f"not JSON: {error}")
+        return BundleFile(path, None, f"not JSON: {error}")

@@ -7,16 +7,16 @@ from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
 from curation.scenarios.bundles.document import Bundle, canonical, parse_bundle
-from curation.scenarios.bundles.upsert import take_in
+from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy, taxonomy_of
 from curation.web.problems import Invalid
 
-# Names that a run's result lists; the rest are counted.
-LISTED = 50
+# Names in a run's result; the others are only counted.
+MAX_LISTED = 50
 
 
 class ScenarioKind(ImportKind[Options, Bundle]):
-    """A name that is there: the same bundle changes nothing, a differing one makes it a draft again."""
+    """A bundle that differs from the scenario of its name replaces its bundle and makes it a draft again."""
 
     name: ClassVar[str] = "scenarios"
     title: ClassVar[str] = "Scenarios"
@@ -38,10 +38,10 @@ class ScenarioKind(ImportKind[Options, Bundle]):
 
     def write(self, target: Target, entries: list[Bundle]) -> dict[str, int]:
         run = target.run
-        found = take_in(project=run.project, bundles=entries, user=run.created_by, run=run)
+        found = upsert_bundles(project=run.project, bundles=entries, user=run.created_by, run=run)
         if found.updated:
             again = [*target.memory.get("drafts_again", []), *found.updated]
-            target.memory["drafts_again"] = target.notes["drafts_again"] = again[:LISTED]
+            target.memory["drafts_again"] = target.notes["drafts_again"] = again[:MAX_LISTED]
         return {
             "scenarios": len(found.created),
             "updated": len(found.updated),

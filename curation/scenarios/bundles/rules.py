@@ -1,4 +1,4 @@
-"""The rules behind single values of a bundle: paths, modes, names, the last line of a reference solution."""
+"""Rules for single values of a bundle: paths, modes, names, the last line of a reference solution."""
 
 import re
 from collections.abc import Iterator
@@ -9,22 +9,22 @@ from pydantic import AfterValidator
 from curation.web.problems import FieldError
 from sandbox.protocol import ROOTS
 
-# Controls, line ends, and what reorders or hides text: in a name they would let it pose as another.
+# Control characters, line breaks and characters that reorder or hide text: with them a name could look like another.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TERMINAL = re.compile(r"(exit)(?: +0)?|(panic)(?:[ \t]+(.*))?")
-# What every session has of its own: a bundle that changed them would be told apart from the machine it pretends to be.
-OF_THE_SESSION = frozenset({"HOME", "LOGNAME", "PWD", "SHELL", "USER"})
-# Deeper documents than this are nobody's bundle, and too deep for the JSON of a database.
-DEEPEST = 12
+# Set by every session. A bundle that changed them would not look like the machine it describes.
+SESSION_VARIABLES = frozenset({"HOME", "LOGNAME", "PWD", "SHELL", "USER"})
+# No bundle is nested deeper, and a database's JSON is limited too.
+MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A reference solution taken apart: `body` is executed as one command, then `line` is the terminal.
+    """The parts of a reference solution: `body` is executed as one command, then `line` is the terminal.
 
-    `terminal` is `exit` or `panic`, `reason` what follows a panic.
+    `terminal` is `exit` or `panic`; `reason` is the text after `panic`.
     """
 
     body: str
@@ -34,7 +34,7 @@ class Ending:
 
 
 def terminal_of(reference: str) -> Ending | None:
-    """The last line that is neither blank nor a comment, and what stands before it; None where it is no terminal."""
+    """Split off the last line that is neither blank nor a comment; None if it is not a terminal."""
     lines = reference.splitlines()
     while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
         lines.pop()
@@ -51,67 +51,67 @@ def terminal_of(reference: str) -> Ending | None:
 def one_line(text: str) -> str:
     """A title or a name."""
     if _CONTROL.search(text):
-        raise ValueError("holds control characters, line breaks or invisible signs")
+        raise ValueError("contains control characters, line breaks or invisible characters")
     return text
 
 
 def plain_mode(mode: str) -> str:
-    """`0755` and `755` are the same permissions: the latter is kept."""
+    """Store `0755` as `755`."""
     return mode[-3:]
 
 
 def fixture_path(path: str) -> str:
-    """An absolute path below one of the writable roots, in its one spelling."""
+    """A normalized absolute path below one of the writable roots."""
     if not path.startswith("/"):
         raise ValueError("must be absolute")
     if _CONTROL.search(path):
-        raise ValueError("holds control characters")
+        raise ValueError("contains control characters")
     if path.endswith("/"):
         raise ValueError("must name a file, not a directory")
     parts = path[1:].split("/")
     if any(part in {"", ".", ".."} for part in parts):
-        raise ValueError("must not hold `//`, `.` or `..`")
+        raise ValueError("must not contain `//`, `.` or `..`")
     if any(len(part.encode()) > 255 for part in parts):
         raise ValueError("has a name of more than 255 bytes")
     if path in ROOTS:
         raise ValueError(f"{path} is a directory")
     if not any(path.startswith(f"{root}/") for root in ROOTS):
-        raise ValueError(f"must lie below {', '.join(ROOTS)}")
+        raise ValueError(f"must be below {', '.join(ROOTS)}")
     return path
 
 
 def axis_value(given: object) -> object:
     if isinstance(given, bool) or not isinstance(given, str | int):
-        raise ValueError("a word or a whole number is wanted")
+        raise ValueError("must be a string or an integer")
     return given
 
 
 def env_name_error(name: str) -> str:
-    """What is wrong with the name of a variable; empty where nothing is."""
+    """What is wrong with the name of a variable, or an empty string."""
     if not _ENV_NAME.fullmatch(name):
-        return "a name of letters, digits and `_`, not a digit first, is wanted"
-    return "is set by the sandbox" if name in OF_THE_SESSION else ""
+        return "must consist of letters, digits and `_` and not begin with a digit"
+    return "is set by the sandbox" if name in SESSION_VARIABLES else ""
 
 
-def unstorable(document: object) -> list[FieldError]:
-    """Texts and keys that no database and no shell takes, each at its place; and a document that is too deep."""
+def storage_errors(document: object) -> list[FieldError]:
+    """Texts and keys that a database or a shell cannot store, each with its path; and a document that is too deep."""
     errors = []
     for path, value in _walk(document):
         if value is None:
-            return [FieldError(path, f"nested deeper than {DEEPEST} levels")]
+            return [FieldError(path, f"nested deeper than {MAX_DEPTH} levels")]
         if "\0" in value:
-            errors.append(FieldError(path, "holds a NUL character; a file with one is sent as `base64`"))
+            errors.append(FieldError(path, "contains a NUL character; send such a file as `base64`"))
         elif _SURROGATE.search(value):
-            errors.append(FieldError(path, "holds half of a character (a lone surrogate)"))
+            errors.append(FieldError(path, "contains half of a character (a lone surrogate)"))
     return errors
 
 
 def _walk(document: object) -> Iterator[tuple[str, str | None]]:
-    """All texts and keys with their paths; None where it goes too deep. Its own stack: the sender chose the depth."""
+    """All texts and keys with their paths; None below the maximum depth. Not recursive: the sender chose the depth."""
     waiting: list[tuple[tuple[str, ...], object]] = [((), document)]
     while waiting:
         path, value = waiting.pop()
-        if len(path) > DEEPEST:
+        if len(path) > MAX_DEPTH:
             yield ".".join(path), None
         elif isinstance(value, dict):
             for key, inner in value.items():

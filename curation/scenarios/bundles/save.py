@@ -1,4 +1,4 @@
-"""A bundle is stored: a new scenario, or an edit of one that is there."""
+"""Save a bundle as a new scenario or as an edit; delete a scenario."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
+from curation.projects.access import Access
 from curation.projects.audit import record
-from curation.projects.models import Project
+from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText, Status
@@ -16,7 +17,7 @@ from curation.web.problems import Conflict, FieldError, Stale
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """`changed` is False where the scenario held this very bundle already; then nothing was written."""
+    """`changed` is False if the scenario already had this bundle; then nothing was written."""
 
     scenario: Scenario
     created: bool
@@ -32,9 +33,9 @@ def save_scenario(
     run: Run | None = None,
     seen_version: int | None = None,
 ) -> Saved:
-    """Makes a scenario of `bundle`, or gives `scenario` this bundle: then it is a draft again, to be gated.
+    """Create a scenario from `bundle`, or replace the bundle of `scenario`, which makes it a draft again.
 
-    Raises `Conflict` where another scenario of the project has the name, `Stale` where `seen_version` is an older one.
+    Raises `Conflict` if another scenario of the project has the name, `Stale` if `seen_version` is not the current one.
     """
     with transaction.atomic():
         if scenario is None:
@@ -51,8 +52,20 @@ def save_scenario(
     return Saved(row, created=False, changed=True)
 
 
+def delete_scenario(*, access: Access, scenario: Scenario) -> None:
+    """Delete a scenario with its bundle and reports. Raises `Conflict` if it has trajectories."""
+    access.require(Scope.RUN)
+    with transaction.atomic():
+        row = Scenario.objects.select_for_update().get(pk=scenario.pk)
+        if count := row.trajectories.count():
+            raise Conflict(f"It has {count} trajectories, which need it. Edit it instead.", code="rolled_out")
+        data: dict[str, object] = {"scenario": str(row.pk), "bundle_sha256": row.bundle_sha256}
+        record(actor=access.user, project=access.project, action="scenario.delete", subject=row.name, data=data)
+        row.delete()
+
+
 def columns_of(bundle: Bundle) -> dict[str, object]:
-    """What a scenario's slim row repeats of its bundle."""
+    """The columns of a scenario that repeat values of its bundle."""
     return {
         "name": bundle.name,
         "title": bundle.title,
@@ -89,13 +102,13 @@ def _update(row: Scenario, bundle: Bundle, run: Run | None) -> Scenario:
 
 
 def _named(project: Project, bundle: Bundle, write: Callable[[], Scenario]) -> Scenario:
-    """Writes under the bundle's name; the constraint decides between two that come at the same moment."""
+    """Write, or raise `Conflict` if the name is taken; the constraint decides between concurrent requests."""
     try:
         with transaction.atomic():
             return write()
     except IntegrityError:
-        text = f"there is a scenario {bundle.name!r} in this project already"
-        raise Conflict(f"A name is used once: {text}.", code="name_taken", errors=[FieldError("name", text)]) from None
+        text = f"this project already has a scenario {bundle.name!r}"
+        raise Conflict(f"Names are unique: {text}.", code="name_taken", errors=[FieldError("name", text)]) from None
 
 
 def _log(project: Project, user: User | None, row: Scenario, action: str) -> None:

@@ -1,4 +1,4 @@
-"""Many bundles at once, by their names: new ones are made, differing ones edited, the rest left alone."""
+"""Save many bundles by their names: create new ones, edit those that differ, leave the others unchanged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,31 +13,33 @@ from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.bundles.save import axis_rows, columns_of, save_scenario
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
 
-TOGETHER = 500
+BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class TakenIn:
-    """Names, in the order in which the bundles came. `updated` ones are drafts again."""
+class UpsertedBundles:
+    """Names in the order of the bundles. The `updated` ones are drafts again."""
 
     created: tuple[str, ...]
     updated: tuple[str, ...]
     unchanged: tuple[str, ...]
 
 
-def take_in(*, project: Project, bundles: Sequence[Bundle], user: User | None, run: Run | None = None) -> TakenIn:
-    """All or nothing; taking the same bundles in again changes nothing. Of two with one name the later one stays."""
+def upsert_bundles(
+    *, project: Project, bundles: Sequence[Bundle], user: User | None, run: Run | None = None
+) -> UpsertedBundles:
+    """Save all bundles or none. Of two with the same name the later one is saved."""
     created: list[str] = []
     updated: list[str] = []
     unchanged: list[str] = []
     with transaction.atomic():
-        # One at a time writes many to a project: what is found missing is still missing when it is written.
+        # The lock keeps others from creating the same names meanwhile.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        for batch in _each_name_once(bundles):
-            there = {row.name: row for row in Scenario.objects.of(project).filter(name__in=[b.name for b in batch])}
-            _create(project, [bundle for bundle in batch if bundle.name not in there], run)
+        for batch in _batches(bundles):
+            existing = {row.name: row for row in Scenario.objects.of(project).filter(name__in=[b.name for b in batch])}
+            _create(project, [bundle for bundle in batch if bundle.name not in existing], run)
             for bundle in batch:
-                row = there.get(bundle.name)
+                row = existing.get(bundle.name)
                 if row is None:
                     created.append(bundle.name)
                 elif save_scenario(project=project, bundle=bundle, user=user, scenario=row, run=run).changed:
@@ -47,15 +49,15 @@ def take_in(*, project: Project, bundles: Sequence[Bundle], user: User | None, r
         if created:
             data: dict[str, object] = {"created": len(created), "run": run and str(run.pk)}
             record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)
-    return TakenIn(tuple(created), tuple(updated), tuple(unchanged))
+    return UpsertedBundles(tuple(created), tuple(updated), tuple(unchanged))
 
 
-def _each_name_once(bundles: Sequence[Bundle]) -> Iterable[list[Bundle]]:
-    """Batches in order; a name that comes again begins the next one, where it meets its earlier self."""
+def _batches(bundles: Sequence[Bundle]) -> Iterable[list[Bundle]]:
+    """Batches in order, without a name twice in one batch."""
     batch: list[Bundle] = []
     names: set[str] = set()
     for bundle in bundles:
-        if bundle.name in names or len(batch) >= TOGETHER:
+        if bundle.name in names or len(batch) >= BATCH:
             yield batch
             batch, names = [], set()
         batch.append(bundle)

@@ -1,4 +1,4 @@
-"""What was typed into the form of a bundle, as the document that a script would send."""
+"""Read the submitted form of a bundle as a JSON document."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,8 @@ AXIS = "axes__"
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
-    """`document` is None where JSON was typed that is none; `then` is the button that was pressed."""
+class FormInput:
+    """`document` is None for text that is not a JSON object; `then` is the button that was pressed."""
 
     document: dict[str, Any] | None
     json_text: str | None
@@ -22,20 +22,20 @@ class Typed:
     then: str
     version: int | None
 
-    def refuse_no_document(self) -> dict[str, Any]:
-        """The document; raises `Invalid` where there is none."""
+    def require_document(self) -> dict[str, Any]:
+        """The document, or `Invalid`."""
         if self.document is None:
             text = "This is not a JSON object"
             raise Invalid(text, errors=[FieldError("", f"{text}{_where(self.json_text or '')}")])
         return self.document
 
 
-def typed(post: QueryDict) -> Typed:
-    """Browsers send line ends as CR LF; a document has LF."""
+def read_form(post: QueryDict) -> FormInput:
+    """The submitted form, with LF for the CR LF that browsers send."""
     as_json = post.get("as") == "json"
     text = post.get("json", "").replace("\r\n", "\n") if as_json else None
     version = post.get("version", "")
-    return Typed(
+    return FormInput(
         document=_object(text) if text is not None else _from_fields(post),
         json_text=text,
         as_json=as_json,
@@ -45,7 +45,7 @@ def typed(post: QueryDict) -> Typed:
 
 
 def _from_fields(post: QueryDict) -> dict[str, Any]:
-    """Empty controls of optional keys are left out; rows without anything in them too."""
+    """The document of the fields, without empty optional keys and empty rows."""
     document: dict[str, Any] = {"name": post.get("name", "").strip()}
     document["title"] = post.get("title", "").strip()
     document["axes"] = {key.removeprefix(AXIS): post[key] for key in post if key.startswith(AXIS) and post[key]}
@@ -77,7 +77,7 @@ def _fixtures(post: QueryDict) -> list[dict[str, str]]:
 
 
 def _env(post: QueryDict) -> dict[str, str]:
-    """A name that is given twice gets a number, which the rules of names refuse: neither value is lost."""
+    """A repeated name gets a number, which makes it invalid, so that no value is lost."""
     env: dict[str, str] = {}
     for name, value in zip(post.getlist("env_name"), post.getlist("env_value"), strict=False):
         key = name.strip()

@@ -1,7 +1,7 @@
-"""The form of a bundle: a document as fields and rows, with each refusal at its field.
+"""The form of a bundle: a document as fields and rows, with each error at its field.
 
-It is no Django form: its shape is the bundle's own, with rows in it, and whatever was typed must come back as it was
-typed, however wrong. `curation.scenarios.editor.form_input` is the way back.
+It is not a Django form, since a bundle has rows, and invalid input of any shape must be shown again unchanged.
+`curation.scenarios.editor.form_input` reads what it submits.
 """
 
 import json
@@ -22,15 +22,15 @@ KINDS = (
 )
 TERMINALS = (("exit", "exit"), ("panic", "panic"))
 ENCODINGS = (("content", "text"), ("base64", "base64"))
-# Field → (label, help), in the document's own places.
+# Path in the document → (label, help).
 TEXTS = {
     "name": ("Name", "Unique in the project."),
     "title": ("Title", ""),
     "authored_by": ("Author", ""),
     "seed": ("Seed", "A whole number."),
-    "announcement.text": ("Text", "For a variable: `NAME=value`, else it is called NOTICE."),
+    "announcement.text": ("Text", "For a variable: `NAME=value`; without a name it is NOTICE."),
     "provider.name": ("Name", "The command, file or directory that serves the directives."),
-    "provider.doc": ("Documentation", "How the agent finds out how to use it. For people, not for the sandbox."),
+    "provider.doc": ("Documentation", "How the agent learns to use it. For people, not for the sandbox."),
     "reference_solution": ("Reference solution", "As the agent would act; the last line is exit or panic [reason]."),
     "checker": ("Checker", "Status 0 means that the state is right. It sees TERMINAL and PANIC_REASON."),
 }
@@ -43,7 +43,7 @@ SECTIONS = ("axes", "fixtures", "env", "announcement", "provider")
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One value as it stands in its control; `id` is also the control's name."""
+    """One control with its value; `id` is also the control's name."""
 
     id: str
     label: str
@@ -70,9 +70,9 @@ class EnvRow:
 
 @dataclass(frozen=True, slots=True)
 class BundleForm:
-    """`plain` is False for a document that fields would change (it holds a carriage return): it is edited as JSON.
+    """`plain` is False for a document that fields would change, since it has a carriage return: it is edited as JSON.
 
-    `errors` belong to no field; `sections` are those of a part as a whole.
+    `errors` belong to no field; `sections` are the errors of a whole part.
     """
 
     fields: Mapping[str, FormField]
@@ -94,7 +94,7 @@ def form_of(
     as_json: bool = False,
     json_text: str | None = None,
 ) -> BundleForm:
-    """The form that shows `document`; `json_text` is what was typed as JSON, where it was."""
+    """The form that shows `document`; `json_text` is the submitted JSON, if there is any."""
     plain = "\\r" not in json.dumps(document)
     as_json = as_json or not plain
     placed = _Placed(() if as_json else errors)
@@ -133,7 +133,7 @@ def printed(document: Document) -> str:
 
 
 class _Placed:
-    """Refusals by their path; what no field has asked for is left over."""
+    """Errors by their path; those that no field takes are left for the top of the form."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         self._errors = list(errors)
@@ -148,13 +148,13 @@ class _Placed:
 
 
 def _choice(path: str, label: str, options: Options, value: str, placed: _Placed) -> FormField:
-    """A value that is none of the options stays to be seen, and is refused when it is saved."""
+    """A value that is none of the options is shown, and refused on saving."""
     shown = options if any(value == known for known, _ in options) else ((value, value or "–"), *options)
     return FormField(_id(path), label, value, placed.at(path), shown)
 
 
 def _axes(document: Document, taxonomy: Taxonomy, placed: _Placed) -> tuple[FormField, ...]:
-    """A select per axis; a value or an axis that has left the taxonomy stays to be seen, and is refused when saved."""
+    """A select per axis; a value or an axis that is no longer in the taxonomy is shown, and refused on saving."""
     given = _part(document, "axes")
     fields = []
     for name in dict.fromkeys((*taxonomy.axes, *given)):
@@ -208,7 +208,7 @@ def _value(document: Document, path: str) -> object:
 
 
 def _key(path: str) -> str:
-    """Templates reach a field by a name without dots."""
+    """The path without dots, for templates."""
     return path.replace(".", "_")
 
 

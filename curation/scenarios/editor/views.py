@@ -11,11 +11,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.scenarios.bundles.delete import delete_scenario
-from curation.scenarios.bundles.document import parse_bundle
-from curation.scenarios.bundles.request import EXAMPLE
-from curation.scenarios.bundles.save import Saved, save_scenario
-from curation.scenarios.editor.form_input import Typed, typed
+from curation.scenarios.bundles.document import EXAMPLE, parse_bundle
+from curation.scenarios.bundles.save import Saved, delete_scenario, save_scenario
+from curation.scenarios.editor.form_input import FormInput, read_form
 from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.start import start_gate
@@ -25,7 +23,7 @@ from curation.web.ids import find
 from curation.web.problems import FieldError, NotFound, Problem
 
 PARTS = {"fixture": blank_fixture, "variable": blank_variable}
-# Rows of a document are numbered from 0; those that are added to a page need ids that none of it has.
+# Rows of a document are numbered from 0; rows added on the page need other ids.
 FIRST_ADDED = 1_000_000
 
 
@@ -42,28 +40,28 @@ def scenario_edit(request: HttpRequest, access: Access, pk: int) -> HttpResponse
 
 
 def _form_page(request: HttpRequest, access: Access, row: Scenario | None) -> HttpResponse:
-    """POST with `then=json` or `then=fields` only turns to the other tab, with what was typed."""
+    """POST with `then=json` or `then=fields` only switches the tab and keeps the input."""
     taxonomy = taxonomy_of(access.project.settings)
     if request.method == "GET":
         document: Document = row.text.bundle if row else EXAMPLE
         form = form_of(document, taxonomy, as_json=request.GET.get("as") == "json")
-        return _form_answer(request, access, row, form, row.version if row else None)
-    given = typed(request.POST)
+        return _form_response(request, access, row, form, row.version if row else None)
+    given = read_form(request.POST)
     status = 200
     errors: tuple[FieldError, ...] = ()
     try:
-        document = given.refuse_no_document()
+        document = given.require_document()
         if given.then == "save":
             return _saved(request, access, _save(access, row, given))
     except Problem as problem:
         status = problem.status
         errors = problem.errors or (FieldError("", problem.detail),)
-    form = _typed_form(given, access, errors)
-    return _form_answer(request, access, row, form, given.version, status=status)
+    form = _form_as_sent(given, access, errors)
+    return _form_response(request, access, row, form, given.version, status=status)
 
 
-def _typed_form(given: Typed, access: Access, errors: Sequence[FieldError]) -> BundleForm:
-    """What was typed, on the tab that was asked for; JSON that is none stays where it can be mended."""
+def _form_as_sent(given: FormInput, access: Access, errors: Sequence[FieldError]) -> BundleForm:
+    """The input on the chosen tab; invalid JSON stays on the JSON tab."""
     turned = given.then in ("json", "fields") and given.document is not None
     return form_of(
         given.document or {},
@@ -74,7 +72,7 @@ def _typed_form(given: Typed, access: Access, errors: Sequence[FieldError]) -> B
     )
 
 
-def _save(access: Access, row: Scenario | None, given: Typed) -> Saved:
+def _save(access: Access, row: Scenario | None, given: FormInput) -> Saved:
     bundle = parse_bundle(given.document, taxonomy=taxonomy_of(access.project.settings))
     return save_scenario(
         project=access.project,
@@ -89,11 +87,11 @@ def _saved(request: HttpRequest, access: Access, saved: Saved) -> HttpResponse:
     if saved.changed:
         messages.success(request, "Saved as a draft. The gate decides whether it can be rolled out.")
     else:
-        messages.info(request, "Nothing was different, so nothing was saved.")
+        messages.info(request, "Nothing has changed.")
     return redirect("scenario-page", access.project.slug, saved.scenario.pk)
 
 
-def _form_answer(
+def _form_response(
     request: HttpRequest,
     access: Access,
     row: Scenario | None,
@@ -124,7 +122,7 @@ def _form_answer(
 @require_GET
 @project_page(Scope.RUN)
 def scenario_part(request: HttpRequest, access: Access, part: str) -> HttpResponse:
-    """A fragment: a blank row of the form, under ids of its own; of the part `nothing`, nothing."""
+    """A fragment: a blank row of the form with new ids; empty for the part `nothing`."""
     if part == "nothing":
         return HttpResponse()
     if part not in PARTS:
@@ -145,7 +143,7 @@ def scenario_gate(request: HttpRequest, access: Access, pk: int) -> HttpResponse
 @require_POST
 @project_page(Scope.RUN)
 def scenario_gate_all(request: HttpRequest, access: Access) -> HttpResponse:
-    """All that match the list's filter, which the form carries as `query`."""
+    """Gate all that match the list's filter, the form's `query`."""
     wanted = ScenarioFilter.from_text(request.POST.get("query", ""))
     return _gate(request, access, wanted, reverse("scenario-list", args=[access.project.slug]))
 

@@ -16,14 +16,14 @@ from curation.scenarios.gate.stage import GateStage
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
 from curation.web.problems import Invalid
 
-# Sessions of one scenario besides the repeats: untouched, bare exit, bare panic, the claim, the reference.
+# Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference.
 CHECKS = 5
-# What makes a launch mean certain scenarios, so that admitted ones are gated again, too.
-NAMING = {"id", "name", "status"}
+# With one of these fields in the filter, admitted scenarios are gated again too.
+NAMING_FIELDS = {"id", "name", "status"}
 
 
 class GateParams(BaseModel):
-    """`gate`: how often the reference is repeated, and which scenarios; `dry_run` looks at their structure alone."""
+    """`repeats`: of the reference solution; `dry_run` checks only the structure."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -33,7 +33,7 @@ class GateParams(BaseModel):
 
 
 def scenarios_in(project: Project, given: Json) -> ScenarioQuerySet:
-    """The project's scenarios that a run's filter means; `Invalid` for what the filter does not know."""
+    """The project's scenarios that match a run's filter. Raises `Invalid` for an invalid filter."""
     return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project))
 
 
@@ -48,7 +48,7 @@ class GateRun(Kind[GateParams]):
             GateStage(
                 repeats=params.repeats,
                 dry_run=params.dry_run,
-                again=bool(NAMING & params.filter.keys()),
+                again=bool(NAMING_FIELDS & params.filter.keys()),
                 scenarios=lambda run: scenarios_in(run.project, params.filter),
             )
         ]
@@ -61,7 +61,7 @@ class GateRun(Kind[GateParams]):
 
     def estimate(self, project: Project, params: GateParams) -> Estimate:
         rows = scenarios_in(project, params.filter)
-        if not NAMING & params.filter.keys():
+        if not NAMING_FIELDS & params.filter.keys():
             rows = rows.exclude(status=Status.ADMITTED)
         scenarios = rows.count()
         sessions = 0 if params.dry_run else scenarios * (CHECKS + params.repeats)

@@ -1,4 +1,4 @@
-"""What the page of a gate run says: how many were admitted, and why the others were not."""
+"""The section of a gate run's page: how many scenarios were admitted, and why others were rejected."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Refusal:
 
 
 def gate_section(run: Run) -> dict[str, object]:
-    """Context of `TEMPLATE`: verdicts of this run, and the reason of each refusal (the latest `SHOWN`)."""
+    """Context of `TEMPLATE`: counts by verdict, and the reasons of the latest rejections."""
     reports = GateReport.objects.filter(run=run)
     counts = dict(reports.order_by().values_list("verdict").annotate(n=Count("id")))
     refused = reports.filter(verdict=Status.REJECTED).select_related("scenario").order_by("-id")

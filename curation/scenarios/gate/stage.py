@@ -1,6 +1,6 @@
-"""Stage `gate`: each scenario is proven in fresh sandboxes, or refused with its reason (`sandbox.agent.gate`).
+"""Stage `gate`: verify each scenario in new sandboxes, admit it or reject it with a reason (`sandbox.agent.gate`).
 
-A dry run looks at the bundle's structure alone: nothing is executed, and its scenarios are marked for what they are.
+A dry run checks only the bundle's structure and marks the scenario as such.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,13 +23,13 @@ from sandbox.errors import SandboxFailed
 from sandbox.protocol import Labels
 
 CHUNK = 2000
-MOST_REASON = 500
-ADMITTED_ALREADY = "admitted already; name it in the filter to gate it again"
+MAX_REASON = 500
+ALREADY_ADMITTED = "already admitted; name it in the filter to gate it again"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What the gate said of one bundle. `status` is admitted, rejected or dry_run; `backend` empty for a dry run."""
+class GateResult:
+    """The gate's verdict on one bundle. `status` is admitted, rejected or dry_run; `backend` is empty for a dry run."""
 
     status: str
     reason: str
@@ -38,7 +38,7 @@ class Judged:
 
 
 class GateStage:
-    """`scenarios` names the run's scenarios; those that `again` does not ask for are left alone once admitted."""
+    """`scenarios` returns the run's scenarios; admitted ones are skipped unless `again`."""
 
     name = "gate"
 
@@ -50,7 +50,7 @@ class GateStage:
         again: bool = True,
         scenarios: Callable[[Run], ScenarioQuerySet],
     ) -> None:
-        # A dry run executes nothing, so it waits for no place in a sandbox.
+        # A dry run needs no sandbox.
         self.queue = "default" if dry_run else "sandbox"
         self._repeats, self._dry_run, self._again, self._scenarios = repeats, dry_run, again, scenarios
 
@@ -58,57 +58,57 @@ class GateStage:
         rows = self._scenarios(run).order_by("id").values_list("pk", "status")
         for scenario_id, status in rows.iterator(CHUNK):
             known = status == Status.ADMITTED and not self._again
-            yield PlannedItem(str(scenario_id), scenario_id, skipped=ADMITTED_ALREADY if known else "")
+            yield PlannedItem(str(scenario_id), scenario_id, skipped=ALREADY_ADMITTED if known else "")
 
     def work(self, context: WorkContext, item: Item) -> Write:
         scenario = Scenario.objects.of(context.run.project).with_bundle().filter(pk=item.target_id or 0).first()
         if scenario is None:
             raise ItemSkipped("its scenario was deleted")
         if self._dry_run:
-            judged = look_at_structure(scenario, context.run)
+            judged = check_structure(scenario, context.run)
         else:
             bundle = stored_bundle(scenario.text.bundle)
             try:
-                judged = judge_bundle(
+                judged = gate_bundle(
                     bundle, repeats=self._repeats, labels=labels_of(item), checkpoint=context.checkpoint
                 )
             except SandboxFailed as failed:
-                raise ItemFailed(f"nothing is known of it, the sandbox failed: {failed}") from failed
+                raise ItemFailed(f"the sandbox failed, so there is no verdict: {failed}") from failed
         sha256 = scenario.bundle_sha256
         return lambda: save_verdict(scenario_id=scenario.pk, bundle_sha256=sha256, run=context.run, judged=judged)
 
 
-def judge_bundle(
+def gate_bundle(
     bundle: Bundle, *, repeats: int, labels: Labels, checkpoint: Callable[[], None] = lambda: None
-) -> Judged:
-    """Proves a bundle in this machine's sandbox; raises `NoSandbox` or `SandboxFailed`."""
-    rooms = backend()
+) -> GateResult:
+    """Gate a bundle in this machine's sandbox. Raises `NoSandbox` or `SandboxFailed`."""
+    sandbox = backend()
     verdict = run_gate(
         task=task_of(bundle, labels=labels),
         reference=_reference(bundle),
-        open_session=rooms.session,
+        open_session=sandbox.session,
         repeats=repeats,
         checkpoint=checkpoint,
     )
-    return Judged(_status(verdict), verdict.reason, verdict.checks, rooms.name)
+    return GateResult(_status(verdict), verdict.reason, verdict.checks, sandbox.name)
 
 
-def look_at_structure(scenario: Scenario, run: Run) -> Judged:
-    """The bundle by its schema and the project's taxonomy; nothing is executed."""
+def check_structure(scenario: Scenario, run: Run) -> GateResult:
+    """Check the bundle by its schema and the project's taxonomy, without a sandbox."""
     try:
         parse_bundle(scenario.text.bundle, taxonomy=taxonomy_of(run.settings))
     except Invalid as refused:
-        return Judged(Status.REJECTED, f"structure: {refused.detail}", (Check("structure", False, refused.detail),))
-    return Judged(Status.DRY_RUN, "", (Check("structure", True),))
+        return GateResult(Status.REJECTED, f"structure: {refused.detail}", (Check("structure", False, refused.detail),))
+    return GateResult(Status.DRY_RUN, "", (Check("structure", True),))
 
 
 @transaction.atomic
-def save_verdict(*, scenario_id: int, bundle_sha256: str, run: Run | None, judged: Judged) -> Json:
-    """Keeps the report and sets the scenario's status; a bundle that was edited meanwhile is not judged by it."""
+def save_verdict(*, scenario_id: int, bundle_sha256: str, run: Run | None, judged: GateResult) -> Json:
+    """Save the report and set the scenario's status, unless its bundle was edited meanwhile."""
     row = Scenario.objects.select_for_update().filter(pk=scenario_id).first()
     if row is None:
         return {"verdict": "deleted meanwhile"}
-    reason = storable(judged.reason)[:MOST_REASON]
+    reason = storable(judged.reason)[:MAX_REASON]
     report = GateReport.objects.create(
         scenario=row,
         run=run,
@@ -126,7 +126,7 @@ def save_verdict(*, scenario_id: int, bundle_sha256: str, run: Run | None, judge
 
 
 def task_of(bundle: Bundle, *, labels: Labels) -> Task:
-    """The scenario as the engine takes it."""
+    """The scenario as the sandbox engine reads it."""
     return Task(
         setup=setup_of(bundle, labels=labels), checker=bundle.checker, expected_terminal=bundle.expected_terminal
     )
@@ -134,7 +134,7 @@ def task_of(bundle: Bundle, *, labels: Labels) -> Task:
 
 def _reference(bundle: Bundle) -> Reference:
     found = terminal_of(bundle.reference_solution)
-    if found is None:  # only a row that was written past `parse_bundle`
+    if found is None:  # only a row that was not saved through `parse_bundle`
         raise ItemFailed("its reference solution does not end in `exit` or `panic`")
     return Reference(found.body, Ending(found.terminal, found.reason))
 

@@ -1,7 +1,8 @@
-"""REST calls of `curation.scenarios`. Whoever may launch runs may write scenarios."""
+"""REST calls of scenarios. Writing them needs the scope `run`."""
 
 from typing import Any
 
+import orjson
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.utils.http import content_disposition_header
 from ninja import Query, Router, Schema, Status
@@ -10,11 +11,9 @@ from pydantic import ConfigDict, Field
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.scenarios.bundles.delete import delete_scenario
-from curation.scenarios.bundles.document import Bundle, parse_bundle
-from curation.scenarios.bundles.files import file_name, files_of, printed, zip_archive
-from curation.scenarios.bundles.request import EXAMPLE, read_document
-from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.bundles.document import EXAMPLE, Bundle, parse_bundle
+from curation.scenarios.bundles.files import bundle_json, file_name, files_of, zip_archive
+from curation.scenarios.bundles.save import delete_scenario, save_scenario
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import GateReport, Scenario
@@ -33,9 +32,10 @@ from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import coverage
 from curation.web.http.etag import refuse_stale, set_etag
 from curation.web.ids import find
+from curation.web.problems import Problem
 
 router = Router(tags=["scenarios"])
-Answer = dict[str, object]
+Json = dict[str, object]
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -45,12 +45,14 @@ _BODY: dict[str, Any] = {
 
 
 class GateIn(Schema):
-    """How the gate is to work; without a body as the project's runs do."""
+    """Options of the gate; all have defaults."""
 
     model_config = ConfigDict(extra="forbid")
 
-    repeats: int | None = Field(None, ge=0, le=20, examples=[2], description="Further containers for the reference.")
-    dry_run: bool = Field(False, description="Structure alone, where there is no sandbox.")
+    repeats: int | None = Field(
+        None, ge=0, le=20, examples=[2], description="Repetitions of the reference solution, each in a new sandbox."
+    )
+    dry_run: bool = Field(False, description="Check only the structure, without a sandbox.")
 
 
 def _entered(request: HttpRequest, scenario_id: str, scope: str = Scope.READ) -> tuple[Access, Scenario]:
@@ -59,23 +61,30 @@ def _entered(request: HttpRequest, scenario_id: str, scope: str = Scope.READ) ->
     return enter(request, row.project, scope), row
 
 
-def _answer(response: HttpResponse, row: Scenario) -> Answer:
+def _json_body(request: HttpRequest) -> object:
+    try:
+        return orjson.loads(request.body)
+    except orjson.JSONDecodeError as error:
+        raise Problem(f"The body is not JSON: {error}.", code="not_json") from None
+
+
+def _respond(response: HttpResponse, row: Scenario) -> Json:
     set_etag(response, row.version)
     return scenario_out(row, GateReport.objects.newest_of([row]).get(row.pk))
 
 
 @router.get("/schemas/bundle.json", auth=None, response=dict[str, Any], summary="JSON Schema of a bundle")
-def bundle_schema(request: HttpRequest) -> Answer:
+def bundle_schema(request: HttpRequest) -> Json:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Bundle.model_json_schema()}
 
 
 @router.get("/projects/{slug}/taxonomy", response=TaxonomyOut, summary="Axes and values, with the project's own")
-def get_taxonomy(request: HttpRequest, slug: str) -> Answer:
+def get_taxonomy(request: HttpRequest, slug: str) -> Json:
     return taxonomy_out(taxonomy_of(enter(request, slug, Scope.READ).project.settings))
 
 
 @router.get("/projects/{slug}/scenarios", response=ScenarioPage, exclude_unset=True, summary="List scenarios")
-def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList]) -> Answer:
+def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList]) -> Json:
     access = enter(request, slug, Scope.READ)
     page = params.page(params.rows(access.project))
     if not params.full:
@@ -85,57 +94,57 @@ def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList])
 
 
 @router.post(
-    "/projects/{slug}/scenarios", response={201: ScenarioOut}, openapi_extra=_BODY, summary="Store a bundle as a draft"
+    "/projects/{slug}/scenarios", response={201: ScenarioOut}, openapi_extra=_BODY, summary="Save a bundle as a draft"
 )
-def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> Status[Answer]:
-    """What is wrong with the bundle is answered with its JSON path; `GET /schemas/bundle.json` is its schema."""
+def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> Status[Json]:
+    """Errors have the JSON path of the field; `GET /schemas/bundle.json` returns the schema."""
     access = enter(request, slug, Scope.RUN)
-    bundle = parse_bundle(read_document(request), taxonomy=taxonomy_of(access.project.settings))
+    bundle = parse_bundle(_json_body(request), taxonomy=taxonomy_of(access.project.settings))
     row = save_scenario(project=access.project, bundle=bundle, user=access.user).scenario
     response["Location"] = f"/api/v1/scenarios/{row.pk}"
-    return Status(201, _answer(response, row))
+    return Status(201, _respond(response, row))
 
 
 @router.get("/projects/{slug}/scenarios/coverage", response=CoverageOut, summary="Coverage over two axes")
-def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Answer:
+def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Json:
     access = enter(request, slug, Scope.READ)
     return coverage_out(coverage(project=access.project, rows=rows, columns=columns))
 
 
 @router.get("/projects/{slug}/scenarios/bundles.zip", summary="Bundles as a folder of JSON files, zipped")
 def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
-    """Those that the filter of the list names, else all."""
+    """All that match the filter of the list."""
     access = enter(request, slug, Scope.READ)
     rows = ScenarioFilter.from_query(request.GET).apply(Scenario.objects.of(access.project))
     return FileResponse(zip_archive(files_of(rows)), as_attachment=True, filename=f"{slug}-scenarios.zip")
 
 
 @router.get("/scenarios/{scenario_id}", response=ScenarioOut, summary="One scenario: bundle, status, gate report")
-def get_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str) -> Answer:
-    return _answer(response, _entered(request, scenario_id)[1])
+def get_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str) -> Json:
+    return _respond(response, _entered(request, scenario_id)[1])
 
 
 @router.get("/scenarios/{scenario_id}/bundle.json", summary="The bundle alone, as a file")
 def get_bundle(request: HttpRequest, scenario_id: str) -> HttpResponse:
     row = _entered(request, scenario_id)[1]
-    response = HttpResponse(printed(row), content_type="application/json")
+    response = HttpResponse(bundle_json(row), content_type="application/json")
     response["Content-Disposition"] = content_disposition_header(True, file_name(row.name)) or "attachment"
     set_etag(response, row.version)
     return response
 
 
 @router.put("/scenarios/{scenario_id}", response=ScenarioOut, openapi_extra=_BODY, summary="Replace a bundle")
-def put_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str) -> Answer:
-    """An edit makes a draft again. What `GET` added to the bundle may stay in the body; it is not read."""
+def put_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str) -> Json:
+    """The edited scenario is a draft again. Fields that `GET` adds to the bundle are ignored."""
     access, row = _entered(request, scenario_id, Scope.RUN)
     refuse_stale(request, row.version)
-    document = read_document(request)
+    document = _json_body(request)
     if isinstance(document, dict):
         document = {key: value for key, value in document.items() if key not in ADDED}
     bundle = parse_bundle(document, taxonomy=taxonomy_of(access.project.settings))
     seen = row.version if "If-Match" in request.headers else None
     saved = save_scenario(project=access.project, bundle=bundle, user=access.user, scenario=row, seen_version=seen)
-    return _answer(response, saved.scenario)
+    return _respond(response, saved.scenario)
 
 
 @router.delete("/scenarios/{scenario_id}", response={204: None}, summary="Delete a scenario without trajectories")
@@ -148,7 +157,7 @@ def remove_scenario(request: HttpRequest, scenario_id: str) -> Status[None]:
 @router.post("/scenarios/{scenario_id}/gate", response={202: RunOut}, summary="Gate a scenario")
 def gate_scenario(
     request: HttpRequest, response: HttpResponse, scenario_id: str, body: GateIn | None = None
-) -> Status[Answer]:
+) -> Status[Json]:
     access, row = _entered(request, scenario_id, Scope.RUN)
     given = body or GateIn.model_validate({})
     run = start_gate(access=access, wanted=ScenarioFilter.of_one(row.pk), repeats=given.repeats, dry_run=given.dry_run)

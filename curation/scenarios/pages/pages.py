@@ -1,4 +1,4 @@
-"""The contexts of the pages of a scenario and its gate reports: everything from the bundle is made harmless."""
+"""The contexts of the pages of a scenario and its gate reports; all texts of the bundle are escaped."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from curation.web.text.markup import code_html, render_output, visible, with_sig
 from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.agent.gate import CHECKER
 
-FOLDED_OVER = 2000
+FOLD_FROM_BYTES = 2000
 ANNOUNCED = {
     "motd": "message of the day, /etc/motd",
     "banner": "login banner, /etc/issue",
@@ -75,7 +75,7 @@ class ReportView:
 
 def scenario_view(row: Scenario) -> ScenarioView:
     """Needs `with_bundle()`. The bundle is not validated, so that one from before a rule can be seen and repaired."""
-    bundle = _unchecked(row.text.bundle)
+    bundle = _unvalidated(row.text.bundle)
     return ScenarioView(
         plain_name=with_signs(bundle.name),
         name=visible(bundle.name),
@@ -106,7 +106,7 @@ def report_view(row: Scenario, report: GateReport) -> ReportView:
     )
 
 
-def _unchecked(document: Mapping[str, Any]) -> Bundle:
+def _unvalidated(document: Mapping[str, Any]) -> Bundle:
     return Bundle.model_construct(
         **{
             **document,
@@ -130,7 +130,7 @@ def _fixture(file: FixtureFile) -> FixtureView:
         html = format_html('<pre class="code"><code>{}</code></pre>', code_html(text))
     elif text is not None:
         html = render_output(text)
-    return FixtureView(visible(file.path), file.mode, len(data), html, len(data) <= FOLDED_OVER)
+    return FixtureView(visible(file.path), file.mode, len(data), html, len(data) <= FOLD_FROM_BYTES)
 
 
 def _as_text(data: bytes) -> str | None:

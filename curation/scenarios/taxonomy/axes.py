@@ -1,4 +1,4 @@
-"""The taxonomy: what may differ between scenarios, as data (`taxonomy.toml`), with what a project adds to it."""
+"""The taxonomy: the axes in which scenarios differ (`taxonomy.toml`), with a project's additions."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Axis:
     whole_numbers: bool = False
 
     def read(self, given: object) -> str | int:
-        """The value as a bundle keeps it; `ValueError` with what is allowed for anything else."""
+        """The value as a bundle has it. Raises `ValueError` with the allowed values."""
         word = str(given) if isinstance(given, int | str) and not isinstance(given, bool) else ""
         if word not in self.values:
             raise ValueError(f"one of {', '.join(self.values)}")
@@ -35,7 +35,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """All axes of a project, in the order in which pages show them."""
+    """All axes of a project in the order of the pages."""
 
     axes: Mapping[str, Axis]
 
@@ -43,7 +43,7 @@ class Taxonomy:
         return list(self.axes)
 
     def read(self, given: Mapping[str, object]) -> dict[str, str | int]:
-        """Axes as a bundle keeps them, those that are not known left out: `errors` names them."""
+        """Axes as a bundle has them, without the invalid ones, which `errors` lists."""
         found = {}
         for name, value in given.items():
             axis = self.axes.get(name)
@@ -52,7 +52,7 @@ class Taxonomy:
         return found
 
     def errors(self, given: Mapping[str, object], *, path: str = "axes") -> list[FieldError]:
-        """What is wrong with a bundle's axes, each at its place, with what is known instead."""
+        """The errors of a bundle's axes, with the allowed names and values."""
         errors = []
         for name, value in given.items():
             axis = self.axes.get(name)
@@ -65,12 +65,12 @@ class Taxonomy:
 
 
 def taxonomy_of(settings: ProjectSettings) -> Taxonomy:
-    """The shipped axes and values, then the project's own."""
+    """The shipped axes and values, and the project's own."""
     return with_additions(shipped_taxonomy(), settings.taxonomy.axes)
 
 
 def with_additions(taxonomy: Taxonomy, additions: Mapping[str, Sequence[str]]) -> Taxonomy:
-    """`additions`: axis → its values; they join the axis of that name or make a new one."""
+    """`additions`: axis → values, added to the axis of that name or as a new one."""
     axes = dict(taxonomy.axes)
     for name, words in additions.items():
         axis = axes.get(name) or Axis(name, ADDED, {})
@@ -80,7 +80,7 @@ def with_additions(taxonomy: Taxonomy, additions: Mapping[str, Sequence[str]]) -
 
 @cache
 def shipped_taxonomy() -> Taxonomy:
-    """What every project begins with."""
+    """The taxonomy of a new project."""
     document = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
     return Taxonomy(
         {

@@ -1,4 +1,4 @@
-"""Coverage: how many admitted scenarios and kept trajectories stand at each pair of values of two axes."""
+"""Coverage: the number of admitted scenarios and kept trajectories per pair of values of two axes."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ Pairs = dict[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`admitted` counts scenarios, `kept` trajectories of scenarios in whatever state."""
+    """`admitted` counts scenarios, `kept` trajectories of scenarios with any status."""
 
     row: str
     column: str
@@ -37,7 +37,7 @@ class Coverage:
 
 
 def coverage(*, project: Project, rows: str = "task", columns: str = "provider") -> Coverage:
-    """Raises `Problem` (400) for axes that are not known, or twice the same."""
+    """Raises `Problem` (400) for an unknown axis, or the same axis twice."""
     taxonomy = taxonomy_of(project.settings)
     _refuse_unknown(taxonomy, rows, columns)
     first = ScenarioAxis.objects.filter(scenario__project=project, axis=rows, scenario__axis_rows__axis=columns)
@@ -60,19 +60,19 @@ def coverage(*, project: Project, rows: str = "task", columns: str = "provider")
         ),
         admitted=sum(admitted.values()),
         kept=sum(kept.values()),
-        outside=Scenario.objects.of(project).rollable().count() - sum(admitted.values()),
+        outside=Scenario.objects.of(project).admitted().count() - sum(admitted.values()),
     )
 
 
 def _counted(pairs: QuerySet[ScenarioAxis]) -> Pairs:
-    """(row value, column value) → how many rows the joins gave, by one grouped query."""
+    """(row value, column value) → number of joined rows, in one query."""
     grouped = pairs.order_by().annotate(other=F("scenario__axis_rows__value")).values("value", "other")
     counted = grouped.annotate(n=Count("id")).values_list("value", "other", "n")
     return {(row, column): n for row, column, n in counted}
 
 
 def _values(taxonomy: Taxonomy, axis: str, found: list[str]) -> tuple[str, ...]:
-    """In the taxonomy's order; values that have left it stand last."""
+    """In the taxonomy's order; values that are no longer in it come last."""
     known = taxonomy.axes[axis].values
     return (*known, *sorted({value for value in found if value not in known}))
 
@@ -80,11 +80,11 @@ def _values(taxonomy: Taxonomy, axis: str, found: list[str]) -> tuple[str, ...]:
 def _refuse_unknown(taxonomy: Taxonomy, rows: str, columns: str) -> None:
     known = ", ".join(taxonomy.axes)
     errors = [
-        FieldError(name, f"{given!r} is no axis; this project knows {known}")
+        FieldError(name, f"{given!r} is not an axis; this project has {known}")
         for name, given in (("rows", rows), ("columns", columns))
         if given not in taxonomy.axes
     ]
     if not errors and rows == columns:
-        errors = [FieldError("columns", "another axis than that of the rows is wanted")]
+        errors = [FieldError("columns", "must be another axis than `rows`")]
     if errors:
         raise Problem.fields(errors, code="unknown_axis")

@@ -1,4 +1,4 @@
-"""The coverage heatmap: every cell with its count, its shade and the lists behind it."""
+"""The coverage heatmap: every cell with its count, shade and links to its lists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from curation.projects.models import Project
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import Cell, Coverage, coverage
 
-# Shades beside the empty one; a number always stands in the cell too.
+# Shades without the empty one; the cell always shows the number too.
 SHADES = 4
 SHOWN = {"admitted": "Admitted scenarios", "kept": "Kept trajectories"}
 
 
 @dataclass(frozen=True, slots=True)
 class CellView:
-    """`shade` 0 (none) to `SHADES` (the fullest cell)."""
+    """`shade` is 0 for an empty cell, `SHADES` for the largest count."""
 
     admitted: int
     kept: int
@@ -49,7 +49,7 @@ class CoveragePage:
 
 
 def coverage_page(project: Project, given: QueryDict) -> CoveragePage:
-    """`rows`, `columns` name the axes, `by` (`admitted` or `kept`) what is shaded. Raises `Problem` for other axes."""
+    """`rows` and `columns` are the axes, `by` is the shaded count, `admitted` or `kept`. Raises `Problem`."""
     rows, columns = given.get("rows") or "task", given.get("columns") or "provider"
     by = given.get("by") if given.get("by") in SHOWN else "admitted"
     found = coverage(project=project, rows=rows, columns=columns)

@@ -68,7 +68,7 @@ def read(project: Project, query: str, sort: str, **values: str) -> list[int]:
 
 @pytest.mark.parametrize("few", [0, 10, 1_000])
 @pytest.mark.parametrize("query", FILTERS)
-def test_every_way_of_reading_gives_the_same_rows(
+def test_every_way_of_reading_returns_the_same_rows(
     project: Project, query: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of matches decides how a page is read; the rows are those of the plain filter."""

@@ -98,7 +98,7 @@ class TestList:
         html = client.get("/p/acme/samples/", headers=headers).content.decode()
         assert html.startswith("<!doctype html>")
 
-    def test_each_filter_in_force_can_be_taken_away(self, client: Client, project: Project) -> None:
+    def test_each_condition_can_be_removed(self, client: Client, project: Project) -> None:
         html = get(sign_in(client, project), "?bucket=final,refined&flags=leak&flags=flip")
         urls = [unescape(url) for url in re.findall(r'chip__remove" href="([^"]+)"', html)]
         assert urls == [
@@ -115,7 +115,7 @@ class TestList:
         assert "No samples yet" in get(client)
         assert "No sample matches" in get(client, "?text=absent")
 
-    def test_a_filter_that_is_not_understood_is_said_in_place(self, client: Client, project: Project) -> None:
+    def test_an_invalid_filter_is_explained_in_place(self, client: Client, project: Project) -> None:
         sign_in(client, project)
         html = get(client, "?score_min=500&repo=a/b", 400)
         assert "score_min" in html
@@ -132,7 +132,7 @@ class TestList:
             get(client)
         samples = [q["sql"] for q in captured if 'FROM "samples_sample"' in q["sql"] and "LIMIT 51" in q["sql"]]
         assert len(samples) == 1
-        assert "2 in all" in get(client, "/p/acme/samples/count/?bucket=final")
+        assert "2 in total" in get(client, "/p/acme/samples/count/?bucket=final")
 
     def test_a_page_costs_the_same_queries_for_any_number_of_rows(self, client: Client, project: Project) -> None:
         sign_in(client, project)
@@ -178,7 +178,7 @@ class TestBulkQuestion:
         assert 'name="query" value="bucket=final&amp;text=totals"' in html
         assert 'name="count" value="2"' in html
 
-    def test_nothing_is_offered_where_nothing_matches(self, client: Client, project: Project) -> None:
+    def test_no_action_is_offered_without_matches(self, client: Client, project: Project) -> None:
         html = get(sign_in(client, project), "/p/acme/samples/bulk/confirm/?action=reject&all=1&bucket=final")
         assert "<form" not in html
 
@@ -213,7 +213,7 @@ class TestSavedViews:
             ("view.delete", "Leaky finals"),
         ]
 
-    def test_a_name_is_taken_once_and_a_filter_must_be_right(self, client: Client, project: Project) -> None:
+    def test_a_view_needs_a_new_name_and_a_valid_filter(self, client: Client, project: Project) -> None:
         sign_in(client, project)
         assert self.save(client, "A", "bucket=final") == 302
         assert self.save(client, "A", "bucket=refined") == 409

@@ -26,7 +26,7 @@ def test_doubt_brings_a_sample_forward() -> None:
     assert priority(95.0, leak=True) < priority(95.0, flipped=True)
 
 
-def test_unparsed_comes_after_everything_else() -> None:
+def test_unparsed_samples_come_last() -> None:
     worst = priority_of(
         score=0.0, thresholds=Thresholds(final=100.0, refined=100.0), flipped=False, spread=0.0, leak=False
     )

@@ -74,7 +74,7 @@ def test_a_sample_of_another_project_is_refused() -> None:
     assert Sample.objects.get().score == 70.0
 
 
-def test_a_sample_deleted_meanwhile_is_made_anew() -> None:
+def test_a_sample_deleted_meanwhile_is_created_again() -> None:
     project = make_project()
     [gone] = upsert_samples([row(project)])
     gone_id = gone.pk

@@ -18,7 +18,7 @@ from curation.runs.models import LIVE, Call, Item, Run
 from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
 from curation.scenarios.author.combinations import Pins, pick_combinations
-from curation.scenarios.author.reply import OURS
+from curation.scenarios.author.reply import OWN_KEYS
 from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.taxonomy.axes import shipped_taxonomy, with_additions
 from curation.web.problems import Invalid
@@ -28,7 +28,7 @@ from tests.factories import BUNDLE, make_endpoint, make_member, make_project, ma
 from tests.sandbox.fake import FakeBackend
 
 Picked = list[dict[str, str]]
-WRITTEN: dict[str, Any] = {key: value for key, value in {**BUNDLE, "name": "tidy"}.items() if key not in OURS}
+WRITTEN: dict[str, Any] = {key: value for key, value in {**BUNDLE, "name": "tidy"}.items() if key not in OWN_KEYS}
 PINS = {"announcement": "motd", "task": "file-edit"}
 
 
@@ -107,7 +107,7 @@ class TestRun:
         assert row.seed == Item.objects.get(stage="author").data["seed"]
         assert run.result["scenarios"] == run.result["admitted"] == 1
 
-    def test_the_teacher_is_told_the_combination_and_the_form(
+    def test_the_teacher_gets_the_combination_and_the_schema(
         self, project: Project, teacher: Teacher, rooms: FakeBackend
     ) -> None:
         authored(project, n=1, axes={**PINS, "difficulty": 4})
@@ -130,7 +130,7 @@ class TestRun:
         ("reply", "told"),
         [
             (written(checker=...), "checker: missing"),
-            (written(fixtures=[{"path": "/etc/passwd", "content": "x"}]), "fixtures.0.path: must lie below"),
+            (written(fixtures=[{"path": "/etc/passwd", "content": "x"}]), "fixtures.0.path: must be below"),
             (written(announcement={"kind": "env", "text": "x"}), "announcement.kind: motd was asked for"),
             ("I would rather not.", "not JSON"),
             ("[]", "not a JSON object"),
@@ -259,11 +259,11 @@ class TestRun:
 
 
 def pick(count: int, there: Sequence[dict[str, Any]] = (), *, seed: str = "1", pins: Pins | None = None) -> Picked:
-    return pick_combinations(taxonomy=shipped_taxonomy(), pins=pins or {}, there=there, count=count, seed=seed)
+    return pick_combinations(taxonomy=shipped_taxonomy(), pins=pins or {}, existing=there, count=count, seed=seed)
 
 
 class TestCombinations:
-    def test_all_values_of_an_axis_come_before_one_comes_often(self) -> None:
+    def test_all_values_of_an_axis_are_picked_before_one_repeats(self) -> None:
         picked = pick(33)
         counts = {
             value: sum(axes["task"] == value for axes in picked) for value in shipped_taxonomy().axes["task"].values
@@ -285,5 +285,5 @@ class TestCombinations:
 
     def test_a_projects_own_axis_is_covered_too(self) -> None:
         wider = with_additions(shipped_taxonomy(), {"shell": ["dash", "busybox"]})
-        picked = pick_combinations(taxonomy=wider, pins={}, there=[], count=4, seed="1")
+        picked = pick_combinations(taxonomy=wider, pins={}, existing=[], count=4, seed="1")
         assert {axes["shell"] for axes in picked} == {"dash", "busybox"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from curation.scenarios.bundles.document import (
-    MOST_FIXTURE_BYTES,
+    MAX_FIXTURE_BYTES,
     Bundle,
     parse_bundle,
     setup_of,
@@ -38,7 +38,7 @@ def refusals(document: object) -> dict[str, str]:
     return {error.path: error.message for error in refused.value.errors}
 
 
-def test_a_good_bundle_reads_and_says_what_it_holds() -> None:
+def test_a_valid_bundle_is_parsed() -> None:
     read = parse_bundle(bundle(fixtures=[file(mode="0755")]))
 
     assert read.fixtures[0].mode == "755"
@@ -68,7 +68,7 @@ def test_what_may_be_left_out() -> None:
         (bundle(colour="red"), "colour", "unknown key"),
         (bundle(provider={"name": "todo", "url": "x"}), "provider.url", "unknown key"),
         (bundle(checker=...), "checker", "missing"),
-        (bundle(checker=" \n"), "checker", "verified"),
+        (bundle(checker=" \n"), "checker", "empty"),
         (bundle(name="a\nb"), "name", "control"),
         (bundle(name=" "), "name", "1 character"),
         (bundle(name="exit\u202etxe"), "name", "invisible"),
@@ -77,7 +77,7 @@ def test_what_may_be_left_out() -> None:
         (bundle(announcement={"kind": "mail", "text": "x"}), "announcement.kind", "'motd', 'banner', 'env' or 'file'"),
         (bundle(announcement={"kind": "motd", "text": ""}), "announcement.text", "1 character"),
         (bundle(announcement={"kind": "env", "text": "HOME=/tmp"}), "announcement.text", "set by the sandbox"),
-        (bundle(env={"1A": "x"}), "env.1A", "not a digit first"),
+        (bundle(env={"1A": "x"}), "env.1A", "not begin with a digit"),
         (bundle(env={"A=B": "x"}), "env.A=B", "letters"),
         (bundle(env={"HOME": "/srv"}), "env.HOME", "set by the sandbox"),
         (bundle(env={"A": 1}), "env.A", "string"),
@@ -86,8 +86,8 @@ def test_what_may_be_left_out() -> None:
         (bundle(axes={"colour": "red"}), "axes.colour", "unknown axis; this project knows task, provider"),
         (bundle(axes={"doc_depth": "deep"}), "axes.doc_depth", "one of help, usage-error, man-page, layered"),
         (bundle(axes={"difficulty": 6}), "axes.difficulty", "one of 1, 2, 3, 4, 5"),
-        (bundle(axes={"difficulty": True}), "axes.difficulty", "whole number"),
-        (bundle(axes={"task": ["cleanup"]}), "axes.task", "word"),
+        (bundle(axes={"difficulty": True}), "axes.difficulty", "integer"),
+        (bundle(axes={"task": ["cleanup"]}), "axes.task", "string"),
         (bundle(expected_terminal="stop"), "expected_terminal", "'exit' or 'panic'"),
         (bundle(expected_terminal="panic"), "reference_solution", "ends in exit"),
         (bundle(reference_solution="echo done"), "reference_solution", "last line"),
@@ -95,7 +95,7 @@ def test_what_may_be_left_out() -> None:
         (bundle(seed="1"), "seed", "integer"),
     ],
 )
-def test_what_is_wrong_is_told_at_its_place(document: object, path: str, said: str) -> None:
+def test_an_error_has_the_path_of_its_field(document: object, path: str, said: str) -> None:
     found = refusals(document)
 
     assert list(found) == [path]
@@ -135,28 +135,28 @@ def test_places_that_collide() -> None:
     variable = bundle(announcement={"kind": "env", "text": "ask todo"}, env={"NOTICE": "x"})
 
     assert twice == {"fixtures.1.path": "fixtures.0 has the same path"}
-    assert below == {"fixtures.0.path": "lies below /srv/a, which is a file"}
+    assert below == {"fixtures.0.path": "is below /srv/a, which is a file"}
     assert refusals(announced) == {"fixtures.0.path": "the announcement has the same path"}
     assert refusals(variable) == {"env.NOTICE": "the announcement sets this variable"}
 
 
 def test_content_or_base64_one_of_the_two() -> None:
-    assert "one of the two" in refusals(bundle(fixtures=[{"path": "/srv/a"}]))["fixtures.0"]
-    assert "one of the two" in refusals(bundle(fixtures=[file(base64="AA==")]))["fixtures.0"]
+    assert "either `content` or `base64`" in refusals(bundle(fixtures=[{"path": "/srv/a"}]))["fixtures.0"]
+    assert "either `content` or `base64`" in refusals(bundle(fixtures=[file(base64="AA==")]))["fixtures.0"]
     assert "base64" in refusals(bundle(fixtures=[{"path": "/srv/a", "base64": "A*=="}]))["fixtures.0.base64"]
     assert "base64" in refusals(bundle(fixtures=[file(content="a\0b")]))["fixtures.0.content"]
 
 
 def test_fixtures_are_bounded_in_all() -> None:
-    half = "x" * (MOST_FIXTURE_BYTES // 2)
+    half = "x" * (MAX_FIXTURE_BYTES // 2)
     parse_bundle(bundle(fixtures=[file("/srv/a", content=half), file("/srv/b", content=half)]))
 
     found = refusals(bundle(fixtures=[file("/srv/a", content=half), file("/srv/b", content=half), file("/srv/c")]))
 
-    assert found == {"fixtures": "262,145 bytes in all; at most 262,144 are allowed"}
+    assert found == {"fixtures": "262,145 bytes in total; at most 262,144 are allowed"}
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     found = refusals(bundle(fixtures=[file("/etc/a"), file(mode="4755")], checker=..., colour=1))
 
     assert set(found) == {"fixtures.0.path", "fixtures.1.mode", "checker", "colour"}
@@ -195,7 +195,7 @@ def announced(kind: str, text: str) -> Bundle:
     return parse_bundle(bundle(announcement={"kind": kind, "text": text}, env={"LANG": "C"}))
 
 
-def test_the_announcement_stands_where_its_kind_says() -> None:
+def test_the_announcement_is_placed_by_its_kind() -> None:
     assert setup_of(announced("motd", "ask todo")).motd == "ask todo\n"
     assert setup_of(announced("banner", "ask todo\n")).banner == "ask todo\n"
     assert setup_of(announced("env", "ask todo")).env == {"LANG": "C", "NOTICE": "ask todo"}

@@ -14,7 +14,7 @@ from curation.imports.pages.preview import preview
 from curation.projects.models import AuditEntry, Project
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.files import file_name, files_of, zip_archive
-from curation.scenarios.bundles.upsert import take_in
+from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.models import Scenario, ScenarioAxis
 from tests.factories import BUNDLE, make_project, make_scenario
 from tests.imports.bringing import as_lines, bad_rows, bring, upload
@@ -39,7 +39,7 @@ class TestRows:
         )
 
         assert (run.state, run.result["scenarios"], run.result["bad_rows"]) == ("succeeded", 2, 2)
-        assert bad_rows(run)["row 2"].startswith("fixtures.0.path: must lie below")
+        assert bad_rows(run)["row 2"].startswith("fixtures.0.path: must be below")
         assert "checker: missing" in bad_rows(run)["row 4"]
         row = Scenario.objects.with_bundle().get(name="two")
         assert (row.status, row.run_id, row.text.bundle["axes"]) == ("draft", run.pk, {"task": "cleanup"})
@@ -78,7 +78,7 @@ class TestRows:
         assert (seen.unit, [error.row for error in seen.errors]) == ("scenarios", [2])
         assert (run.result["scenarios"], run.result["bad_rows"]) == (1, 1)
 
-    def test_a_json_array_is_taken_too(self, project: Project) -> None:
+    def test_a_json_array_is_imported(self, project: Project) -> None:
         run = bring(project, "scenarios", json.dumps([bundle("one"), bundle("two")]).encode(), name="b.json")
         assert run.result["scenarios"] == 2
 
@@ -93,14 +93,14 @@ class TestRows:
 
         assert (run.result["scenarios"], run.result["bad_rows"]) == (2, 0)
 
-    def test_a_single_bundle_as_it_is_downloaded_is_taken(self, project: Project) -> None:
+    def test_a_downloaded_bundle_is_imported(self, project: Project) -> None:
         run = bring(project, "scenarios", json.dumps(bundle("one"), indent=2).encode(), name="one.json")
         assert run.result["scenarios"] == 1
 
     def test_thousands_come_in_by_few_statements(self, project: Project, django_assert_max_num_queries: Any) -> None:
         bundles = [parse_bundle(bundle(f"s{number}")) for number in range(2000)]
         with django_assert_max_num_queries(120):
-            found = take_in(project=project, bundles=bundles, user=None)
+            found = upsert_bundles(project=project, bundles=bundles, user=None)
         assert len(found.created) == Scenario.objects.count() == 2000
 
 
@@ -115,7 +115,7 @@ def run_command(*words: str) -> tuple[str, str, str]:
 
 
 class TestFiles:
-    def test_what_goes_out_comes_in_again(self, project: Project, tmp_path: Path) -> None:
+    def test_exported_bundles_can_be_imported(self, project: Project, tmp_path: Path) -> None:
         names = ["plain", "a/../b", ".hidden", "Grüße: 100 %", "x" * 120, "名" * 120]
         for name in names:
             make_scenario(project, name)
@@ -143,7 +143,9 @@ class TestFiles:
         assert [path.name for path in tmp_path.glob("*.json")] == ["two.json"]
         assert "the filter knows" in run_command("export", str(tmp_path), "--filter", "colour=red")[2]
 
-    def test_a_wrong_file_is_told_by_its_place_and_the_others_go_in(self, project: Project, tmp_path: Path) -> None:
+    def test_an_invalid_file_is_reported_by_its_path_and_the_others_are_imported(
+        self, project: Project, tmp_path: Path
+    ) -> None:
         (tmp_path / "good.json").write_text(json.dumps(bundle("good")))
         (tmp_path / "bad.json").write_text(json.dumps(bundle("bad", checker="")))
         (tmp_path / "broken.json").write_text("{")

@@ -1,4 +1,4 @@
-"""The form of a bundle: it gives back what is there, keeps what was typed, and says what is wrong where it is."""
+"""The form of a bundle: it shows the document, keeps the input and shows each error at its field."""
 
 import re
 from html import unescape
@@ -91,7 +91,7 @@ class TestEdit:
         assert answer["Location"] == reverse("scenario-page", args=["shell", row.pk])
         assert (row.title, row.status, row.version, row.axes["difficulty"]) == ("Another", "draft", 2, 3)
 
-    def test_a_stale_form_overwrites_nothing_and_keeps_what_was_typed(self, client: Client, project: Project) -> None:
+    def test_a_stale_form_overwrites_nothing_and_keeps_its_input(self, client: Client, project: Project) -> None:
         row = make_scenario(project, "greeting", version=2)
 
         answer = edit(client, row, title="Typed by me", version="1")
@@ -124,15 +124,15 @@ class TestWrite:
             ({"name": ""}, "name", "1 character"),
             ({"checker": ""}, "checker", "1 character"),
             ({"seed": "soon"}, "seed", "integer"),
-            ({"fixture_path": "/etc/passwd"}, "fixture-0-path", "must lie below"),
+            ({"fixture_path": "/etc/passwd"}, "fixture-0-path", "must be below"),
             ({"fixture_mode": "4755"}, "fixture-0-mode", "setuid"),
             ({"fixture_encoding": "base64", "fixture_data": "a b"}, "fixture-0-data", "not base64"),
-            ({"env_name": "1A", "env_value": "x"}, "env-0-name", "not a digit first"),
+            ({"env_name": "1A", "env_value": "x"}, "env-0-name", "not begin with a digit"),
             ({"expected_terminal": "panic"}, "reference_solution", "ends in exit"),
             ({"announcement__text": ""}, "announcement__text", "1 character"),
         ],
     )
-    def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(
+    def test_an_error_is_shown_at_its_field_and_no_input_is_lost(
         self, client: Client, project: Project, changes: dict[str, str], control: str, said: str
     ) -> None:
         answer = write(client, title="Typed by me", **changes)
@@ -145,7 +145,7 @@ class TestWrite:
         for name, value in changes.items():
             assert value in controls(page)[name]
 
-    def test_a_name_that_is_taken_is_said_at_the_name(self, client: Client, project: Project) -> None:
+    def test_a_taken_name_is_an_error_of_the_name(self, client: Client, project: Project) -> None:
         make_scenario(project, "mine")
         answer = write(client, name="mine")
         assert answer.status_code == 409

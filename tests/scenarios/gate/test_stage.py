@@ -72,7 +72,7 @@ def test_a_proven_scenario_is_admitted_with_its_report(rooms: FakeBackend) -> No
     assert rooms.sessions[0].setup.labels["item"] == str(Item.objects.get().pk)
 
 
-def test_a_refused_scenario_keeps_its_reason_and_can_be_repaired(rooms: FakeBackend) -> None:
+def test_a_rejected_scenario_has_a_reason_and_can_be_repaired(rooms: FakeBackend) -> None:
     project = make_project()
     scenario = make_scenario(project, status="draft")
     rooms.passes = lambda session: True
@@ -114,7 +114,7 @@ def test_a_broken_sandbox_judges_nobody(rooms: FakeBackend) -> None:
     run = gated(project)
     scenario.refresh_from_db()
     assert (run.state, scenario.status) == ("failed", "draft")
-    assert "nothing is known of it, the sandbox failed: no room" in run.error
+    assert "the sandbox failed, so there is no verdict: no room" in run.error
     assert not GateReport.objects.exists()
 
 
@@ -142,7 +142,7 @@ class TestDryRun:
         scenario.refresh_from_db()
         assert scenario.status == "dry_run"
         assert (run.result["dry_run"], GateReport.objects.get().backend) == (1, "")
-        assert not Scenario.objects.rollable().exists()
+        assert not Scenario.objects.admitted().exists()
 
     def test_finds_a_broken_structure(self) -> None:
         project = make_project()
@@ -160,6 +160,6 @@ class TestDryRun:
         assert not Run.objects.exists()
 
 
-def test_a_launch_over_nothing_is_refused(rooms: FakeBackend) -> None:
+def test_a_launch_without_scenarios_is_refused(rooms: FakeBackend) -> None:
     with pytest.raises(Invalid, match="No scenario matches"):
         gated(make_project())

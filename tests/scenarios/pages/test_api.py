@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from curation.projects.models import Role
-from curation.scenarios.bundles.request import EXAMPLE
+from curation.scenarios.bundles.document import EXAMPLE
 from curation.scenarios.models import GateReport, Scenario
 from tests.factories import BUNDLE, make_bearer, make_member, make_project, make_scenario, make_trajectory, make_user
 from tests.scenarios.browsing import GIVEN, Caller
@@ -41,7 +41,7 @@ class TestStore:
         assert (row["status"], row["gate"], row["version"]) == ("draft", None, 1)
         assert {key: row[key] for key in GIVEN} == GIVEN
 
-    def test_the_printed_example_is_taken(self, call: Caller) -> None:
+    def test_the_example_of_the_docs_is_valid(self, call: Caller) -> None:
         assert call("POST", "/projects/shell/scenarios", EXAMPLE).status_code == 201
 
     def test_a_refusal_names_each_place(self, call: Caller) -> None:
@@ -197,7 +197,7 @@ class TestGate:
 
 
 class TestFiles:
-    def test_the_schema_is_public_and_holds_of_bundles(self, client: Client) -> None:
+    def test_the_schema_is_public_and_describes_bundles(self, client: Client) -> None:
         schema = client.get("/api/v1/schemas/bundle.json").json()
 
         jsonschema.Draft202012Validator.check_schema(schema)

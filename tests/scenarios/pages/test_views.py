@@ -60,7 +60,7 @@ class TestList:
         assert "greeting one" not in rejected and "passes untouched" in rejected
         assert all(tab in page for tab in ("Draft", "Admitted", "Rejected", "Dry run"))
 
-    def test_filters_by_axis_and_keeps_what_was_chosen(self, client: Client, project: Project) -> None:
+    def test_filters_by_axis_and_shows_the_choice(self, client: Client, project: Project) -> None:
         make_scenario(project, "tidy", bundle={"axes": {"task": "cleanup"}})
         make_scenario(project, "other")
 
@@ -70,7 +70,7 @@ class TestList:
         assert ">other<" not in page
         assert "bundles.zip?axes=task=cleanup" in page
 
-    def test_what_has_no_control_stands_as_a_chip_and_stays(self, client: Client, project: Project) -> None:
+    def test_a_filter_without_a_control_is_a_chip(self, client: Client, project: Project) -> None:
         make_scenario(project, "one")
         page = html(client, "scenario-list", query="?name=one&axes=shell%3Ddash&axes=task%3Dcleanup")
         chips = re.findall(r'<span class="chip">(.*?)<a class="chip__remove" href="([^"]+)"', page)
@@ -80,11 +80,11 @@ class TestList:
         ]
         assert 'type="hidden" name="axes" value="shell=dash"' in page
 
-    def test_a_filter_that_is_not_understood_is_said_and_kept(self, client: Client, project: Project) -> None:
+    def test_an_invalid_filter_is_explained_and_stays_in_the_form(self, client: Client, project: Project) -> None:
         page = html(client, "scenario-list", query="?status=good&text=keep+me", status=400)
         assert "not one of draft, admitted" in page and "keep me" in page
 
-    def test_whoever_only_reads_sees_no_buttons_that_change(self, client: Client, project: Project) -> None:
+    def test_a_viewer_sees_no_buttons_that_change_scenarios(self, client: Client, project: Project) -> None:
         row = make_scenario(project, status="draft")
         client.force_login(make_member(project, role=Role.VIEWER))
         assert "scenarios/new/" not in html(client, "scenario-list")
@@ -112,7 +112,7 @@ class TestPage:
         assert "/etc/motd" in page and f"trajectories/?scenario={row.pk}" in page
         assert f"/api/v1/scenarios/{row.pk}/bundle.json" in page
 
-    def test_a_file_that_is_no_text_is_told_by_its_size(self, client: Client, project: Project) -> None:
+    def test_a_binary_file_is_shown_by_its_size(self, client: Client, project: Project) -> None:
         row = make_scenario(project, bundle={"fixtures": [{"path": "/srv/b", "mode": "644", "base64": "AAEC"}]})
         assert "This file is no text" in html(client, "scenario-page", row.pk)
 

@@ -1,4 +1,4 @@
-"""`manage.py bundles import DIR|FILE` and `bundles export DIR`: bundles as files that people keep beside their code."""
+"""`manage.py bundles import DIR|FILE` and `bundles export DIR`: bundles as files in a repository."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -11,7 +11,7 @@ from curation.imports.sources.rows import SourceError
 from curation.projects.models import Project
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.bundles.files import BundleFile, files_of, read_bundles, write_folder
-from curation.scenarios.bundles.upsert import take_in
+from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
@@ -25,12 +25,12 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         importing = verbs.add_parser("import", help="a folder of .json files, a .zip of one, a .jsonl or a .json file")
         importing.add_argument("source", type=Path)
-        importing.add_argument("--strict", action="store_true", help="all of them or none")
-        importing.add_argument("--user", help="whose name the audit log keeps")
+        importing.add_argument("--strict", action="store_true", help="import nothing if one is refused")
+        importing.add_argument("--user", help="the user in the audit log")
         exporting = verbs.add_parser("export", help="one .json file per scenario into a folder")
         exporting.add_argument("folder", type=Path)
         exporting.add_argument(
-            "--filter", default="", help="as in the list's address: status=admitted&axes=task=cleanup"
+            "--filter", default="", help="as in the URL of the list: status=admitted&axes=task=cleanup"
         )
         for verb in (importing, exporting):
             verb.add_argument("--project", required=True, help="the project's slug")
@@ -62,10 +62,10 @@ class Command(BaseCommand):
             bad += read is None
             bundles += [read] if read else []
         if bad and strict:
-            raise CommandError(f"Nothing was imported, because {bad} of {bad + len(bundles)} are wrong.")
-        found = take_in(project=project, bundles=bundles, user=user)
+            raise CommandError(f"Nothing was imported, because {bad} of {bad + len(bundles)} are invalid.")
+        found = upsert_bundles(project=project, bundles=bundles, user=user)
         for name in found.updated:
-            self.stdout.write(f"{name}: differs from the one that was there; a draft again")
+            self.stdout.write(f"{name}: changed; it is a draft again")
         figures = {"created": found.created, "updated": found.updated, "unchanged": found.unchanged}
         counts = [f"{len(names)} {what}" for what, names in figures.items()]
         self.stdout.write(", ".join([*counts, f"{bad} refused"]))
@@ -75,13 +75,13 @@ class Command(BaseCommand):
             raise CommandError(f"There is no bundle in {source}.")
 
     def _read(self, file: BundleFile, taxonomy: Taxonomy) -> Bundle | None:
-        """The bundle, or None and a line for each thing that is wrong."""
+        """The bundle, or None after printing its errors."""
         if file.refusal:
-            self.stderr.write(f"{file.place}: {file.refusal}")
+            self.stderr.write(f"{file.path}: {file.refusal}")
             return None
         try:
             return parse_bundle(file.document, taxonomy=taxonomy)
         except Problem as refused:
             for error in refused.errors:
-                self.stderr.write(f"{file.place}: {error}")
+                self.stderr.write(f"{file.path}: {error}")
             return None
