@@ -139,8 +139,8 @@ class Item(models.Model):
     claims = models.PositiveSmallIntegerField(default=0, help_text="How often a worker took it.")
     lease_owner = models.CharField(max_length=80, blank=True, default="")
     lease_until = models.DateTimeField(null=True)
-    anew_after = models.BigIntegerField(
-        null=True, help_text="Tried again by a person: only calls after this one answer it from the record."
+    cache_after = models.BigIntegerField(
+        null=True, help_text="Retried by a person: only calls after this id may answer it from the record."
     )
     reason = models.TextField(blank=True, default="", help_text="Why it failed or was skipped.")
     result = models.JSONField(default=dict)

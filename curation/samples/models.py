@@ -147,10 +147,6 @@ class Sample(models.Model):
                 fields=["decided_by", "id"], name="sample_list_reviewer", condition=models.Q(decided_by__isnull=False)
             ),
             models.Index(fields=["project", "flags", "id"], name="sample_list_flags"),
-            # `kind` is in the index, though always the same: SQLite would take `sample_list` before it otherwise.
-            models.Index(
-                fields=["project", "kind", "id"], name="sample_trajectories", condition=models.Q(kind="trajectory")
-            ),
             # A bucket by score or by priority: both go with the bucket, so the order's own index would be walked far.
             models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
             models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),

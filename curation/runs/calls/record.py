@@ -79,7 +79,7 @@ class OpenCall:
         kept = newest.get(self.content_hash)
         if kept is None or (self.fresh and kept.call.item_id != self.item.pk):
             return None
-        if self.item.anew_after is not None and kept.call_id <= self.item.anew_after:
+        if self.item.cache_after is not None and kept.call_id <= self.item.cache_after:
             return None
         return Answered(_completion(kept), kept.call_id, cached=True)
 

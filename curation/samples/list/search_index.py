@@ -1,4 +1,4 @@
-"""The full-text index over `SampleText.body`, and two indexes that Django's models cannot express.
+"""The full-text index over `SampleText.body`, and indexes of trajectories that Django cannot declare.
 
 The database keeps the full-text index up to date by itself. SQLite: an FTS5 table over `samples_sampletext` (external
 content), with triggers. PostgreSQL: a generated column with a GIN index. Both split at everything that is no letter or
@@ -36,9 +36,10 @@ SQLITE = {
             INSERT INTO sample_search(sample_search, rowid, body) VALUES ('delete', old.sample_id, old.body);
             INSERT INTO sample_search(rowid, body) VALUES (new.sample_id, new.body);
         END""",
-    # The list of trajectories, with the axes in the index: a list by axis then reads no other rows.
-    "sample_list_axes": """
-        CREATE INDEX sample_list_axes ON samples_sample (project_id, kind, id, axes) WHERE kind = 'trajectory'""",
+    # The list of trajectories. `kind` is in the index, though it is always the same: SQLite would prefer `sample_list`
+    # otherwise. The axes are in it so that a list by axis reads no other rows.
+    "sample_trajectories": """
+        CREATE INDEX sample_trajectories ON samples_sample (project_id, kind, id, axes) WHERE kind = 'trajectory'""",
 }
 REBUILD = "INSERT INTO sample_search(sample_search) VALUES ('rebuild')"
 # PostgreSQL's parser keeps paths and hyphenated words whole, so all 32 punctuation marks of ASCII become spaces.
@@ -49,6 +50,8 @@ POSTGRESQL = {
             to_tsvector('simple'::regconfig, translate(body, '{PUNCTUATION}', repeat(' ', 32)))
         ) STORED""",
     "sample_search": "CREATE INDEX sample_search ON samples_sampletext USING gin (words)",
+    "sample_trajectories": """
+        CREATE INDEX sample_trajectories ON samples_sample (project_id, kind, id) WHERE kind = 'trajectory'""",
     "sample_list_axes": """
         CREATE INDEX sample_list_axes ON samples_sample USING gin (axes jsonb_path_ops) WHERE kind = 'trajectory'""",
 }
