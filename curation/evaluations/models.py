@@ -172,7 +172,7 @@ class Mark(models.TextChoices):
         return {"exact": "✓", "differs": "~"}.get(self.value, "✗")
 
 
-class ScreenedQuerySet(models.QuerySet["Screened"]):
+class ScreenedQuerySet(models.QuerySet["ScreenedAnswer"]):
     def with_texts(self) -> "ScreenedQuerySet":
         """The log's rows in one query, without the prompts."""
         rows = self.select_related("row__text", "text", "by")
@@ -181,14 +181,14 @@ class ScreenedQuerySet(models.QuerySet["Screened"]):
     def disagreeing(self) -> "ScreenedQuerySet":
         """Answers to rows on which the models of the evaluation got different marks."""
         split_marks = (
-            Screened.objects.filter(evaluation=models.OuterRef("evaluation"), row=models.OuterRef("row"))
+            ScreenedAnswer.objects.filter(evaluation=models.OuterRef("evaluation"), row=models.OuterRef("row"))
             .exclude(mark=models.OuterRef("mark"))
             .values("pk")
         )
         return self.filter(models.Exists(split_marks))
 
 
-class Screened(models.Model):
+class ScreenedAnswer(models.Model):
     """One model's scored answer to one row. A failed call is an empty answer with every flag false."""
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="screened")
@@ -228,8 +228,8 @@ class Screened(models.Model):
         return Mark(self.mark)
 
 
-class ScreenedText(models.Model):
-    screened = models.OneToOneField(Screened, models.CASCADE, primary_key=True, related_name="text")
+class ScreenedAnswerText(models.Model):
+    screened = models.OneToOneField(ScreenedAnswer, models.CASCADE, primary_key=True, related_name="text")
     completion = models.TextField(blank=True, default="")
     extracted = models.TextField(blank=True, default="")
     thinking = models.TextField(blank=True, default="", help_text="Kept apart; never scored or counted.")

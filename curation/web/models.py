@@ -3,7 +3,7 @@
 from django.db import models
 
 
-class IdempotentAnswer(models.Model):
+class IdempotentResponse(models.Model):
     """The response to a POST with an `Idempotency-Key`, written in the same transaction as what the POST did."""
 
     owner = models.CharField(max_length=64, help_text="SHA-256 of the credential that sent it.")

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from curation.projects.models import AuditEntry, Project
 from curation.runs.tasks import reap
 from curation.web.http.idempotency import STORED_FOR
-from curation.web.models import IdempotentAnswer
+from curation.web.models import IdempotentResponse
 from tests.factories import make_bearer, make_project, make_user
 
 JSON = "application/json"
@@ -159,7 +159,7 @@ class TestIdempotency:
     def test_a_refused_request_may_be_sent_again_corrected(self, client: Client) -> None:
         headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
         assert client.post(PATH, {"slug": "A", "name": "x"}, content_type=JSON, headers=headers).status_code == 422
-        assert not IdempotentAnswer.objects.exists()
+        assert not IdempotentResponse.objects.exists()
         assert client.post(PATH, {"slug": "a", "name": "x"}, content_type=JSON, headers=headers).status_code == 201
 
     def test_the_reaper_deletes_responses_after_a_day(self, client: Client) -> None:
@@ -167,9 +167,9 @@ class TestIdempotency:
         for slug in ("one", "two"):
             headers = {**bearer, "Idempotency-Key": slug}
             client.post(PATH, {"slug": slug, "name": slug}, content_type=JSON, headers=headers)
-        IdempotentAnswer.objects.filter(key="one").update(created_at=timezone.now() - STORED_FOR)
+        IdempotentResponse.objects.filter(key="one").update(created_at=timezone.now() - STORED_FOR)
         reap()
-        assert list(IdempotentAnswer.objects.values_list("key", flat=True)) == ["two"]
+        assert list(IdempotentResponse.objects.values_list("key", flat=True)) == ["two"]
 
     @pytest.mark.parametrize("key", ["", "x" * 256])
     def test_a_key_must_have_a_sensible_length(self, client: Client, key: str) -> None:

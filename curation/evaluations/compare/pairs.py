@@ -9,7 +9,7 @@ from curation.evaluations.models import (
     EvaluatedModel,
     EvaluationKind,
     Mark,
-    Screened,
+    ScreenedAnswer,
     SplitRow,
     SplitRowText,
 )
@@ -74,7 +74,7 @@ def _rows(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], in
 
 def _screened(model: EvaluatedModel) -> dict[int, Result]:
     """By row."""
-    rows = Screened.objects.filter(by=model).order_by("row_id")
+    rows = ScreenedAnswer.objects.filter(by=model).order_by("row_id")
     found = {}
     for pk, row_id, mark, latency, length, *flags in rows.values_list(
         "pk", "row_id", "mark", "latency_ms", "length", *FLAGS

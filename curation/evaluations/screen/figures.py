@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 
-from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, Screened
+from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, ScreenedAnswer
 from judging.commands.screen import FLAGS
 from judging.statistics.rates import wilson
 
@@ -61,13 +61,13 @@ class Figures:
 def overall(evaluation: Evaluation) -> list[Row]:
     """One row per model that has answered, ranked. One query."""
     names = dict(evaluation.models.values_list("pk", "name"))
-    return _table(Screened.objects.filter(evaluation=evaluation), names)
+    return _table(ScreenedAnswer.objects.filter(evaluation=evaluation), names)
 
 
 def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> Figures:
     """All figures of the evaluation. One query for each grouping."""
     names = dict(evaluation.models.values_list("pk", "name"))
-    screened = Screened.objects.filter(evaluation=evaluation)
+    screened = ScreenedAnswer.objects.filter(evaluation=evaluation)
     rows = _table(screened, names)
     tiers = _groups(screened, F("row__tier"), names)
     sources = _groups(screened, F("row__source"), names)
@@ -110,19 +110,19 @@ def number(row: Row, name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _table(screened: QuerySet[Screened], names: Mapping[int, str]) -> list[Row]:
+def _table(screened: QuerySet[ScreenedAnswer], names: Mapping[int, str]) -> list[Row]:
     tallies = _tallies(screened, Value(""))
     return ranked(tally.row(names[by]) for (by, _), tally in tallies.items())
 
 
-def _groups(screened: QuerySet[Screened], part: Combinable, names: Mapping[int, str]) -> list[Group]:
+def _groups(screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping[int, str]) -> list[Group]:
     by_part: dict[str, list[Row]] = {}
     for (by, name), tally in _tallies(screened, part).items():
         by_part.setdefault(name, []).append(tally.row(names[by]))
     return [Group(part, ranked(rows)) for part, rows in sorted(by_part.items())]
 
 
-def _tallies(screened: QuerySet[Screened], part: Combinable) -> dict[tuple[int, str], Tally]:
+def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], Tally]:
     """By model and by `part` of the rows, in that order."""
     counted = {name: Count("pk", filter=Q(**{name: True})) for name in FLAGS}
     rows = (

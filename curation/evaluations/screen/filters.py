@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from curation.evaluations.models import Evaluation, EvaluationQuerySet, Mark, Screened, ScreenedQuerySet
+from curation.evaluations.models import Evaluation, EvaluationQuerySet, Mark, ScreenedAnswer, ScreenedQuerySet
 from curation.projects.models import Project
 from curation.web.ids import id_number
 from curation.web.lists.filters import Words, one_of
@@ -40,7 +40,7 @@ class CallList(ListParams):
     disagreements: bool = Field(False, description="Only rows on which the models got different marks.")
 
     def rows(self, evaluation: Evaluation) -> ScreenedQuerySet:
-        rows = self.narrow(Screened.objects.filter(evaluation=evaluation))
+        rows = self.narrow(ScreenedAnswer.objects.filter(evaluation=evaluation))
         if self.row is not None:
             rows = rows.filter(row=id_number(self.row) or 0)
         if self.errors:

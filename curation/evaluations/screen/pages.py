@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from curation.evaluations.contamination.pages import Contamination, contamination_of
 from curation.evaluations.live.figures import live_figures, live_rows
-from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, Screened
+from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import DEFAULTS
 from curation.evaluations.screen.figures import figures_of, overall
 from curation.evaluations.screen.tables import Table, figure_table
@@ -59,7 +59,7 @@ class DiffPart:
 class CallLine:
     """One line of the log. `answer` is the extracted command, else the whole answer, else the error."""
 
-    call: Screened
+    call: ScreenedAnswer
     answer: SafeString
     expected: SafeString
     url: str
@@ -69,7 +69,7 @@ class CallLine:
 class CallPage:
     """One answer; `others` are other models' answers to the same row."""
 
-    call: Screened
+    call: ScreenedAnswer
     turns: list[Turn]
     raw: SafeString
     extracted: SafeString
@@ -107,7 +107,7 @@ def overall_table(evaluation: Evaluation) -> Table:
     return figure_table(evaluation.kind, rows)
 
 
-def call_lines(slug: str, calls: Iterable[Screened]) -> list[CallLine]:
+def call_lines(slug: str, calls: Iterable[ScreenedAnswer]) -> list[CallLine]:
     """Needs `with_texts()`."""
     return [
         CallLine(
@@ -126,7 +126,7 @@ def _line(text: str) -> str:
     return short if len(short) <= SHOWN_CHARACTERS else f"{short[: SHOWN_CHARACTERS - 1]}…"
 
 
-def call_page(slug: str, call: Screened) -> CallPage:
+def call_page(slug: str, call: ScreenedAnswer) -> CallPage:
     """Needs the texts of row and answer."""
     text, expected = call.text, call.row.text.expected
     found = text.extracted or text.completion
@@ -134,7 +134,7 @@ def call_page(slug: str, call: Screened) -> CallPage:
     parts = tuple(
         DiffPart(part.kind, visible(part.text), part.side, words[part.side]) for part in difference(found, expected)
     )
-    others = Screened.objects.filter(evaluation=call.evaluation_id, row=call.row_id).exclude(pk=call.pk)
+    others = ScreenedAnswer.objects.filter(evaluation=call.evaluation_id, row=call.row_id).exclude(pk=call.pk)
     return CallPage(
         call=call,
         turns=Chat(call.row.text.messages, agent=False).complete(),

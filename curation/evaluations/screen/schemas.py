@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from curation.evaluations.contamination.schemas import ContaminationOut, contamination_out
 from curation.evaluations.live.schemas import LiveScoreOut
-from curation.evaluations.models import ContaminationCheck, Evaluation, Screened
+from curation.evaluations.models import ContaminationCheck, Evaluation, ScreenedAnswer
 from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.figures import Figures
 from curation.evaluations.splits.schemas import SplitRef, split_ref
@@ -171,7 +171,7 @@ def evaluation_brief(evaluation: Evaluation) -> Json:
     }
 
 
-def screened_out(row: Screened) -> Json:
+def screened_out(row: ScreenedAnswer) -> Json:
     """Needs `with_texts()`."""
     return {
         "id": str(row.pk),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from curation.evaluations.families import family_of
-from curation.evaluations.models import Evaluation, Screened, ScreenedText, Split, SplitRow
+from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnswerText, Split, SplitRow
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Completion, Request, Target
 from curation.runs.calls.targets import targets_named
@@ -132,7 +132,7 @@ def _save_answer(job: ScreenJob, outcome: Outcome) -> Write:
     extracted = score.extracted if score.xtr else ""
 
     def write() -> Json:
-        row = Screened(
+        row = ScreenedAnswer(
             evaluation_id=job.evaluation_id,
             by_id=job.by_id,
             row_id=job.row_id,
@@ -144,12 +144,12 @@ def _save_answer(job: ScreenJob, outcome: Outcome) -> Write:
             length=len(text),
             **{name: getattr(score, name) for name in FLAGS},
         )
-        Screened.objects.bulk_create(
+        ScreenedAnswer.objects.bulk_create(
             [row], update_conflicts=True, unique_fields=["by", "row"], update_fields=["evaluation", *FIGURES]
         )
-        ScreenedText.objects.bulk_create(
+        ScreenedAnswerText.objects.bulk_create(
             [
-                ScreenedText(
+                ScreenedAnswerText(
                     screened=row, completion=text, extracted=extracted, thinking=thinking, error=error[:MAX_ERROR]
                 )
             ],

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from curation.evaluations.models import Evaluation, EvaluationKind, Mark, Screened
+from curation.evaluations.models import Evaluation, EvaluationKind, Mark, ScreenedAnswer
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
 from curation.evaluations.screen.figures import overall
@@ -135,7 +135,7 @@ def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpRespo
 def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) -> HttpResponse:
     """One answer: for htmx the fragment that opens beside a list, else a page."""
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
-    rows = Screened.objects.filter(evaluation=evaluation).select_related("row__text", "text", "by")
+    rows = ScreenedAnswer.objects.filter(evaluation=evaluation).select_related("row__text", "text", "by")
     found = find(rows, call, "answer")
     context = {
         "evaluation": evaluation,

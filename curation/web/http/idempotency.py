@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from curation.web.models import IdempotentAnswer
+from curation.web.models import IdempotentResponse
 from curation.web.problems import Conflict, Problem
 
 HEADER = "Idempotency-Key"
@@ -28,12 +28,12 @@ def respond_once(request: HttpRequest, get_response: GetResponse) -> HttpRespons
     if not 0 < len(key) <= 255:
         raise Problem(f"{HEADER} must have 1 to 255 characters.", code="bad_idempotency_key")
     owner, digest = _owner(request), _request_hash(request)
-    stored = IdempotentAnswer.objects.filter(owner=owner, key=key).first()
+    stored = IdempotentResponse.objects.filter(owner=owner, key=key).first()
     if stored is None:
         try:
             with transaction.atomic():
                 # A second request with this key waits here until the first has committed.
-                row = IdempotentAnswer.objects.create(owner=owner, key=key, request_hash=digest)
+                row = IdempotentResponse.objects.create(owner=owner, key=key, request_hash=digest)
                 response = get_response(request)
                 if response.status_code >= 400:
                     transaction.set_rollback(True)
@@ -44,7 +44,7 @@ def respond_once(request: HttpRequest, get_response: GetResponse) -> HttpRespons
                 row.save()
                 return response
         except IntegrityError:
-            stored = IdempotentAnswer.objects.filter(owner=owner, key=key).first()
+            stored = IdempotentResponse.objects.filter(owner=owner, key=key).first()
             if stored is None:
                 raise
     if stored.request_hash != digest:
@@ -54,12 +54,12 @@ def respond_once(request: HttpRequest, get_response: GetResponse) -> HttpRespons
 
 def delete_expired() -> None:
     """Delete responses older than `STORED_FOR`; their keys can be used again."""
-    expired = IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - STORED_FOR)
+    expired = IdempotentResponse.objects.filter(created_at__lt=timezone.now() - STORED_FOR)
     if expired.exists():  # on SQLite even a DELETE of nothing waits for the write lock
         expired.delete()
 
 
-def _replay(stored: IdempotentAnswer) -> HttpResponse:
+def _replay(stored: IdempotentResponse) -> HttpResponse:
     response = HttpResponse(bytes(stored.body), status=stored.status, content_type=stored.content_type)
     response["Idempotent-Replayed"] = "true"
     if stored.location:

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from curation.evaluations.models import Screened
+from curation.evaluations.models import ScreenedAnswer
 from curation.projects.models import AuditEntry
 from tests.evaluations.evaluating import done, make_rows, two_models, uploaded
 from tests.exports.pages.test_api import Script
@@ -30,7 +30,7 @@ def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -
     assert (exact["before"], exact["after"], exact["delta"], exact["gained"], exact["lost"]) == (0, 1, 1, 12, 0)
     assert exact["p"] == pytest.approx(2 * 0.5**12, abs=1e-6) and exact["said"] == "likely" and exact["high"] == 1
     assert [tier["tier"] for tier in found["tiers"]] == ["easy", "hard"] and len(found["gains"]) == 12
-    assert Screened.objects.filter(pk=found["gains"][0]["call_after"], exact=True).exists()
+    assert ScreenedAnswer.objects.filter(pk=found["gains"][0]["call_after"], exact=True).exists()
     assert script("get", f"{here}/comparison.json").json() == found
     table = list(csv.DictReader(io.StringIO(script("get", f"{here}/comparison.csv").content.decode())))
     assert {(row["part"], row["metric"]): row["delta"] for row in table}["all", "exact"] == "1.0"

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from curation.evaluations.models import EvaluatedModel, Screened
+from curation.evaluations.models import EvaluatedModel, ScreenedAnswer
 from tests.evaluations.evaluating import (
     at_server,
     evaluate,
@@ -28,7 +28,7 @@ def test_a_comparison_shows_gains_and_can_be_downloaded(client: Client, server: 
     query = f"?before={before.pk}&after={after.pk}"
     shown = page(client, project, "evaluation-compare", query=query)
     assert "+60.0 pp" in shown and "Gains" in shown and "Nothing was lost." in shown
-    gained = Screened.objects.get(by=after, row__number=1)
+    gained = ScreenedAnswer.objects.get(by=after, row__number=1)
     assert reverse("evaluation-call", args=[project.slug, evaluation.pk, gained.pk]) in shown
     figure = client.get(reverse("compare-chart", args=[project.slug]) + query).json()
     assert [line["name"] for line in figure["data"]] == ["all rows", "easy", "hard"]

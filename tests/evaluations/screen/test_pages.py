@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from curation.evaluations.models import Evaluation, Screened, Split
+from curation.evaluations.models import Evaluation, ScreenedAnswer, Split
 from curation.projects.models import Role
 from curation.runs.launch import launch
 from curation.runs.models import Run
@@ -50,7 +50,7 @@ def test_the_form_takes_a_file_and_leads_to_the_evaluation(client: Client) -> No
     end(evaluation.run)
     live = client.get(reverse("evaluation-live", args=[project.slug, evaluation.pk]))
     assert live.headers["HX-Refresh"] == "true" and "every 1s" not in live.content.decode()
-    assert Screened.objects.filter(evaluation=evaluation).count() == 1
+    assert ScreenedAnswer.objects.filter(evaluation=evaluation).count() == 1
     assert "val.jsonl" in page(client, project, "evaluation-list")
 
 
@@ -86,7 +86,7 @@ def test_the_log_is_filtered_to_disagreements_and_opens_one_row(client: Client, 
     assert apart.count("data-row ") == 6  # rows 2, 3 and 5, by both models
     only = page(client, project, "evaluation-calls", evaluation.pk, query="?mark=differs&model=bad")
     assert only.count("data-row ") == 1 and "list-users --debug" in only
-    call = Screened.objects.get(evaluation=evaluation, by__name="bad", mark="differs")
+    call = ScreenedAnswer.objects.get(evaluation=evaluation, by__name="bad", mark="differs")
     opened = page(client, project, "evaluation-call", evaluation.pk, call.pk)
     assert "only in the answer" in opened and "--debug" in opened and "TASK: look at the users" in opened
     assert "Other models on this row" in opened and ">good<" in opened
@@ -102,7 +102,7 @@ def test_answers_are_escaped(client: Client, server: ModelServer) -> None:
     says(server, "evil", rows, ["<script>alert(1)</script>\x1b[2J\u202eaws"])
     at_server(project, server, "evil")
     evaluation = evaluate(project, make_split(project, rows), ["evil"])
-    call = Screened.objects.get()
+    call = ScreenedAnswer.objects.get()
     for shown in (
         page(client, project, "evaluation-calls", evaluation.pk),
         page(client, project, "evaluation-call", evaluation.pk, call.pk),

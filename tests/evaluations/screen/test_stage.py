@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from curation.evaluations.models import EvaluatedModel, Evaluation, Screened, Split
+from curation.evaluations.models import EvaluatedModel, Evaluation, ScreenedAnswer, Split
 from curation.evaluations.screen.figures import figures_of, overall
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, Item, Run
@@ -23,7 +23,9 @@ def test_the_first_rows_of_each_tier_and_source_are_sent_in_file_order(server: M
     split = make_split(project, rows)
     at_server(project, server, "m")
     some = evaluate(project, split, ["m"], max_per_combo=2)
-    numbers = Screened.objects.filter(evaluation=some).order_by("row__number").values_list("row__number", flat=True)
+    numbers = (
+        ScreenedAnswer.objects.filter(evaluation=some).order_by("row__number").values_list("row__number", flat=True)
+    )
     assert list(numbers) == [0, 1, 2, 3]
     every = evaluate(project, split, ["m"], max_per_combo="all")
     assert overall(every)[0]["n"] == 10
@@ -53,7 +55,7 @@ def test_an_error_is_an_empty_answer_with_its_latency_and_the_item_is_done(serve
     assert (run.items_done, run.items_failed) == (3, 0)
     row = overall(evaluation)[0]
     assert (row["n"], row["errors"], row["fmt"], row["xtr"], row["exact"], row["len"]) == (3, 3, 0, 0, 0, 0)
-    screened = Screened.objects.select_related("text", "call").first()
+    screened = ScreenedAnswer.objects.select_related("text", "call").first()
     assert screened is not None and screened.failed and "no such model" in screened.text.error
     assert screened.call is not None and screened.latency_ms == screened.call.latency_ms
     assert Call.objects.filter(run=run, status="error").count() == 3
@@ -79,7 +81,7 @@ def test_a_call_that_hangs_ends_after_its_timeout(server: ModelServer, monkeypat
         project=project, kind="evaluate", params={"models": ["slow"], "split": str(split.pk), "timeout": 0.3}, user=None
     )
     end(run)
-    screened = Screened.objects.get()
+    screened = ScreenedAnswer.objects.get()
     assert screened.failed and screened.latency_ms >= 300
 
 
@@ -92,7 +94,7 @@ def test_thinking_is_not_scored_and_a_cut_answer_is_marked(server: ModelServer) 
     for name in ("thinker", "cut"):
         at_server(project, server, name)
     evaluation = evaluate(project, split, ["thinker", "cut"])
-    thought = Screened.objects.select_related("text").get(by__name="thinker")
+    thought = ScreenedAnswer.objects.select_related("text").get(by__name="thinker")
     assert thought.exact and thought.text.thinking == "aws ec2 first?" and thought.length == len("aws s3 ls")
     assert {row["model"]: row["cut"] for row in overall(evaluation)} == {"thinker": 0, "cut": 1}
 
@@ -119,7 +121,7 @@ def test_a_file_becomes_a_split_and_is_evaluated_in_the_same_run(server: ModelSe
     split = Split.objects.get(pk=run.result["split"])
     assert (split.name, split.rows_count, run.state) == ("fresh.jsonl", 2, "succeeded")
     assert Item.objects.get(run=run, stage="bad_row").reason.startswith("no `messages`")
-    assert Screened.objects.filter(evaluation__run=run).count() == 2
+    assert ScreenedAnswer.objects.filter(evaluation__run=run).count() == 2
 
 
 def test_a_projects_own_family_scores_its_commands(server: ModelServer) -> None:
@@ -177,7 +179,7 @@ def test_a_repeated_run_writes_each_answer_once(server: ModelServer) -> None:
     Item.objects.filter(run=evaluation.run).update(state="pending")
     Run.objects.filter(pk=evaluation.run_id).update(state="running", stage="screen", items_done=0)
     end(evaluation.run)
-    assert Screened.objects.filter(evaluation=evaluation).count() == 3
+    assert ScreenedAnswer.objects.filter(evaluation=evaluation).count() == 3
     assert server.counts("m").answered == 3
 
 

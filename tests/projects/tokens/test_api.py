@@ -11,7 +11,7 @@ from django.utils import timezone
 from curation.projects.access import Principal
 from curation.projects.models import AuditEntry, Scope, Token
 from curation.projects.tokens.issue import create_token
-from curation.web.models import IdempotentAnswer
+from curation.web.models import IdempotentResponse
 from tests.factories import make_bearer, make_project, make_user
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ class TestCreate:
         again = client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=headers)
         assert (again.status_code, again.json()["id"], again.json()["token"]) == (201, first.json()["id"], None)
         assert Token.objects.filter(name="x").count() == 1
-        assert first.json()["token"].encode() not in bytes(IdempotentAnswer.objects.get().body)
+        assert first.json()["token"].encode() not in bytes(IdempotentResponse.objects.get().body)
 
 
 class TestUse:

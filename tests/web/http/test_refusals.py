@@ -38,7 +38,7 @@ OWN = {"/api/v1/projects", "/api/v1/tokens", "/api/v1/tokens/{token_id}"}
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
 # POSTs that change nothing: everyone who may read may send them.
 READING = {"/api/v1/projects/{slug}/exports/preview", "/api/v1/projects/{slug}/runs/estimate"}
-LOG = {"AuditEntry", "IdempotentAnswer", "Token", "User", "Session"}
+LOG = {"AuditEntry", "IdempotentResponse", "Token", "User", "Session"}
 CALLS = [
     (method.upper(), path)
     for path, methods in DOCUMENT["paths"].items()
