@@ -14,7 +14,7 @@ ROLLOUTS = SCENARIOS * SAMPLES
 def check(found: dict[str, Any]) -> None:
     assert (found["state"], found["error"], found["failures"]) == ("succeeded", "", []), found
     assert found["kills_left"] == 0
-    assert any("fell silent" in message for message in found["events"])
+    assert any("stopped responding" in message for message in found["events"])
     assert found["items"] == {"done": ROLLOUTS}
     assert found["trajectories"] == found["places"] == found["texts"] == ROLLOUTS
     assert found["samples"] == found["samples_of_rows"] == ROLLOUTS
