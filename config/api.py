@@ -24,7 +24,7 @@ from curation.runs.pages.api import router as runs_router
 from curation.samples.list.api import router as samples_router
 from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.api import router as trajectories_router
-from curation.web.http.responses import install_problem_handlers
+from curation.web.http.responses import JsonParser, install_problem_handlers
 from curation.webhooks.api import router as webhooks_router
 
 
@@ -41,6 +41,7 @@ api = NinjaAPI(
     description="Training data for agent models: authored, judged, reviewed, exported. See `docs/api.md`.",
     auth=AUTH,
     renderer=OrjsonRenderer(),
+    parser=JsonParser(),
     openapi_url="/openapi.json",
     docs_url="/docs",
     urls_namespace="api",

@@ -95,7 +95,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     # before any middleware that reads the body: idempotency keys, CSRF tokens of forms
-    "curation.web.http.middleware.UploadLimitMiddleware",
+    "curation.web.http.uploads.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -223,6 +223,10 @@ IMPORT_FOLDERS = env.allowed_sources("IMPORT_FOLDERS")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(WINNOW_DATA)
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "curation.web.http.uploads.ShortNameUploadHandler",
+]
 
 # prometheus-client reads this variable at its first import: web processes count into shared files in this folder.
 METRICS_FOLDER = env.folder("PROMETHEUS_MULTIPROC_DIR", WINNOW_DATA / "metrics")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -48,12 +49,16 @@ ENTRIES = (
 def shell(request: HttpRequest) -> Context:
     """Context processor: one indexed count per page, no query for htmx fragments."""
     access = request.META.get("winnow.access")
-    context: Context = {"base_url": request.build_absolute_uri("/").rstrip("/")}
+    user = getattr(request, "user", None)  # missing where a middleware refused the request
+    try:
+        context: Context = {"base_url": request.build_absolute_uri("/").rstrip("/")}
+    except DisallowedHost:
+        context = {}
     if isinstance(access, Access):
         context |= {"project": access.project, "access": access}
-    if request.headers.get("HX-Request") or not request.user.is_authenticated:
+    if request.headers.get("HX-Request") or user is None or not user.is_authenticated:
         return context
-    context["projects"] = Project.objects.visible_to(request.user).only("slug", "name")[:50]
+    context["projects"] = Project.objects.visible_to(user).only("slug", "name")[:50]
     if isinstance(access, Access):
         context |= {
             "nav": _nav(request, access.project),

@@ -1,12 +1,14 @@
-"""A form that shows the `Problem` which refused what it sent."""
+"""A form that shows the `Problem` which refused what it sent, and a field for a JSON object."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import orjson
 from django import forms
 
 from curation.web.problems import Problem
+from curation.web.text.storable import read_json
 
 
 class ProblemForm(forms.Form):
@@ -47,3 +49,25 @@ class ProblemForm(forms.Form):
         if self.problem is not None:
             return self.problem.status
         return 422 if self.errors else 200
+
+
+class JsonField(forms.CharField):
+    """A JSON object in a text field; empty for none."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}), **values)
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        text = super().clean(value)
+        if not text:
+            return {}
+        try:
+            found = read_json(text)
+        except Problem as problem:
+            raise forms.ValidationError(problem.detail) from None
+        if not isinstance(found, dict):
+            raise forms.ValidationError("This is not a JSON object.")
+        return found
+
+    def prepare_value(self, value: Any) -> Any:
+        return orjson.dumps(value).decode() if isinstance(value, dict) and value else value or ""

@@ -15,6 +15,7 @@ from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.storable import read_json
 
 router = Router(tags=["splits"])
 Answer = dict[str, object]
@@ -67,6 +68,6 @@ def _check_params(request: HttpRequest, project: Project) -> dict[str, Any]:
             raise Invalid("The form has no `file`.", errors=[FieldError("file", "is missing")])
         return {"upload": store_upload(project=project, file=file, name=file.name or "train.jsonl")}
     try:
-        return s.CheckIn.model_validate_json(request.body or b"{}").model_dump()
+        return s.CheckIn.model_validate(read_json(request.body or b"{}")).model_dump()
     except ValidationError as error:
         raise Invalid.of(error) from None

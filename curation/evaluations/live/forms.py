@@ -4,7 +4,7 @@ from django import forms
 
 from curation.evaluations.screen.forms import LaunchForm
 from curation.runs.kinds import Json
-from curation.runs.pages.forms import JsonField
+from curation.web.forms import JsonField
 
 
 class LiveForm(LaunchForm):

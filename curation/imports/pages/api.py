@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-import orjson
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
@@ -15,7 +14,8 @@ from curation.projects.access import enter
 from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.problems import Problem
+from curation.web.text.storable import read_json, refuse_unstorable
 
 router = Router(tags=["imports"])
 
@@ -98,18 +98,13 @@ def _read_params(request: HttpRequest, project: Project) -> ImportParams:
     """Store an uploaded file and return the import's parameters."""
     if request.content_type == "multipart/form-data":
         given: dict[str, object] = {name: request.POST[name] for name in FIELDS if request.POST.get(name)}
-        try:
-            given["options"] = orjson.loads(request.POST.get("options") or "{}")
-        except orjson.JSONDecodeError as error:
-            raise Invalid.fields([FieldError("options", f"not JSON: {error}")]) from None
+        refuse_unstorable(given)
+        given["options"] = read_json(request.POST.get("options") or "{}", path="options")
         params = ImportParams.parse(given)
         if file := request.FILES.get("file"):
             params.upload = store_upload(project=project, file=file, name=params.name or file.name or "")
         return params
-    try:
-        body = orjson.loads(request.body)
-    except orjson.JSONDecodeError as error:
-        raise Problem(f"The body is not JSON: {error}. Send a form with a `file`, or JSON with a `source`.") from None
+    body = read_json(request.body)
     if not isinstance(body, dict):
         raise Problem("The body is not a JSON object. Send a form with a `file`, or JSON with a `source`.")
     return ImportParams.parse(body)

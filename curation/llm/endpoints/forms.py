@@ -1,12 +1,10 @@
 """The form of a model endpoint. What its values must be is in `endpoints/change.py`."""
 
-from typing import Any
-
 from django import forms
 
 from curation.llm.endpoints.change import EndpointValues
 from curation.llm.scripted import SCRIPTED_MODELS
-from curation.web.forms import ProblemForm
+from curation.web.forms import JsonField, ProblemForm
 from curation.web.problems import Problem
 
 
@@ -40,22 +38,12 @@ class EndpointForm(ProblemForm):
     price_out = forms.DecimalField(
         required=False, label="Output price", help_text="US dollars per 1,000,000 tokens; 0: free."
     )
-    params = forms.JSONField(
+    params = JsonField(
         required=False,
-        initial=dict,
         label="Parameters",
         help_text="A JSON object that is sent with every request, such as {“temperature”: 0.2}.",
-        widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
-
-    def clean_params(self) -> dict[str, Any]:
-        given = self.cleaned_data["params"]
-        if given is None:
-            return {}
-        if not isinstance(given, dict):
-            raise forms.ValidationError("Parameters must be a JSON object.")
-        return given
 
     def add_problem(self, problem: Problem) -> None:
         """A pasted secret is removed from the fields that show it."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation.projects.settings.patch import Json
 from curation.web.problems import FieldError, Invalid
-from curation.web.text.storable import holds_nul
+from curation.web.text.storable import refuse_unstorable
 
 MAX_BYTES = 20_000
 # The keys of known providers, and a bearer header.
@@ -47,10 +47,9 @@ def check_params(params: Mapping[str, Json]) -> None:
 
     The message never repeats a secret.
     """
+    refuse_unstorable(dict(params), path="params")
     if len(orjson.dumps(params)) > MAX_BYTES:
         raise Invalid.fields([FieldError("params", f"at most {MAX_BYTES:,} bytes")])
-    if holds_nul(dict(params)):
-        raise Invalid.fields([FieldError("params", "contains a NUL character")])
     secrets = [FieldError(path, "contains what looks like a secret") for path in _secrets(dict(params), "params")]
     if secrets:
         raise Invalid(

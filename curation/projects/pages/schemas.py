@@ -5,28 +5,20 @@ from datetime import datetime
 from typing import ClassVar
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, JsonValue, field_validator
+from pydantic import ConfigDict, Field, JsonValue
 
 from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams
-from curation.web.text.storable import holds_nul
 
 STAMP = "2026-01-31T09:30:00Z"
 
 
 class Strict(Schema):
-    """A request body that refuses unknown keys, and NUL characters, which PostgreSQL cannot store."""
+    """A request body that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def refuse_nul(cls, given: object) -> object:
-        if holds_nul(given):
-            raise ValueError("contains a NUL character")
-        return given
 
 
 class ProjectList(ListParams):

@@ -3,7 +3,6 @@
 import types
 from typing import Any, Literal, Union, get_args, get_origin
 
-import orjson
 from django import forms
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -11,6 +10,7 @@ from pydantic.fields import FieldInfo
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
+from curation.web.forms import JsonField
 from curation.web.problems import Problem
 
 # The models and the filter come first; the other fields have defaults that rarely change.
@@ -68,28 +68,6 @@ class LaunchForm(forms.Form):
         """Return the parameters that were filled in; the form must be valid."""
         given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields}
         return {name: value for name, value in given.items() if value not in (None, "", [], {})}
-
-
-class JsonField(forms.CharField):
-    """A JSON object in a text field."""
-
-    def __init__(self, **values: Any) -> None:
-        super().__init__(widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}), **values)
-
-    def clean(self, value: Any) -> Json:
-        text = super().clean(value)
-        if not text:
-            return {}
-        try:
-            found = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            raise forms.ValidationError(f"This is not JSON: {error}") from None
-        if not isinstance(found, dict):
-            raise forms.ValidationError("This is not a JSON object.")
-        return found
-
-    def prepare_value(self, value: Any) -> Any:
-        return orjson.dumps(value).decode() if isinstance(value, dict) and value else value or ""
 
 
 def explain(form: forms.Form, problem: Problem) -> None:

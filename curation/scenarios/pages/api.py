@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import orjson
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.utils.http import content_disposition_header
 from ninja import Query, Router, Schema, Status
@@ -32,7 +31,7 @@ from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import coverage
 from curation.web.http.etag import refuse_stale, set_etag
 from curation.web.ids import find
-from curation.web.problems import Problem
+from curation.web.text.storable import read_json
 
 router = Router(tags=["scenarios"])
 Json = dict[str, object]
@@ -59,13 +58,6 @@ def _entered(request: HttpRequest, scenario_id: str, scope: str = Scope.READ) ->
     mine = Scenario.objects.visible_to(principal_of(request).user)
     row = find(mine.with_bundle().select_related("project"), scenario_id, "scenario")
     return enter(request, row.project, scope), row
-
-
-def _json_body(request: HttpRequest) -> object:
-    try:
-        return orjson.loads(request.body)
-    except orjson.JSONDecodeError as error:
-        raise Problem(f"The body is not JSON: {error}.", code="not_json") from None
 
 
 def _respond(response: HttpResponse, row: Scenario) -> Json:
@@ -99,7 +91,7 @@ def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList])
 def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> Status[Json]:
     """Errors have the JSON path of the field; `GET /schemas/bundle.json` returns the schema."""
     access = enter(request, slug, Scope.RUN)
-    bundle = parse_bundle(_json_body(request), taxonomy=taxonomy_of(access.project.settings))
+    bundle = parse_bundle(read_json(request.body), taxonomy=taxonomy_of(access.project.settings))
     row = save_scenario(project=access.project, bundle=bundle, user=access.user).scenario
     response["Location"] = f"/api/v1/scenarios/{row.pk}"
     return Status(201, _respond(response, row))
@@ -138,7 +130,7 @@ def put_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str)
     """The edited scenario is a draft again. Fields that `GET` adds to the bundle are ignored."""
     access, row = _entered(request, scenario_id, Scope.RUN)
     refuse_stale(request, row.version)
-    document = _json_body(request)
+    document = read_json(request.body)
     if isinstance(document, dict):
         document = {key: value for key, value in document.items() if key not in ADDED}
     bundle = parse_bundle(document, taxonomy=taxonomy_of(access.project.settings))

@@ -12,8 +12,8 @@ from django.shortcuts import render
 from prometheus_client import Counter, Histogram
 
 from curation.web.http import idempotency
-from curation.web.http.responses import problem_response
-from curation.web.problems import Problem, TooLarge, TooManyRequests
+from curation.web.http.responses import UNSTORABLE, problem_response, unstorable_problem
+from curation.web.problems import FieldError, Invalid, Problem, TooManyRequests
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 # Shared by all web processes through small files in `METRICS_FOLDER`.
@@ -22,7 +22,6 @@ SECONDS = Histogram(
     "winnow_http_seconds", "Time to answer.", ["area"], buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 )
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-FORM_OVERHEAD = 1024 * 1024  # bytes of a form besides its file
 
 
 class Middleware:
@@ -53,22 +52,6 @@ class RequestIdMiddleware(Middleware):
         return response
 
 
-class UploadLimitMiddleware(Middleware):
-    """Refuses uploads over the limit by their `Content-Length`, before anything is read."""
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if not length.isdigit() or int(length) <= settings.MAX_UPLOAD_BYTES + FORM_OVERHEAD:
-            return self.get_response(request)
-        return _refused(
-            request,
-            TooLarge(
-                f"The upload has {int(length) // 1024 // 1024} MB; this server accepts "
-                f"{settings.MAX_UPLOAD_BYTES // 1024 // 1024} MB (MAX_UPLOAD_MB). Compress it with gzip, or give a URL."
-            ),
-        )
-
-
 class ProblemMiddleware(Middleware):
     """Turns a `Problem` into an error page, or into a short text for an htmx request."""
 
@@ -76,11 +59,23 @@ class ProblemMiddleware(Middleware):
         try:
             _refuse_nul(request)
         except Problem as problem:
-            return _refused(request, problem)
+            return refused(request, problem)
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        return _refused(request, error) if isinstance(error, Problem) else None
+        if isinstance(error, UNSTORABLE):
+            error = unstorable_problem(request, error)
+        return refused(request, error) if isinstance(error, Problem) else None
+
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
+        """Refuse NUL in the form of a page. Forms of REST calls are read after authentication, by their calls."""
+        if request.method != "POST" or is_api(request) or not request.user.is_authenticated:
+            return None
+        for name, values in request.POST.lists():
+            if any("\x00" in text for text in (name, *values)):
+                problem = Invalid.fields([FieldError(name.replace("\x00", ""), "contains a NUL character")], code="nul")
+                return refused(request, problem)
+        return None
 
 
 class ApiMiddleware(Middleware):
@@ -110,7 +105,7 @@ def is_api(request: HttpRequest) -> bool:
     return request.path.startswith("/api/v1/")
 
 
-def _refused(request: HttpRequest, problem: Problem) -> HttpResponse:
+def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
     if is_api(request):
         return problem_response(request, problem)
     if request.headers.get("HX-Request"):

@@ -1,11 +1,16 @@
 """Problems as `application/problem+json`, and the NinjaAPI's handlers of every failure."""
 
 import logging
+from typing import Any
 
 import orjson
-from django.http import Http404, HttpRequest, HttpResponse
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.db import DataError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
+from ninja.parser import Parser
 
 from curation.web.problems import (
     FieldError,
@@ -14,10 +19,21 @@ from curation.web.problems import (
     NotAuthenticated,
     NotFound,
     Problem,
+    TooLarge,
     TooManyRequests,
 )
+from curation.web.text.storable import read_json
 
 logger = logging.getLogger(__name__)
+# What a database or its driver raises for a value that no column stores, where no earlier check refused it.
+UNSTORABLE = (DataError, OverflowError, UnicodeEncodeError)
+
+
+class JsonParser(Parser):
+    """Reads request bodies of REST calls. A `Problem` reaches `on_http_error` as the cause of ninja's own error."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        return read_json(request.body)
 
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
@@ -53,6 +69,9 @@ def install_problem_handlers(api: NinjaAPI) -> None:
     answer(AuthenticationError, NotAuthenticated, "Send `Authorization: Bearer wn_…`, or sign in.")
     answer(AuthorizationError, NotAllowed, "Your role or token does not allow this.")
     answer(Http404, NotFound, "There is nothing at this address.")
+    for broken in (BadRequest, MultiPartParserError, SuspiciousOperation, UnreadablePostError):
+        answer(broken, Problem, "The request cannot be read. Send a complete body of the declared type.")
+    answer(RequestDataTooBig, TooLarge, "The body is too large. Send large data as a file.")
 
     @api.exception_handler(Problem)
     def on_problem(request: HttpRequest, error: Problem) -> HttpResponse:
@@ -64,16 +83,28 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+        cause = error.__cause__
+        if isinstance(cause, RequestDataTooBig):
+            return problem_response(request, TooLarge("The body is too large. Send large data as a file."))
+        if isinstance(cause, Problem):
+            return problem_response(request, cause)
         problem = Problem(str(error), code="bad_request" if error.status_code == 400 else f"http_{error.status_code}")
         problem.status = error.status_code
         return problem_response(request, problem)
 
     @api.exception_handler(Exception)
     def on_bug(request: HttpRequest, error: Exception) -> HttpResponse:
+        if isinstance(error, UNSTORABLE):
+            return problem_response(request, unstorable_problem(request, error))
         logger.error("request %s failed", request.META.get("winnow.request_id"), exc_info=error)
         problem = Problem("Something went wrong on the server. Search its log for the request id.", code="internal")
         problem.status, problem.title = 500, "Internal error"
         return problem_response(request, problem)
+
+
+def unstorable_problem(request: HttpRequest, error: Exception) -> Problem:
+    logger.warning("request %s: a value cannot be stored", request.META.get("winnow.request_id"), exc_info=error)
+    return Invalid("A number or text in the request is too large, or not text.", code="unstorable")
 
 
 def _validation_problem(error: ValidationError) -> Problem:

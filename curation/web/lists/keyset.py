@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import orjson
+from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 
 from curation.web.problems import Problem
+from curation.web.text.storable import read_json
 
 M = TypeVar("M", bound=Model)
 Key = str | int | float
@@ -36,8 +38,8 @@ def encode_cursor(sort: str, value: Key, pk: int) -> str:
 def decode_cursor(cursor: str, sort: str) -> tuple[Key, int]:
     """The sort value and id after which the next page starts; a cursor of another sort order is refused."""
     try:
-        kept, value, pk = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (binascii.Error, ValueError, TypeError):
+        kept, value, pk = read_json(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (Problem, binascii.Error, ValueError, TypeError):
         raise Problem("The cursor is not one that this list gave out.", code="bad_cursor") from None
     if kept != sort or not isinstance(pk, int) or not isinstance(value, str | int | float):
         raise Problem(f"The cursor belongs to another order than {sort!r}.", code="bad_cursor")
@@ -55,12 +57,15 @@ def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, co
     if cursor:
         value, pk = decode_cursor(cursor, sort)
         way = "lt" if down else "gt"
-        if field == "id":
-            rows = rows.filter(**{f"id__{way}": pk})
-        else:
-            rows = rows.filter(
-                Q(**{f"{field}__{way}e": value}), Q(**{f"{field}__{way}": value}) | Q(**{f"id__{way}": pk})
-            )
+        try:
+            if field == "id":
+                rows = rows.filter(**{f"id__{way}": pk})
+            else:
+                rows = rows.filter(
+                    Q(**{f"{field}__{way}e": value}), Q(**{f"{field}__{way}": value}) | Q(**{f"id__{way}": pk})
+                )
+        except (ValidationError, ValueError, TypeError):  # a value of another type than the column's
+            raise Problem("The cursor is not one that this list gave out.", code="bad_cursor") from None
     mark = "-" if down else ""
     order = [f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"]
     found = list(rows.order_by(*order)[: limit + 1])

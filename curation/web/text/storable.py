@@ -1,8 +1,15 @@
-"""Text from outside with characters that a database cannot store."""
+"""Text and JSON from outside: what a database cannot store is refused, or replaced where a program wrote it."""
 
 import json
+import math
+import re
+from typing import Any, NoReturn
 
-from curation.web.problems import FieldError
+from curation.web.problems import FieldError, Invalid, Problem
+
+# What a BigIntegerField takes; a JSON library may read a larger number as a float.
+LARGEST_INTEGER = 2**63 - 1
+DEEPEST = 64
 
 # NUL and half a surrogate pair in JSON. A whole pair matches too and is then left unchanged.
 UNSTORABLE = ("\\u0000", "\\ud")
@@ -28,18 +35,62 @@ def _storable_parts(value: object) -> object:
 
 
 def text_errors(name: str, text: str, *, at_most: int) -> list[FieldError]:
-    """What keeps a typed text from being stored: its length, or a NUL, which PostgreSQL refuses."""
+    """What keeps a typed text from being stored: its length or its characters."""
     if len(text) > at_most:
         return [FieldError(name, f"has more than {at_most:,} characters")]
-    if "\x00" in text:
-        return [FieldError(name, "contains a NUL character")]
-    return []
+    reason = _unstorable(text)
+    return [FieldError(name, reason)] if reason else []
 
 
-def holds_nul(given: object) -> bool:
-    """Whether a text, or one inside lists and dictionaries, has U+0000, which PostgreSQL cannot store."""
-    if isinstance(given, dict):
-        return any(holds_nul(key) or holds_nul(value) for key, value in given.items())
-    if isinstance(given, list):
-        return any(holds_nul(value) for value in given)
-    return isinstance(given, str) and "\x00" in given
+def read_json(text: str | bytes, *, path: str = "") -> Any:
+    """Parse JSON that a person or program sent. Raises `Problem` if it is not JSON, `Invalid` if it is unstorable.
+
+    Every request body, and every JSON text in a form, is read here.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise Invalid.fields([FieldError(path, TOO_DEEP)]) from None
+    except ValueError as error:
+        if path:
+            raise Invalid.fields([FieldError(path, f"not JSON: {error}")], code="not_json") from None
+        raise Problem(f"This is not JSON: {error}.", code="not_json") from None
+    refuse_unstorable(value, path=path)
+    return value
+
+
+def refuse_unstorable(value: object, *, path: str = "") -> None:
+    """Raise `Invalid` with the path of the first text, number or level of nesting that no JSON column stores."""
+    waiting: list[tuple[object, tuple[str, ...]]] = [(value, (path,) if path else ())]
+    while waiting:
+        part, at = waiting.pop()
+        if len(at) > DEEPEST:
+            # The whole path would be as long as the nesting is deep.
+            raise Invalid.fields([FieldError(".".join(at[:1]), TOO_DEEP)])
+        if isinstance(part, dict):
+            if reason := next((found for key in part if (found := _unstorable(key))), ""):
+                raise Invalid.fields([FieldError(".".join(at), f"the name of a field {reason}")])
+            waiting += [(inner, (*at, key)) for key, inner in reversed(part.items())]
+        elif isinstance(part, list | tuple):
+            waiting += [(inner, (*at, str(number))) for number, inner in reversed(list(enumerate(part)))]
+        elif reason := _unstorable(part):
+            raise Invalid.fields([FieldError(".".join(at), reason)])
+
+
+TOO_DEEP = f"has more than {DEEPEST} levels of nesting"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _unstorable(value: object) -> str:
+    """Why a text or number cannot be stored, or an empty string."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            return "contains a NUL character"
+        return "contains half a surrogate pair" if not value.isascii() and _SURROGATE.search(value) else ""
+    if isinstance(value, int):
+        return "" if -LARGEST_INTEGER <= value <= LARGEST_INTEGER else "is a number with too many digits"
+    return "is not a finite number" if isinstance(value, float) and not math.isfinite(value) else ""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
