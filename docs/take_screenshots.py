@@ -112,7 +112,7 @@ def _run(tab: Page, kind: str) -> str:
 def take_import(tab: Page) -> None:
     """The demo's own turns, looked at before they are taken in."""
     tab.goto("/p/demo/imports/new/")
-    tab.locator("#id_file").set_input_files("curation/dashboard/demo/turns.jsonl")
+    tab.locator("#id_file").set_input_files("curation/dashboard/demo/files/turns.jsonl")
     tab.get_by_role("button", name="Preview").click()
     tab.locator("#preview").wait_for()
     take(tab, "import")
