@@ -55,7 +55,7 @@ class Prompt(models.Model):
     """An agent turn to answer. The long history and reference are in `PromptText`."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="prompts")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that brought it.")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that created it.")
     source = models.CharField(max_length=200)
     row_offset = models.PositiveBigIntegerField()
     turn_index = models.PositiveIntegerField(help_text="Index of the reference in the row's messages.")

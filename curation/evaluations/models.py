@@ -32,7 +32,9 @@ class Split(models.Model):
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="splits")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="splits", help_text="What brought it.")
+    run = models.ForeignKey(
+        Run, models.SET_NULL, null=True, related_name="splits", help_text="The run that created it."
+    )
     name = models.CharField(max_length=180)
     rows_count = models.PositiveIntegerField(default=0)
     baseline = models.ForeignKey("EvaluatedModel", models.SET_NULL, null=True, related_name="baseline_of")

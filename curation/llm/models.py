@@ -27,7 +27,7 @@ class Endpoint(models.Model):
         max_length=100,
         blank=True,
         default="",
-        help_text="Name of the environment variable that holds the key; the key itself is never stored.",
+        help_text="Name of the environment variable with the key; the key itself is never stored.",
     )
     params = models.JSONField(default=dict, blank=True)
     max_concurrency = models.PositiveIntegerField(default=16)

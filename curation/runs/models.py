@@ -73,7 +73,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    dispatched_at = models.DateTimeField(null=True, help_text="When workers were last told of it.")
+    dispatched_at = models.DateTimeField(null=True, help_text="When workers were last told that it has work.")
     error = models.TextField(blank=True, default="")
     result = models.JSONField(default=dict)
 

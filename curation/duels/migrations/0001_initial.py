@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.ForeignKey(
-                        help_text="The import that brought it.",
+                        help_text="The import that created it.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         to="runs.run",

@@ -149,7 +149,7 @@ def _verdict(report: RunReport) -> Iterator[str]:
 
 
 def _skipped(report: RunReport) -> Iterator[str]:
-    yield "## Left out\n\n"
+    yield "## Skipped\n\n"
     for entry in report.skipped:
         yield f"- {entry.stage}: {entry.count} × {_cell(entry.reason)}\n"
     for exclusion in report.exclusions:

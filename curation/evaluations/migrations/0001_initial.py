@@ -217,7 +217,7 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.ForeignKey(
-                        help_text="What brought it.",
+                        help_text="The run that created it.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="splits",

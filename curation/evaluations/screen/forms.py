@@ -59,7 +59,7 @@ class EvaluationForm(LaunchForm):
         help_text="Sends the first rows in file order. Empty: every row.",
     )
     timeout = forms.FloatField(required=False, min_value=1, label="Seconds a call", help_text="Default: 60.")
-    fresh = forms.BooleanField(required=False, label="Ask again even if an answer is on record")
+    fresh = forms.BooleanField(required=False, label="Call the model even if an answer is recorded")
 
     def params(self) -> Json:
         """The parameters of a valid form; an uploaded file is stored. Raises a `Problem`."""

@@ -27,7 +27,7 @@ def card(project: Project, recipe: Recipe, counts: Counts, files: Sequence[Writt
         f"{__version__}.",
         "## Files\n\n" + _files(files),
         "## Counts\n\n" + _counts(recipe, counts),
-        "## Left out\n\n" + _skip_reasons(counts),
+        "## Skipped\n\n" + _skip_reasons(counts),
         "## Scores of the exported samples\n\n" + _histogram(counts),
         *_terminals(project, counts),
         "## How it was made\n\n" + _making(recipe),
@@ -62,7 +62,7 @@ def _files(files: Sequence[WrittenFile]) -> str:
             " and `name`, empty where they do not apply; arguments are a string of JSON."
         )
     notes += ["- `frozen.jsonl`: each sample at the time of the export, and the sha256 of its rows"]
-    notes += ["- `excluded.jsonl`: samples that were left out, and why", "- `manifest.json`: all of this for programs"]
+    notes += ["- `excluded.jsonl`: skipped samples, and why", "- `manifest.json`: all of this for programs"]
     return "\n".join(["| file | rows | bytes | sha256 |", "| --- | ---: | ---: | --- |", *rows, "", *notes])
 
 
@@ -119,7 +119,7 @@ def _making(recipe: Recipe) -> str:
         " row. Of a trajectory, a row has the terminal's output and what was typed: no instructions, no prose.",
     ]
     if recipe.max_tokens is not None:
-        lines.append(f"- Rows over {recipe.max_tokens} tokens are left out ({TOKENIZER}).")
+        lines.append(f"- Rows over {recipe.max_tokens} tokens are skipped ({TOKENIZER}).")
     if recipe.metadata:
         lines.append("- `score` is 0 to 100, from the challenger's side; -1 means that it was never scored.")
     return "\n".join([*lines, "", "```json", json.dumps(recipe.model_dump(mode="json"), indent=2), "```"])

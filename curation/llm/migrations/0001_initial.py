@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="Name of the environment variable that holds the key; the key itself is never stored.",
+                        help_text="Name of the environment variable with the key; the key itself is never stored.",
                         max_length=100,
                     ),
                 ),

@@ -19,7 +19,7 @@ from curation.web.problems import Conflict
 @require_GET
 @project_page(Scope.REVIEW)
 def queue(request: HttpRequest, access: Access) -> HttpResponse:
-    """Claim the next sample. A GET may do so: the lease lapses by itself, and a reload shows the same sample."""
+    """Claim the next sample. A GET may do so: the lease expires, and a reload shows the same sample."""
     return show_next(request, access, request.GET.urlencode())
 
 

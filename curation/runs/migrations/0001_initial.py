@@ -156,7 +156,10 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
-                ("dispatched_at", models.DateTimeField(help_text="When workers were last told of it.", null=True)),
+                (
+                    "dispatched_at",
+                    models.DateTimeField(help_text="When workers were last told that it has work.", null=True),
+                ),
                 ("error", models.TextField(blank=True, default="")),
                 ("result", models.JSONField(default=dict)),
                 ("items_total", models.PositiveIntegerField(default=0)),

@@ -16,7 +16,7 @@ class RunOut(Schema):
     kind: str = Field(examples=["import"])
     project: str = Field(examples=["demo"], description="The project's slug.")
     state: str = Field(examples=["queued"], description="queued, running, succeeded, failed or cancelled")
-    stage: str | None = Field(examples=["judge"], description="The stage in hand, or the last one.")
+    stage: str | None = Field(examples=["judge"], description="The current stage, or the last one.")
     params: dict[str, Any]
     budget: str | None = Field(examples=["5"], description="US dollars; null where there is none.")
     items: dict[str, int] = Field(examples=[{"total": 1, "done": 0, "failed": 0, "skipped": 0}])

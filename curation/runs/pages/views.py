@@ -72,7 +72,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.RUN)
 def run_estimate(request: HttpRequest, access: Access) -> HttpResponse:
-    """A fragment: what the form as it stands would cost, or why it cannot be launched."""
+    """A fragment: the estimate for the form, or why it cannot be launched."""
     kind = launchable_kind(request.GET.get("kind") or "duel")
     form = LaunchForm(kind, access.project, request.POST)
     found, problem = None, ""

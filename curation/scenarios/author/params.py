@@ -12,7 +12,7 @@ Value = str | int
 
 
 class AuthorParams(BaseModel):
-    """`axes` pins some axes to a value or to several; the others are chosen where the fewest scenarios stand.
+    """`axes` pins some axes to a value or to several; the others are chosen where the fewest scenarios are.
 
     Without `seed` every run writes others. `structured` sends the bundle's schema where the model takes one.
     """

@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.ForeignKey(
-                        help_text="The author or import run that brought it.",
+                        help_text="The author or import run that created it.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         to="runs.run",

@@ -56,7 +56,7 @@ class ScenarioOut(Schema):
     gate: GateOut | None = Field(description="Null until the bundle as it is has been gated.")
     version: int = Field(examples=[1], description="Counts edits; the ETag.")
     bundle_sha256: str
-    run: str | None = Field(description="The run that brought it.")
+    run: str | None = Field(description="The run that created it.")
     created_at: datetime
     updated_at: datetime
 

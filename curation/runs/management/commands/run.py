@@ -92,7 +92,7 @@ def _params(path: Path | None, pairs: list[str]) -> dict[str, Any]:
         except (OSError, ValueError) as error:
             raise CommandError(f"{path}: {error}") from None
         if not isinstance(params, dict):
-            raise CommandError(f"{path} does not hold a JSON object.")
+            raise CommandError(f"{path} is not a JSON object.")
     for pair in pairs:
         key, found, value = pair.partition("=")
         if not found:
