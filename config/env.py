@@ -1,12 +1,17 @@
 """Read settings from the environment. A wrong value stops the process with the name of the variable."""
 
+import ipaddress
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+FLAGS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.IGNORECASE)
 
 
 def text(name: str, default: str) -> str:
@@ -23,11 +28,29 @@ def choice(name: str, default: str, allowed: Collection[str]) -> str:
 
 def flag(name: str, *, default: bool) -> bool:
     value = text(name, "1" if default else "0").lower()
-    if value in {"1", "true", "yes", "on"}:
-        return True
-    if value in {"0", "false", "no", "off"}:
-        return False
+    if value in FLAGS:
+        return FLAGS[value]
     raise ImproperlyConfigured(f"{name} is {value!r}; it must be 1 or 0")
+
+
+def private_hosts(name: str, *, default: bool) -> bool | tuple[str, ...]:
+    """Whether private hosts may be called: all, none, or those in a comma list of names, addresses and networks."""
+    value = text(name, "1" if default else "0")
+    if value.lower() in FLAGS:
+        return FLAGS[value.lower()]
+    entries = tuple(names(name))
+    for entry in entries:
+        try:
+            if ipaddress.ip_network(entry).prefixlen == 0:
+                raise ImproperlyConfigured(f"{name} names {entry!r}; write 1 to allow all private hosts")
+        except ValueError as error:
+            # Two letters at least: no mistyped flag becomes a host.
+            if not HOST.fullmatch(entry) or len(entry) == 1 or re.fullmatch(r"[\d./:]+", entry):
+                raise ImproperlyConfigured(
+                    f"{name} names {entry!r} ({error}); it must be 1, 0, or a comma list of host names, "
+                    "addresses and networks such as 10.0.0.0/8"
+                ) from None
+    return entries
 
 
 def number(name: str, default: int, *, low: int, high: int) -> int:

@@ -28,7 +28,9 @@ HTTPS = env.flag("HTTPS", default=False)
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
 # Private model servers are common on a local installation; a server that others can reach must allow them explicitly.
-ALLOW_PRIVATE_MODEL_HOSTS = env.flag("ALLOW_PRIVATE_MODEL_HOSTS", default=LOOPBACK_ONLY)
+ALLOW_PRIVATE_MODEL_HOSTS = env.private_hosts("ALLOW_PRIVATE_MODEL_HOSTS", default=LOOPBACK_ONLY)
+ALLOW_PRIVATE_IMPORT_HOSTS = env.private_hosts("ALLOW_PRIVATE_IMPORT_HOSTS", default=LOOPBACK_ONLY)
+ALLOW_PRIVATE_WEBHOOK_HOSTS = env.private_hosts("ALLOW_PRIVATE_WEBHOOK_HOSTS", default=LOOPBACK_ONLY)
 
 
 def _secret_key() -> str:

@@ -1,6 +1,7 @@
 """REST calls of webhooks."""
 
 from datetime import datetime
+from typing import ClassVar
 
 import orjson
 from django.http import HttpRequest, HttpResponse
@@ -11,8 +12,9 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.web.http.idempotency import store_instead
 from curation.web.lists.params import ListParams
-from curation.webhooks.models import Webhook
-from curation.webhooks.subscribe import subscribe, unsubscribe
+from curation.webhooks.deliver import send_test
+from curation.webhooks.models import Delivery, DeliveryState, Webhook
+from curation.webhooks.subscribe import subscribe, unsubscribe, webhook_of
 
 router = Router(tags=["webhooks"])
 
@@ -41,6 +43,31 @@ class WebhookPage(Schema):
     total: int | None = None
 
 
+class DeliveryOut(Schema):
+    """One event for one webhook, and its last try. `response` is the beginning of the receiver's response."""
+
+    id: str = Field(examples=["17"])
+    event: str = Field(examples=["run.finished"])
+    state: str = Field(examples=["delivered"], description="`pending`, `delivered` or `failed`.")
+    attempts: int = Field(examples=[1])
+    status: int | None = Field(examples=[200], description="HTTP status; null if there was no response.")
+    latency_ms: int | None = Field(examples=[84])
+    error: str
+    response: str = Field(examples=["ok"])
+    due_at: datetime | None = Field(description="When a pending delivery is tried next.")
+    created_at: datetime
+
+
+class DeliveryList(ListParams):
+    sorts: ClassVar = ("-id", "id")
+
+
+class DeliveryPage(Schema):
+    data: list[DeliveryOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
 @router.get("/projects/{slug}/webhooks", response=WebhookPage, exclude_unset=True, summary="List webhooks")
 def list_webhooks(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     access = enter(request, slug, Scope.ADMIN)
@@ -62,6 +89,38 @@ def post_webhook(request: HttpRequest, slug: str, body: WebhookIn) -> HttpRespon
 def delete_webhook(request: HttpRequest, slug: str, webhook_id: str) -> Status[None]:
     unsubscribe(access=enter(request, slug, Scope.ADMIN), webhook_id=webhook_id)
     return Status(204, None)
+
+
+@router.post("/projects/{slug}/webhooks/{webhook_id}/test", response=DeliveryOut, summary="Send a test event now")
+def post_webhook_test(request: HttpRequest, slug: str, webhook_id: str) -> dict[str, object]:
+    """The response is the delivery with its outcome, after 10 s at most. A test is not repeated."""
+    return _delivery(send_test(webhook_of(enter(request, slug, Scope.ADMIN), webhook_id)))
+
+
+@router.get(
+    "/projects/{slug}/webhooks/{webhook_id}/deliveries",
+    response=DeliveryPage,
+    exclude_unset=True,
+    summary="Deliveries of a webhook, newest first",
+)
+def list_deliveries(request: HttpRequest, slug: str, webhook_id: str, params: Query[DeliveryList]) -> dict[str, object]:
+    hook = webhook_of(enter(request, slug, Scope.ADMIN), webhook_id)
+    return params.page(Delivery.objects.filter(webhook=hook)).response(_delivery)
+
+
+def _delivery(row: Delivery) -> dict[str, object]:
+    return {
+        "id": str(row.pk),
+        "event": row.event,
+        "state": row.state,
+        "attempts": row.attempts,
+        "status": row.status,
+        "latency_ms": row.latency_ms,
+        "error": row.error,
+        "response": row.response,
+        "due_at": row.due_at if row.state == DeliveryState.PENDING else None,
+        "created_at": row.created_at,
+    }
 
 
 def _out(hook: Webhook) -> dict[str, object]:

@@ -1,8 +1,13 @@
 """POST due deliveries, signed; retry with growing pauses and give up after the last."""
 
+import asyncio
 import hashlib
 import hmac
 import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from datetime import timedelta
 
 import httpx
@@ -10,24 +15,64 @@ import orjson
 from django.db import transaction
 from django.utils import timezone
 
-from curation.llm.endpoints.addresses import refuse_private
-from curation.web.problems import Problem
-from curation.webhooks.models import Delivery, DeliveryState
+from curation.web.outbound.addresses import WEBHOOKS, ForbiddenAddress
+from curation.web.outbound.transport import AsyncCheckedTransport
+from curation.web.text.storable import storable
+from curation.webhooks.models import TEST, Delivery, DeliveryState, Webhook
 
 SIGNATURE = "Winnow-Signature"
+# For everything: the look-up of the name, the connection, TLS, the request and the response.
 TIMEOUT_SECONDS = 10.0
+MAX_BYTES = 64 * 1024
+KEPT_CHARACTERS = 500
 PAUSES = (10, 60, 5 * 60, 30 * 60, 2 * 3600)
-BATCH = 20
+AT_ONCE = 32
+# A slow receiver uses no more than this, and the others use the rest.
+AT_ONCE_PER_WEBHOOK = 4
+# The worker looks for new deliveries this often while others are on their way.
+LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one POST. `status` is None if there was no response; `response` is its beginning."""
+
+    status: int | None
+    error: str
+    response: str
+    latency_ms: int
+
+    @property
+    def is_delivered(self) -> bool:
+        """A receiver that sends a status has the event, even if its response does not end."""
+        return self.status is not None and 200 <= self.status < 300
 
 
 def deliver_due() -> int:
-    """Try every delivery that is due; return how many were tried."""
+    """Try every delivery that is due, several at once; return how many were tried."""
     tried = 0
-    while claimed := _claim():
-        for delivery in claimed:
-            _try(delivery)
-            tried += 1
-    return tried
+    open_ones: dict[Future[Result], Delivery] = {}
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook") as pool:
+        while True:
+            busy = Counter(delivery.webhook_id for delivery in open_ones.values())
+            for delivery in _claim(AT_ONCE - len(open_ones), busy):
+                open_ones[pool.submit(_post, delivery)] = delivery
+            if not open_ones:
+                return tried
+            for future in wait(open_ones, LOOK_SECONDS, FIRST_COMPLETED).done:
+                _save(open_ones.pop(future), future.result())
+                tried += 1
+
+
+def send_test(hook: Webhook) -> Delivery:
+    """Send one event `test` to the webhook now and return its delivery. It is not repeated."""
+    now = timezone.now()
+    body = {"event": TEST, "project": hook.project.slug, "created_at": now.isoformat(), "data": {}}
+    held = now + timedelta(seconds=2 * TIMEOUT_SECONDS)
+    delivery = Delivery.objects.create(webhook=hook, event=TEST, body=body, due_at=held)
+    _save(delivery, _post(delivery))
+    delivery.refresh_from_db()
+    return delivery
 
 
 def signature(secret: str, timestamp: int, body: bytes) -> str:
@@ -36,50 +81,90 @@ def signature(secret: str, timestamp: int, body: bytes) -> str:
     return f"t={timestamp},v1={digest}"
 
 
-def _claim() -> list[Delivery]:
-    """Claim some due deliveries by moving `due_at` past the longest time that their tries can take."""
-    now = timezone.now()
+def _claim(free: int, busy: Mapping[int, int]) -> list[Delivery]:
+    """Claim up to `free` due deliveries by moving `due_at` past the longest time that a try can take."""
+    if free <= 0:
+        return []
+    now, taken = timezone.now(), Counter(busy)
+    full = [hook for hook, number in taken.items() if number >= AT_ONCE_PER_WEBHOOK]
+    claimed = []
     with transaction.atomic():
-        due = list(
+        due = (
             Delivery.objects.select_for_update(skip_locked=True, of=("self",))
             .select_related("webhook")
             .filter(state=DeliveryState.PENDING, due_at__lte=now)
-            .order_by("due_at")[:BATCH]
+            .exclude(webhook__in=full)
+            .order_by("due_at")[:free]
         )
-        held = now + timedelta(seconds=BATCH * TIMEOUT_SECONDS + 30)
-        Delivery.objects.filter(pk__in=[delivery.pk for delivery in due]).update(due_at=held)
-    return due
+        for delivery in due:
+            if taken[delivery.webhook_id] < AT_ONCE_PER_WEBHOOK:
+                taken[delivery.webhook_id] += 1
+                claimed.append(delivery)
+        held = now + timedelta(seconds=2 * TIMEOUT_SECONDS + 30)
+        Delivery.objects.filter(pk__in=[delivery.pk for delivery in claimed]).update(due_at=held)
+    return claimed
 
 
-def _try(delivery: Delivery) -> None:
-    status, error = _post(delivery)
+def _save(delivery: Delivery, result: Result) -> None:
     attempts = delivery.attempts + 1
-    changes: dict[str, object] = {"attempts": attempts, "status": status, "error": error[:500]}
-    if status is not None and 200 <= status < 300:
+    changes: dict[str, object] = {
+        "attempts": attempts,
+        "status": result.status,
+        "error": result.error[:500],
+        "latency_ms": result.latency_ms,
+        "response": result.response,
+    }
+    if result.is_delivered:
         changes["state"] = DeliveryState.DELIVERED
-    elif attempts > len(PAUSES):
+    elif attempts > len(PAUSES) or delivery.event == TEST:
         changes["state"] = DeliveryState.FAILED
     else:
         changes["due_at"] = timezone.now() + timedelta(seconds=PAUSES[attempts - 1])
     Delivery.objects.filter(pk=delivery.pk).update(**changes)
 
 
-def _post(delivery: Delivery) -> tuple[int | None, str]:
-    """(status, error): the HTTP status, or None and why there was no response. Redirects are not followed."""
+def _post(delivery: Delivery) -> Result:
+    """POST one delivery. It needs no database, so it runs in a thread."""
     hook = delivery.webhook
     body = orjson.dumps({"id": str(delivery.pk), **delivery.body})
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "Winnow",
+        "Accept-Encoding": "identity",
         "Winnow-Event": delivery.event,
         "Winnow-Delivery": str(delivery.pk),
         SIGNATURE: signature(hook.secret, int(time.time()), body),
     }
+    started = time.perf_counter()
+    status, error, response = asyncio.run(_send(hook.url, body, headers))
+    return Result(status, error, response, round((time.perf_counter() - started) * 1000))
+
+
+async def _send(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int | None, str, str]:
+    """(status, error, beginning of the response). Redirects are not followed, and no more than `MAX_BYTES` are read."""
+    status, received = None, b""
     try:
-        refuse_private(hook.url)
-        response = httpx.post(hook.url, content=body, headers=headers, timeout=TIMEOUT_SECONDS)
-    except Problem as problem:
-        return None, problem.detail
-    except httpx.HTTPError as error:
-        return None, f"{type(error).__name__}: {error}"
-    return response.status_code, "" if response.is_success else response.text[:200]
+        async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
+            httpx.AsyncClient(transport=AsyncCheckedTransport(WEBHOOKS), timeout=TIMEOUT_SECONDS) as client,
+            client.stream("POST", url, content=body, headers=headers) as response,
+        ):
+            status = response.status_code
+            # Raw bytes: a compressed response is not unpacked.
+            async for chunk in response.aiter_raw(4096):
+                received += chunk
+                if len(received) >= MAX_BYTES:
+                    break
+    except ForbiddenAddress as problem:
+        return None, problem.detail, ""
+    except TimeoutError:
+        late = "the response did not end" if status else "no response"
+        return status, f"{late} within {TIMEOUT_SECONDS:g} s", _beginning(received)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return status, f"{type(error).__name__}: {error}", _beginning(received)
+    shown = _beginning(received)
+    return status, "" if 200 <= status < 300 else shown[:200], shown
+
+
+def _beginning(received: bytes) -> str:
+    return storable(received[: 4 * KEPT_CHARACTERS].decode("utf-8", "replace"))[:KEPT_CHARACTERS]

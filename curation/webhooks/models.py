@@ -15,6 +15,10 @@ class Event(models.TextChoices):
     EXPORT_READY = "export.ready", "An export is ready"
 
 
+# The event of the button *Test*; nothing subscribes to it.
+TEST = "test"
+
+
 class Webhook(models.Model):
     """An address that events are sent to. Its signing secret is derived from the server's key, not stored."""
 
@@ -60,6 +64,8 @@ class Delivery(models.Model):
     due_at = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status of the last try.")
     error = models.CharField(max_length=500, blank=True, default="")
+    latency_ms = models.PositiveIntegerField(null=True, help_text="How long the last try took.")
+    response = models.CharField(max_length=500, blank=True, default="", help_text="How the last response begins.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from curation.llm.endpoints.addresses import refuse_private
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Scope
 from curation.web.ids import find
+from curation.web.outbound.addresses import WEBHOOKS, refuse_private
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.webhooks.models import Event, Webhook
 
@@ -23,7 +23,7 @@ def subscribe(*, access: Access, url: str, events: Sequence[str]) -> Webhook:
     if unknown or not events:
         wrong = f"unknown event {', '.join(unknown)}" if unknown else "no event"
         raise Invalid.fields([FieldError("events", f"{wrong}; choose from {', '.join(Event.values)}")])
-    refuse_private(url)
+    refuse_private(url, WEBHOOKS)
     with transaction.atomic():
         if Webhook.objects.filter(project=access.project).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A project has at most {MAX_WEBHOOKS} webhooks; remove one.", code="too_many_webhooks")
@@ -38,10 +38,14 @@ def subscribe(*, access: Access, url: str, events: Sequence[str]) -> Webhook:
     return hook
 
 
+def webhook_of(access: Access, webhook_id: str) -> Webhook:
+    return find(Webhook.objects.filter(project=access.project).select_related("project"), webhook_id, "webhook")
+
+
 def unsubscribe(*, access: Access, webhook_id: str) -> None:
     """Remove a webhook and its deliveries."""
     access.require(Scope.ADMIN)
-    hook = find(Webhook.objects.filter(project=access.project), webhook_id, "webhook")
+    hook = webhook_of(access, webhook_id)
     with transaction.atomic():
         record(actor=access.user, project=access.project, action="webhook.delete", subject=hook.url)
         hook.delete()

@@ -1,6 +1,7 @@
 """The settings tab of webhooks: addresses, events, recent deliveries."""
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
@@ -9,8 +10,9 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.projects.settings.pages import settings_context
 from curation.web.forms import ProblemForm
-from curation.webhooks.models import Delivery, Event, Webhook
-from curation.webhooks.subscribe import subscribe, unsubscribe
+from curation.webhooks.deliver import send_test
+from curation.webhooks.models import Delivery, DeliveryState, Event, Webhook
+from curation.webhooks.subscribe import subscribe, unsubscribe, webhook_of
 
 SHOWN = 25
 
@@ -40,6 +42,18 @@ def webhook_list(request: HttpRequest, access: Access) -> HttpResponse:
         "deliveries": deliveries.order_by("-id")[:SHOWN],
     }
     return render(request, "webhooks/list.html", context, status=form.status)
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def webhook_test(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """Send a test event now; its outcome is the first row of the deliveries."""
+    sent = send_test(webhook_of(access, pk))
+    if sent.state == DeliveryState.DELIVERED:
+        messages.success(request, f"The test event arrived: {sent.status} after {sent.latency_ms} ms.")
+    else:
+        messages.error(request, f"The test event did not arrive: {sent.error or sent.status}")
+    return redirect("webhook-list", access.project.slug)
 
 
 @require_POST

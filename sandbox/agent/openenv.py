@@ -6,10 +6,11 @@ server is infrastructure: the episode starts again and is never scored.
 
 import asyncio
 import re
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
 
@@ -31,17 +32,36 @@ SCORING = re.compile(r"criteri|expected|solution|answer|reference|rubric|ground_
 BESIDE = frozenset({"done", "reward", "metadata"})
 
 
+class Network(Protocol):
+    """How servers are reached: the caller decides which hosts are allowed, and connects to the address it checked."""
+
+    def transport(self) -> httpx.AsyncBaseTransport: ...
+
+    async def socket(self, url: str, seconds: float) -> socket.socket | None:
+        """A connection to the host of `url`, or None if the client may connect by itself."""
+        ...
+
+
 class OpenEnvEnvironment:
     """`url` is the server's (`ws://host:port`), `reset` the arguments of its reset (`seed`, `task_id`, …).
 
     `action_field` is the field for the command in the server's action (`action_field_of` finds it); `seconds` is the
-    timeout of each response.
+    timeout of each response. Without a `network` the client connects by itself.
     """
 
-    def __init__(self, url: str, *, reset: Mapping[str, object], action_field: str, seconds: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        reset: Mapping[str, object],
+        action_field: str,
+        seconds: float = 60.0,
+        network: Network | None = None,
+    ) -> None:
         # The client appends the path of the socket itself.
         self._url = url.rstrip("/").removesuffix("/ws")
         self._reset, self._action_field, self._seconds = dict(reset), action_field, seconds
+        self._network = network
         self._client: GenericEnvClient | None = None
 
     async def reset(self) -> Observation:
@@ -53,7 +73,22 @@ class OpenEnvEnvironment:
             max_message_size_mb=MAX_MEGABYTES,
             mode="simulation",
         )
-        return (await self._ask("reset", self._client.reset(**self._reset))).observation
+        return (await self._ask("reset", self._connect_and_reset(self._client))).observation
+
+    async def _connect_and_reset(self, client: "GenericEnvClient") -> Any:
+        # With a socket of ours the client neither resolves the name again nor follows a redirect.
+        if self._network and (connected := await self._network.socket(self._url, CONNECT_SECONDS)):
+            from websockets.asyncio.client import connect
+
+            url = f"{re.sub('^http', 'ws', self._url)}/ws"
+            client._ws = await connect(
+                url,
+                sock=connected,
+                open_timeout=CONNECT_SECONDS,
+                max_size=int(MAX_MEGABYTES * 1024 * 1024),
+                proxy=None,
+            )
+        return await client.reset(**self._reset)
 
     async def step(self, action: str) -> Step:
         if self._client is None:
@@ -94,10 +129,11 @@ class OpenEnvEnvironment:
         return Step(Observation(visible_text(fields), fields), reward, bool(said.done))
 
 
-async def action_field_of(url: str) -> str:
+async def action_field_of(url: str, network: Network | None = None) -> str:
     """Find the field for a command in the server's action: the only required text in its schema, else one with a usual
     name. Without a schema it is the first of the usual names."""
-    async with httpx.AsyncClient(timeout=CONNECT_SECONDS, trust_env=False) as client:
+    transport = network.transport() if network else None
+    async with httpx.AsyncClient(timeout=CONNECT_SECONDS, trust_env=False, transport=transport) as client:
         try:
             answer = await client.get(f"{_http(url)}/schema")
             action = answer.json().get("action") if answer.status_code == OK else None

@@ -41,6 +41,27 @@ class TestReaders:
         with pytest.raises(ImproperlyConfigured, match="X is"):
             env.flag("X", default=True)
 
+    @pytest.mark.parametrize(
+        ("given", "read"),
+        [
+            ("", True),
+            ("1", True),
+            ("off", False),
+            ("ollama, 10.0.0.0/8,fd00::/8,127.0.0.1", ("ollama", "10.0.0.0/8", "fd00::/8", "127.0.0.1")),
+        ],
+    )
+    def test_private_hosts(self, monkeypatch: pytest.MonkeyPatch, given: str, read: object) -> None:
+        monkeypatch.setenv("X", given)
+        assert env.private_hosts("X", default=True) == read
+
+    @pytest.mark.parametrize(
+        "given", ["10.0.0.1/8", "10.0.0/8", "2", "y", "0.0.0.0/0", "::/0", "http://host", "a b", "*"]
+    )
+    def test_private_hosts_of_another_form_are_refused(self, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+        monkeypatch.setenv("X", given)
+        with pytest.raises(ImproperlyConfigured, match="X names"):
+            env.private_hosts("X", default=False)
+
     @pytest.mark.parametrize("given", ["0", "65536", "-1", "8e3", "80.5", "eighty"])
     def test_a_number_outside_its_range_is_refused(self, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
         monkeypatch.setenv("X", given)

@@ -1,19 +1,24 @@
 """A system that asked for it hears of what happened, can tell that it was us, and is tried again when it was away."""
 
+import contextlib
 import hashlib
 import hmac
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
 import orjson
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from curation.webhooks.deliver import PAUSES, deliver_due
+from curation.projects.models import Project
+from curation.webhooks.deliver import PAUSES, deliver_due, send_test
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Delivery, Event, Webhook
 from tests.factories import make_bearer, make_project, make_user
@@ -100,7 +105,7 @@ def test_a_receiver_that_is_away_is_tried_again_and_then_given_up(client: Client
 
 
 def test_private_addresses_are_refused_where_the_server_is_public(client: Client, settings: Settings) -> None:
-    settings.ALLOW_PRIVATE_MODEL_HOSTS = False
+    settings.ALLOW_PRIVATE_WEBHOOK_HOSTS = False
     user = make_user()
     make_project("acme", user=user)
     body = {"url": "http://127.0.0.1:1/x", "events": ["run.finished"]}
@@ -132,3 +137,172 @@ def test_the_settings_page_adds_and_removes(client: Client, receiver: Receiver) 
     assert Webhook.objects.get().secret in page.content.decode()
     client.post(f"/p/acme/settings/webhooks/{Webhook.objects.get().pk}/delete/")
     assert not Webhook.objects.exists()
+
+
+class _Odd(BaseHTTPRequestHandler):
+    """`/drip/head` and `/drip/body` never end, `/flood` sends 256 MB, `/slow` waits; anything else answers at once."""
+
+    stopped: threading.Event
+
+    def do_POST(self) -> None:
+        with contextlib.suppress(OSError):
+            if self.path == "/slow":
+                self.stopped.wait(20)
+            if self.path == "/drip/head":
+                self._drip(b"HTTP/1.1 200 OK\r\nX-Long: ")
+            self.send_response(200)
+            self.end_headers()
+            if self.path == "/drip/body":
+                self._drip(b"begin")
+            for _ in range(4096 if self.path == "/flood" else 0):
+                self.wfile.write(b"\0" * 65536)
+                self.server.sent += 65536  # type: ignore[attr-defined]
+            self.wfile.write(b"thanks")
+
+    def _drip(self, start: bytes) -> None:
+        self.wfile.write(start)
+        while not self.stopped.wait(0.1):
+            self.wfile.write(b"x")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def odd() -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Odd)
+    server.sent = 0  # type: ignore[attr-defined]
+    _Odd.stopped = threading.Event()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    _Odd.stopped.set()
+    server.shutdown()
+    server.server_close()
+
+
+def hook_at(project: Project, server: HTTPServer, path: str) -> Webhook:
+    url = f"http://127.0.0.1:{server.server_port}{path}"
+    return Webhook.objects.create(project=project, url=url, events=["run.finished"], nonce="n")
+
+
+def test_no_more_than_64_kb_of_a_response_is_read(odd: ThreadingHTTPServer) -> None:
+    hook = hook_at(make_project(), odd, "/flood")
+    emit(hook.project, Event.RUN_FINISHED, {})
+    assert deliver_due() == 1
+    row = Delivery.objects.get()
+    assert (row.state, row.status) == ("delivered", 200)
+    # What the system's buffers take is sent, not read.
+    assert odd.sent < 16 * 1024 * 1024  # type: ignore[attr-defined]
+    assert len(row.response) == 500 and "\0" not in row.response
+
+
+@pytest.mark.parametrize(
+    ("path", "state"), [("/drip/head", "pending"), ("/drip/body", "delivered"), ("/slow", "pending")]
+)
+def test_a_try_ends_in_time_however_slowly_the_receiver_sends(
+    odd: ThreadingHTTPServer, path: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curation.webhooks.deliver.TIMEOUT_SECONDS", 1.0)
+    hook = hook_at(make_project(), odd, path)
+    emit(hook.project, Event.RUN_FINISHED, {})
+    started = time.monotonic()
+    assert deliver_due() == 1
+    assert time.monotonic() - started < 3
+    row = Delivery.objects.get()
+    assert row.state == state and "within 1 s" in row.error
+    assert row.latency_ms is not None and 900 < row.latency_ms < 3000
+
+
+def test_a_slow_resolver_counts_too(odd: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lookup(*_: object, **__: object) -> list[object]:
+        time.sleep(3)
+        return []
+
+    monkeypatch.setattr("curation.webhooks.deliver.TIMEOUT_SECONDS", 0.5)
+    hook = Webhook.objects.create(project=make_project(), url="http://slow.example/x", events=[], nonce="n")
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    started = time.monotonic()
+    assert send_test(hook).error == "no response within 0.5 s"
+    assert time.monotonic() - started < 2
+
+
+def test_a_slow_receiver_does_not_delay_the_others(odd: ThreadingHTTPServer, receiver: Receiver) -> None:
+    project = make_project()
+    slow = hook_at(project, odd, "/slow")
+    for _ in range(60):
+        emit(project, Event.RUN_FINISHED, {})
+    quick = hook_at(project, receiver, "/hook")
+    Delivery.objects.bulk_create(
+        Delivery(webhook=quick, event="run.finished", body={}, due_at=timezone.now()) for _ in range(10)
+    )
+    worker = threading.Thread(target=_deliver_and_close, daemon=True)
+    worker.start()
+    deadline = time.monotonic() + 5
+    while Delivery.objects.filter(webhook=quick, state="delivered").count() < 10 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert Delivery.objects.filter(webhook=quick, state="delivered").count() == 10
+    # An event that comes while the slow one is open does not wait either.
+    Delivery.objects.create(webhook=quick, event="run.finished", body={}, due_at=timezone.now())
+    while Delivery.objects.filter(webhook=quick, state="delivered").count() < 11 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert Delivery.objects.filter(webhook=quick, state="delivered").count() == 11
+    assert Delivery.objects.filter(webhook=slow, state="delivered").count() == 0
+    _Odd.stopped.set()
+    worker.join(20)
+    assert Delivery.objects.filter(webhook=slow, state="delivered").count() == 60
+
+
+def _deliver_and_close() -> None:
+    try:
+        deliver_due()
+    finally:
+        connection.close()
+
+
+def test_a_receiver_that_moves_to_a_private_address_gets_nothing(receiver: Receiver, settings: Settings) -> None:
+    settings.ALLOW_PRIVATE_WEBHOOK_HOSTS = False
+    hook = hook_at(make_project(), receiver, "/hook")
+    emit(hook.project, Event.RUN_FINISHED, {})
+    assert deliver_due() == 1
+    assert receiver.got == [] and "private address" in Delivery.objects.get().error
+
+
+def test_a_test_event_is_sent_at_once_and_listed(client: Client, receiver: Receiver) -> None:
+    user = make_user()
+    hook = hook_at(make_project("acme", user=user), receiver, "/hook")
+    path = f"/api/v1/projects/acme/webhooks/{hook.pk}"
+    sent = client.post(f"{path}/test", headers=make_bearer(user))
+    assert sent.status_code == 200, sent.content
+    assert (sent.json()["event"], sent.json()["state"], sent.json()["status"]) == ("test", "delivered", 200)
+    assert receiver.got[0][0]["Winnow-Event"] == "test"
+    receiver.status = 500
+    assert client.post(f"{path}/test", headers=make_bearer(user)).json()["state"] == "failed"
+    assert deliver_due() == 0, "a test is not repeated"
+    log = client.get(f"{path}/deliveries", headers=make_bearer(user)).json()["data"]
+    assert [(row["state"], row["status"], row["attempts"]) for row in log] == [
+        ("failed", 500, 1),
+        ("delivered", 200, 1),
+    ]
+    assert all(row["latency_ms"] is not None and row["due_at"] is None for row in log)
+
+
+def test_only_admins_of_the_project_send_tests_and_read_the_log(client: Client, receiver: Receiver) -> None:
+    curator, other = make_user(), make_user()
+    hook = hook_at(make_project("acme", user=curator, role="curator"), receiver, "/hook")
+    make_project("other", user=other)
+    for who, path in ((curator, "acme"), (other, "acme"), (other, "other")):
+        url = f"/api/v1/projects/{path}/webhooks/{hook.pk}"
+        assert client.post(f"{url}/test", headers=make_bearer(who)).status_code in {403, 404}
+        assert client.get(f"{url}/deliveries", headers=make_bearer(who)).status_code in {403, 404}
+    assert receiver.got == []
+
+
+def test_the_page_sends_a_test_and_shows_its_outcome(client: Client, receiver: Receiver) -> None:
+    user = make_user()
+    hook = hook_at(make_project("acme", user=user), receiver, "/hook")
+    client.force_login(user)
+    page = client.post(f"/p/acme/settings/webhooks/{hook.pk}/test/", follow=True).content.decode()
+    assert "The test event arrived: 200 after" in page
+    receiver.status = 404
+    page = client.post(f"/p/acme/settings/webhooks/{hook.pk}/test/", follow=True).content.decode()
+    assert "did not arrive" in page and "badge--bad" in page

@@ -3,9 +3,13 @@
 import asyncio
 import hashlib
 import random
+import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
 
 from curation.evaluations.families import family_of
 from curation.evaluations.live.record import Played, from_live, from_shell, save_episode
@@ -13,13 +17,14 @@ from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Request, Target
-from curation.llm.endpoints.addresses import refuse_private
 from curation.runs.calls.targets import run_instructions, targets_named
 from curation.runs.kinds import ItemFailed, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
+from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
+from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
 from curation.web.problems import FieldError, Invalid, Problem
 from judging.commands.families import CommandFamily
 from judging.commands.screen import extract
@@ -54,6 +59,25 @@ class EpisodeJob:
     def instructions_hash(self) -> str:
         """SHA-256 of the prompts without the task."""
         return hashlib.sha256("\n".join(filter(None, (self.system, self.turn))).encode()).hexdigest()
+
+
+class CheckedNetwork:
+    """Connects to OpenEnv servers at the addresses that were checked, like model endpoints."""
+
+    def transport(self) -> httpx.AsyncBaseTransport:
+        return AsyncCheckedTransport(MODELS)
+
+    async def socket(self, url: str, seconds: float) -> socket.socket | None:
+        """None behind a proxy of the environment: there the host is checked, and the proxy connects."""
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "wss" else 80)
+        try:
+            if proxy_for(url.replace("ws", "http", 1)):
+                refuse_private(url.replace("ws", "http", 1), MODELS)
+                return None
+            return await open_socket(host, port, MODELS, seconds=seconds)
+        except ForbiddenAddress as problem:
+            raise PermissionError(problem.detail) from None
 
 
 class EpisodeStage:
@@ -161,6 +185,7 @@ class EpisodeStage:
                 reset=item.data["reset"],
                 action_field=field,
                 seconds=self._params.environment_timeout,
+                network=CheckedNetwork(),
             )
             try:
                 episode = await run_live_episode(
@@ -181,7 +206,7 @@ class EpisodeStage:
         if self._params.action_field:
             return self._params.action_field
         if self._action_field is None or self._failed(self._action_field):
-            self._action_field = asyncio.create_task(action_field_of(self._params.environment))
+            self._action_field = asyncio.create_task(action_field_of(self._params.environment, CheckedNetwork()))
         return await asyncio.shield(self._action_field)
 
     @staticmethod
@@ -195,7 +220,7 @@ def check_address(address: str) -> None:
         reason = "An environment is `sandbox`, or the ws:// or wss:// address of an OpenEnv server."
         raise Invalid(reason, errors=[FieldError("params.environment", reason)])
     try:
-        refuse_private(address.replace("ws", "http", 1))
+        refuse_private(address.replace("ws", "http", 1), MODELS)
     except Problem as problem:
         raise Invalid(
             problem.detail, code=problem.code, errors=[FieldError("params.environment", problem.detail)]

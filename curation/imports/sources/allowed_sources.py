@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 
-from curation.llm.endpoints.addresses import refuse_private
+from curation.web.outbound.addresses import IMPORTS, refuse_private
 from curation.web.problems import FieldError, Invalid
 
 TEXT_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".ndjson", ".ndjson.gz")
@@ -31,7 +31,7 @@ def locate(source: str) -> Located:
     if parts.scheme in {"http", "https"}:
         if not parts.hostname:
             raise _refusal(f"{source!r} is not a complete address.")
-        refuse_private_host(source)
+        refuse_private(f"{parts.scheme}://{parts.netloc}", IMPORTS)
         return Located(f"{parts.hostname}{parts.path}", url=source)
     if parts.scheme == "hf":
         return _hugging_face(source)
@@ -40,12 +40,6 @@ def locate(source: str) -> Located:
     if parts.scheme:
         raise _refusal(f"Sources may be {SCHEMES}, not {parts.scheme}://.")
     return _path(source)
-
-
-def refuse_private_host(url: str) -> None:
-    """Raise `Invalid` if the URL leads to a private address that this server must not call."""
-    parts = urlsplit(url)
-    refuse_private(f"{parts.scheme}://{parts.netloc}")
 
 
 def duckdb_secret(address: str) -> str:

@@ -9,10 +9,11 @@ import httpx
 from django.conf import settings
 from django.core.files import File
 
-from curation.imports.sources.allowed_sources import refuse_private_host
 from curation.imports.sources.rows import SourceError
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
+from curation.web.outbound.addresses import IMPORTS, ForbiddenAddress
+from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
 
 MOST_HOPS = 5
@@ -35,11 +36,13 @@ def download(*, project: Project, url: str, checkpoint: Callable[[], None], toke
 def fetch(url: str, into: IO[bytes], *, most: int, checkpoint: Callable[[], None], token: str = "") -> bool:
     """Write up to `most` bytes of `url` into a file; return whether that was all.
 
-    Redirects are checked for private addresses too. Raises `SourceError`.
+    Redirects are checked like the first address. Raises `SourceError`.
     """
     try:
-        with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
+        with httpx.Client(timeout=TIMEOUT, transport=CheckedTransport(IMPORTS)) as client:
             return _follow(client, url, token, into, most, checkpoint)
+    except ForbiddenAddress as problem:
+        raise SourceError(problem.detail) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise SourceError(f"{_shown(url)} could not be fetched: {error or type(error).__name__}") from None
 
@@ -50,7 +53,8 @@ def _follow(
     plain = {"Accept-Encoding": "identity"}
     headers = {**plain, **({"Authorization": f"Bearer {token}"} if token else {})}
     for _ in range(MOST_HOPS):
-        _refuse(url)
+        if urlsplit(url).scheme not in {"http", "https"}:
+            raise SourceError(f"{_shown(url)} is not an http or https address.")
         with client.stream("GET", url, headers=headers) as response:
             if response.is_redirect:
                 url, headers = urljoin(url, response.headers.get("Location", "")), plain
@@ -67,15 +71,6 @@ def _follow(
                 checkpoint()
             return True
     raise SourceError(f"{_shown(url)} redirects more than {MOST_HOPS} times.")
-
-
-def _refuse(url: str) -> None:
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise SourceError(f"{_shown(url)} is not an http or https address.")
-    try:
-        refuse_private_host(url)
-    except Problem as problem:
-        raise SourceError(problem.detail) from None
 
 
 def _shown(url: str) -> str:

@@ -20,17 +20,25 @@ os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
 import litellm
 import openai
 from litellm.litellm_core_utils.litellm_logging import Logging
+from litellm.llms.custom_httpx import http_handler
 
+from curation.llm.client.checked_connector import CheckedConnector
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
 from curation.llm.client.pricing import cost_of, rounded
-from curation.llm.endpoints.addresses import lookup_window, refuse_private
+from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
+from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
 from judging.answers.read import split_thinking
 
 litellm.telemetry = False
 litellm.suppress_debug_info = True
 litellm.modify_params = True
+# All of LiteLLM's connections go to addresses that were checked: its asynchronous handler makes connectors of this
+# class, its synchronous one uses this transport.
+_http: Any = http_handler
+_http.TCPConnector = CheckedConnector
+litellm.sync_transport = CheckedTransport(MODELS)
 
 TIMEOUT_SECONDS = 120.0
 # LiteLLM puts up to three names of the error before the endpoint's own message.
@@ -79,17 +87,14 @@ async def _call(*, model: str, messages: list[Any], **given: Any) -> Any:
 class LiteLlmClient:
     """Calls any model that LiteLLM can reach, once: retries are made and recorded by the caller."""
 
-    def __init__(self) -> None:
-        self._checked: tuple[str, int] | None = None
-
     async def complete(self, target: Target, request: Request) -> Completion:
         params = {**target.params, **request.params}
         limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
         if request.schema and litellm.supports_response_schema(model=target.model):
             params["response_format"] = request.schema
         key = _key(target)
-        if target.api_base:
-            await self._check_address(target.api_base)
+        if target.api_base and proxy_for(target.api_base):
+            await _check_host(target.api_base)
         started = time.perf_counter()
         try:
             async with asyncio.timeout(limit + 1.0):
@@ -114,18 +119,13 @@ class LiteLlmClient:
         except (AttributeError, IndexError, TypeError) as error:
             raise Transient(f"the answer is not a completion: {error}") from error
 
-    async def _check_address(self, api_base: str) -> None:
-        """The host may resolve to another address than when it was set. The look-up blocks, so it runs in a thread."""
-        check = (api_base, lookup_window())
-        if check == self._checked:
-            return
-        try:
-            await asyncio.to_thread(refuse_private, api_base)
-        except Problem as problem:
-            if problem.code == "unresolvable_host":
-                raise Transient(problem.detail) from problem
-            raise Misconfigured(problem.detail) from problem
-        self._checked = check
+
+async def _check_host(api_base: str) -> None:
+    """Behind a proxy the proxy connects, so the host is checked here. The look-up blocks: it runs in a thread."""
+    try:
+        await asyncio.to_thread(refuse_private, api_base, MODELS)
+    except Problem as problem:
+        raise Misconfigured(problem.detail) from problem
 
 
 def _key(target: Target) -> str:
@@ -140,6 +140,8 @@ def _key(target: Target) -> str:
 
 def _translate(error: Exception, key: str) -> CallError:
     """Translate an error. Servers repeat the key that they refuse; it is removed."""
+    if forbidden := _forbidden(error):
+        return Misconfigured(forbidden.detail)
     status = getattr(error, "status_code", None)
     detail = f"{type(error).__name__}: {_message(error)}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
@@ -149,6 +151,17 @@ def _translate(error: Exception, key: str) -> CallError:
     if isinstance(error, litellm.exceptions.APIConnectionError) or is_cut_off or status in RETRIED:
         return Transient(detail, _retry_after(error))
     return Refused(detail)
+
+
+def _forbidden(error: BaseException | None) -> ForbiddenAddress | None:
+    """The refused address that is the cause of an error."""
+    seen = set()
+    while error is not None and error not in seen:
+        if isinstance(error, ForbiddenAddress):
+            return error
+        seen.add(error)
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _message(error: Exception) -> str:

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
-from curation.llm.endpoints.addresses import refuse_private
 from curation.llm.endpoints.params import check_params, looks_secret
 from curation.llm.models import Endpoint
 from curation.llm.scripted import SCRIPTED_MODELS
@@ -14,6 +13,7 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Project, Scope
 from curation.projects.settings.patch import Json
+from curation.web.outbound.addresses import MODELS, refuse_private, url_parts
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
 
 NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,59}", re.ASCII)
@@ -108,7 +108,16 @@ def check_values(values: EndpointValues) -> None:
         raise Invalid.fields(errors)
     check_params(values.params)
     if values.api_base:
-        refuse_private(values.api_base)
+        check_base_url(values.api_base)
+
+
+def check_base_url(api_base: str) -> None:
+    """Raise `Invalid` if this is no base URL, or one of a host that Winnow must not call."""
+    parts = url_parts(api_base, MODELS)
+    if parts.query or parts.fragment:
+        reason = "The base URL must not contain a query or a fragment."
+        raise Invalid(reason, errors=[FieldError("api_base", reason)])
+    refuse_private(api_base, MODELS)
 
 
 def _refuse_secrets(values: EndpointValues) -> None:

@@ -5,8 +5,9 @@ import os
 import httpx
 import orjson
 
-from curation.llm.endpoints.addresses import refuse_private
-from curation.llm.endpoints.change import NOT_KEYS, VARIABLE
+from curation.llm.endpoints.change import NOT_KEYS, VARIABLE, check_base_url
+from curation.web.outbound.addresses import MODELS
+from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import FieldError, Invalid, Unavailable
 
 TIMEOUT_SECONDS = 5.0
@@ -19,14 +20,14 @@ def served_models(*, api_base: str, api_key_env: str = "") -> tuple[str, ...]:
     Raises `Invalid` for the address or variable, `Unavailable` if the server does not list its models. Redirects are
     not followed: they could lead to an address that was not checked.
     """
-    refuse_private(api_base)
+    check_base_url(api_base)
     headers = {"Accept": "application/json"}
     if api_key_env:
         headers["Authorization"] = f"Bearer {_key(api_key_env)}"
     body = b""
     try:
         with (
-            httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=False) as client,
+            httpx.Client(timeout=TIMEOUT_SECONDS, transport=CheckedTransport(MODELS)) as client,
             client.stream("GET", f"{api_base.rstrip('/')}/models", headers=headers) as response,
         ):
             if response.status_code != 200:

@@ -120,7 +120,7 @@ def test_a_download_over_the_limit_fails_the_run(
 def test_private_addresses_are_refused_where_the_server_is_reached_by_others(
     client: Client, user: User, project: Project, settings: Settings
 ) -> None:
-    settings.ALLOW_PRIVATE_MODEL_HOSTS = False
+    settings.ALLOW_PRIVATE_IMPORT_HOSTS = False
 
     for url in ("http://127.0.0.1/turns.jsonl", "http://10.0.0.1/turns.jsonl", "http://[::1]/turns.jsonl"):
         assert ask(client, user, {"source": url, "kind": "turns"}).status_code == 422
