@@ -99,6 +99,8 @@ MIDDLEWARE = [
     # before any middleware that reads the body: idempotency keys, CSRF tokens of forms
     "curation.web.http.uploads.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
+    "curation.projects.tokens.auth.CredentialMiddleware",
+    "curation.web.http.middleware.IdempotencyMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
@@ -233,6 +235,8 @@ FILE_UPLOAD_HANDLERS = [
 # prometheus-client reads this variable at its first import: web processes count into shared files in this folder.
 METRICS_FOLDER = env.folder("PROMETHEUS_MULTIPROC_DIR", WINNOW_DATA / "metrics")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_FOLDER)
+# Empty on a loopback server: everyone may read the metrics and what is ready.
+METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 
 # --- other -----------------------------------------------------------------------------------------------------------
 API_REQUESTS_PER_MINUTE = env.number("API_REQUESTS_PER_MINUTE", 60_000, low=60, high=10_000_000)

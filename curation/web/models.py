@@ -4,7 +4,10 @@ from django.db import models
 
 
 class IdempotentResponse(models.Model):
-    """The response to a POST with an `Idempotency-Key`, written in the same transaction as what the POST did."""
+    """The response to a POST with an `Idempotency-Key`; `status` is 0 while the request is in progress.
+
+    `created_at` is when it was claimed.
+    """
 
     owner = models.CharField(max_length=64, help_text="SHA-256 of the credential that sent it.")
     key = models.CharField(max_length=255)

@@ -73,6 +73,14 @@ class Conflict(Problem):
     status, code, title = 409, "conflict", "This conflicts with what exists"
 
 
+class InProgress(Conflict):
+    code, title = "in_progress", "The first such request is still in progress"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
 class Stale(Problem):
     status, code, title = 412, "stale_version", "It has changed since you read it"
 

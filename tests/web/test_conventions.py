@@ -11,8 +11,9 @@ from pytest_django import Settings
 
 from curation.projects.models import AuditEntry, Project
 from curation.runs.tasks import reap
-from curation.web.http.idempotency import STORED_FOR
+from curation.web.http.idempotency import LEASE, STORED_FOR
 from curation.web.models import IdempotentResponse
+from curation.web.problems import NotFound
 from tests.factories import make_bearer, make_project, make_user
 
 JSON = "application/json"
@@ -80,6 +81,29 @@ class TestCredentials:
         answer = client.get(PATH, headers={"Authorization": value})
         assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
         assert answer.json()["code"] == "not_authenticated"
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+    @pytest.mark.parametrize("path", [PATH, "/api/v1/tokens", "/", "/projects/new/", "/p/none/settings/"])
+    @pytest.mark.parametrize("state", ["unknown", "expired", "revoked", "of a user who left"])
+    def test_a_wrong_token_never_falls_back_to_the_session(
+        self, client: Client, method: str, path: str, state: str
+    ) -> None:
+        owner = make_user()
+        headers = make_bearer(owner) if state != "unknown" else {"Authorization": "Bearer wn_unknown"}
+        if state == "expired":
+            owner.api_tokens.update(expires_at=timezone.now())
+        elif state == "revoked":
+            owner.api_tokens.all().delete()
+        elif state == "of a user who left":
+            type(owner).objects.filter(pk=owner.pk).update(is_active=False)
+        client.force_login(make_user())
+        for htmx in ({}, {"HX-Request": "true"}):
+            answer = client.generic(method, path, b"{}", content_type=JSON, headers={**headers, **htmx})
+            assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
+
+    def test_a_proxy_may_sign_people_in_before_the_pages(self, client: Client) -> None:
+        client.force_login(make_user())
+        assert client.get("/projects/new/", headers={"Authorization": "Basic YTpi"}).status_code == 200
 
     def test_the_sessions_cookie_works_with_csrf_only(self) -> None:
         client = Client(enforce_csrf_checks=True)
@@ -171,6 +195,73 @@ class TestIdempotency:
         reap()
         assert list(IdempotentResponse.objects.values_list("key", flat=True)) == ["two"]
 
+    def test_a_revoked_token_gets_no_stored_response(self, client: Client) -> None:
+        user = make_user()
+        headers = {**make_bearer(user), "Idempotency-Key": "k1"}
+        body = {"slug": "shell", "name": "Shell"}
+        assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
+        user.api_tokens.all().delete()
+        client.force_login(user)
+        answer = client.post(PATH, body, content_type=JSON, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (401, "not_authenticated")
+
+    def test_another_token_of_the_same_user_has_keys_of_its_own(self, client: Client) -> None:
+        user = make_user()
+        statuses = []
+        for _ in range(2):
+            headers = {**make_bearer(user), "Idempotency-Key": "k1"}
+            statuses.append(
+                client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=headers).status_code
+            )
+        assert statuses == [201, 201]
+
+    def test_the_same_key_for_another_call_is_another_request(self, client: Client) -> None:
+        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        body = {"slug": "shell", "name": "Shell"}
+        assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
+        assert client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=headers).status_code == 201
+
+    def test_a_session_has_keys_only_with_csrf(self) -> None:
+        client = Client(enforce_csrf_checks=True)
+        client.force_login(make_user())
+        client.get("/projects/new/")
+        csrf = {"X-CSRFToken": client.cookies["csrftoken"].value, "Idempotency-Key": "k1"}
+        body = {"slug": "shell", "name": "Shell"}
+        first = client.post(PATH, body, content_type=JSON, headers=csrf)
+        again = client.post(PATH, body, content_type=JSON, headers=csrf)
+        assert (first.status_code, again.content) == (201, first.content)
+        refused = client.post(PATH, body, content_type=JSON, headers={"Idempotency-Key": "k1"})
+        assert refused.status_code == 403
+
+    def test_a_request_in_progress_is_a_conflict_and_a_crashed_one_is_taken_over(self, client: Client) -> None:
+        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        body = {"slug": "shell", "name": "Shell"}
+        client.post(PATH, body, content_type=JSON, headers=headers)
+        Project.objects.all().delete()
+        IdempotentResponse.objects.update(status=0, created_at=timezone.now())
+        refused = client.post(PATH, body, content_type=JSON, headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (409, "in_progress")
+        assert int(refused["Retry-After"]) > 0
+        assert not Project.objects.exists()
+        IdempotentResponse.objects.update(created_at=timezone.now() - LEASE)
+        assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
+        assert client.post(PATH, body, content_type=JSON, headers=headers)["Idempotent-Replayed"] == "true"
+
+    def test_no_transaction_is_open_while_the_request_works(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        depth = len(connection.savepoint_ids)
+        seen: list[int] = []
+
+        def create(**_: object) -> None:
+            seen.append(len(connection.savepoint_ids))
+            raise NotFound("enough")
+
+        monkeypatch.setattr("curation.projects.pages.api.create_project", create)
+        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        client.post(PATH, {"slug": "shell", "name": "Shell"}, content_type=JSON, headers=headers)
+        assert seen == [depth]
+
     @pytest.mark.parametrize("key", ["", "x" * 256])
     def test_a_key_must_have_a_sensible_length(self, client: Client, key: str) -> None:
         headers = {**make_bearer(make_user()), "Idempotency-Key": key}
@@ -199,8 +290,9 @@ def test_eight_equal_requests_at_once_write_one_row() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {status for status, _ in answers} == {201}
     assert len(answers) == 8
-    assert len({body for _, body in answers}) == 1
+    assert {status for status, _ in answers} <= {201, 409}
+    assert len({body for status, body in answers if status == 201}) == 1
+    assert all(b'"in_progress"' in body for status, body in answers if status == 409)
     assert Project.objects.filter(slug="shell").count() == 1
     assert AuditEntry.objects.filter(action="project.create").count() == 1

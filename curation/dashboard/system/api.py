@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import constant_time_compare
 from ninja import Router, Schema, Status
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import Field
@@ -9,9 +10,9 @@ from pydantic import Field
 from curation.dashboard.system.health import check_components
 from curation.dashboard.system.metrics import exposition
 from curation.projects.models import Scope
-from curation.projects.tokens.auth import BearerToken
+from curation.projects.tokens.auth import token_of
 from curation.runs.workers.sandbox_report import sandbox_reports
-from curation.web.problems import NotAllowed, NotAuthenticated
+from curation.web.problems import NotAllowed, NotAuthenticated, Problem
 
 router = Router(tags=["operation"], auth=None)
 
@@ -54,19 +55,35 @@ def health(request: HttpRequest) -> HealthOut:
 
 @router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker and sandbox")
 def ready(request: HttpRequest) -> Status[dict[str, object]]:
-    """503 while the database or the broker does not respond. A missing sandbox is reported but does not count."""
+    """503 while the database or the broker does not respond. A missing sandbox is reported but does not count.
+
+    `parts` and `sandboxes` are empty for a caller who may not read the metrics.
+    """
     components = check_components()
     is_ready = all(component.ok for component in components if component.needed)
-    return Status(200 if is_ready else 503, {"ready": is_ready, "parts": components, "sandboxes": sandbox_reports()})
+    status = 200 if is_ready else 503
+    try:
+        _require_operator(request)
+    except Problem:
+        return Status(status, {"ready": is_ready, "parts": [], "sandboxes": []})
+    return Status(status, {"ready": is_ready, "parts": components, "sandboxes": sandbox_reports()})
 
 
 @router.get("/metrics", summary="Metrics in Prometheus' text format", include_in_schema=True)
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Open while the server listens on loopback only; otherwise it needs a token with the scope `admin`."""
-    if not settings.LOOPBACK_ONLY:
-        principal = BearerToken()(request)
-        if principal is None:
-            raise NotAuthenticated("Send `Authorization: Bearer wn_…` with a token that has the scope `admin`.")
-        if Scope.ADMIN not in principal.scopes:
-            raise NotAllowed("The metrics of all projects need a token with the scope `admin`.")
+    """Needs `METRICS_TOKEN` or a token with the scope `admin`; open on a loopback server without `METRICS_TOKEN`."""
+    _require_operator(request)
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _require_operator(request: HttpRequest) -> None:
+    if settings.LOOPBACK_ONLY and not settings.METRICS_TOKEN:
+        return
+    sent = request.headers.get("Authorization", "")
+    if settings.METRICS_TOKEN and constant_time_compare(sent, f"Bearer {settings.METRICS_TOKEN}"):
+        return
+    row = token_of(sent)
+    if row is None:
+        raise NotAuthenticated("Send `Authorization: Bearer …` with METRICS_TOKEN, or a token with the scope `admin`.")
+    if Scope.ADMIN not in row.scopes:
+        raise NotAllowed("The metrics of all projects need a token with the scope `admin`.")

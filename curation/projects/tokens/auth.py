@@ -1,33 +1,74 @@
-"""Authenticate an API call: by a bearer token, or by the session's cookie with CSRF."""
+"""Authenticate a request: by a bearer token, or by the session's cookie, for REST calls with CSRF.
+
+The middleware reads the token before anything else responds; the classes tell ninja what it found.
+"""
 
 import hashlib
 from datetime import timedelta
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja.security import HttpBearer, SessionAuth
+from ninja.utils import check_csrf
 
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
+from curation.web.http.idempotency import HEADER
+from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, refused
 from curation.web.prepared import Prepared
+from curation.web.problems import NotAuthenticated
 
 USE_RECORDED_EVERY = timedelta(minutes=1)
+PRINCIPAL = "winnow.principal"
+# Schemes with which a proxy before the site may sign people in; browsers then send them with each page.
+OF_PROXIES = ("basic ", "digest ", "negotiate ")
+# These have their own token, or none.
+OPERATION = frozenset({"/api/v1/health", "/api/v1/ready", "/api/v1/metrics"})
 # Every call with a token makes this query.
 _by_hash = Prepared(
     lambda digest: Token.objects.select_related("user").filter(digest=digest, user__is_active=True), digest=str
 )
 
 
+class CredentialMiddleware(Middleware):
+    """Refuses a request whose token is unknown, expired or revoked, also beside the cookie of a session.
+
+    What it found is in `request.META` for ninja (`PRINCIPAL`) and for idempotency keys (`CREDENTIAL`).
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        sent = request.headers.get("Authorization")
+        rest = is_api(request)
+        if request.path in OPERATION:
+            pass
+        elif sent is not None and (rest or not sent.lower().startswith(OF_PROXIES)):
+            row = token_of(sent)
+            if row is None:
+                return refused(request, NotAuthenticated("The token is unknown, expired or revoked. Send another one."))
+            request.META[PRINCIPAL] = Principal(row.user, frozenset(row.scopes))
+            request.META[CREDENTIAL] = f"token:{row.pk}"
+        elif rest and HEADER in request.headers and request.user.is_authenticated and check_csrf(request) is None:
+            request.META[CREDENTIAL] = f"user:{request.user.pk}"
+        return self.get_response(request)
+
+
 class BearerToken(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> Principal | None:
-        row = _by_hash.first(digest=hash_of(token))
-        now = timezone.now()
-        if row is None or (row.expires_at is not None and row.expires_at <= now):
-            return None
-        if row.last_used_at is None or now - row.last_used_at > USE_RECORDED_EVERY:
-            Token.objects.filter(pk=row.pk).update(last_used_at=now)
-        return Principal(row.user, frozenset(row.scopes))
+        found = request.META.get(PRINCIPAL)
+        return found if isinstance(found, Principal) else None
+
+
+def token_of(sent: str) -> Token | None:
+    """The valid token of an `Authorization` header."""
+    scheme, _, secret = sent.partition(" ")
+    row = _by_hash.first(digest=hash_of(secret)) if scheme.lower() == "bearer" else None
+    now = timezone.now()
+    if row is None or (row.expires_at is not None and row.expires_at <= now):
+        return None
+    if row.last_used_at is None or now - row.last_used_at > USE_RECORDED_EVERY:
+        Token.objects.filter(pk=row.pk).update(last_used_at=now)
+    return row
 
 
 class Session(SessionAuth):

@@ -1,18 +1,24 @@
-"""`Idempotency-Key`: the same key and body return the first response again; another body is a conflict."""
+"""`Idempotency-Key`: the same key and request return the first response again; another request is a conflict.
+
+A row is claimed and committed before the work, which runs in its own transactions: no lock is kept while an upload is
+read or stored. A second request meanwhile is refused; the claim of a request that crashed lapses after `LEASE`.
+"""
 
 import hashlib
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from curation.web.models import IdempotentResponse
-from curation.web.problems import Conflict, Problem
+from curation.web.problems import Conflict, InProgress, Problem
 
 HEADER = "Idempotency-Key"
 STORED_FOR = timedelta(hours=24)
+# Longer than any request may work; reading its body comes before the claim.
+LEASE = timedelta(minutes=5)
+IN_PROGRESS = 0
 STORED_BODY = "winnow_stored_body"
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -22,34 +28,48 @@ def store_instead(response: HttpResponse, body: bytes) -> None:
     setattr(response, STORED_BODY, body)
 
 
-def respond_once(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
-    """Run the request and store its response in one transaction: if the server is killed, neither remains."""
+def respond_once(request: HttpRequest, get_response: GetResponse, *, credential: str) -> HttpResponse:
+    """Run the request and store its response, or return the response that is stored.
+
+    `credential` names the token or user that the caller has proved to be; the key is theirs, for this call alone.
+    """
     key = request.headers[HEADER]
-    if not 0 < len(key) <= 255:
+    if not 0 < len(key) <= 255 or "\x00" in key:
         raise Problem(f"{HEADER} must have 1 to 255 characters.", code="bad_idempotency_key")
-    owner, digest = _owner(request), _request_hash(request)
-    stored = IdempotentResponse.objects.filter(owner=owner, key=key).first()
-    if stored is None:
-        try:
-            with transaction.atomic():
-                # A second request with this key waits here until the first has committed.
-                row = IdempotentResponse.objects.create(owner=owner, key=key, request_hash=digest)
-                response = get_response(request)
-                if response.status_code >= 400:
-                    transaction.set_rollback(True)
-                    return response
-                row.status, row.body = response.status_code, getattr(response, STORED_BODY, response.content)
-                row.content_type = response.get("Content-Type", "")
-                row.location = response.get("Location", "")
-                row.save()
-                return response
-        except IntegrityError:
-            stored = IdempotentResponse.objects.filter(owner=owner, key=key).first()
-            if stored is None:
-                raise
-    if stored.request_hash != digest:
-        raise Conflict(f"{HEADER} {key!r} was used for another request.", code="idempotency_key_reused")
-    return _replay(stored)
+    owner = hashlib.sha256(f"{credential} {request.method} {request.path}".encode()).hexdigest()
+    digest = _request_hash(request)
+    stored, created = IdempotentResponse.objects.get_or_create(owner=owner, key=key, defaults={"request_hash": digest})
+    claimed_at = stored.created_at
+    if not created:
+        if stored.request_hash != digest:
+            raise Conflict(f"{HEADER} {key!r} was used for another request.", code="idempotency_key_reused")
+        if stored.status != IN_PROGRESS:
+            return _replay(stored)
+        claimed_at = _take_over(stored)
+    mine = IdempotentResponse.objects.filter(pk=stored.pk, status=IN_PROGRESS, created_at=claimed_at)
+    response = get_response(request)
+    if response.status_code >= 400 or response.streaming:
+        mine.delete()
+    else:
+        mine.update(
+            status=response.status_code,
+            body=getattr(response, STORED_BODY, response.content),
+            content_type=response.get("Content-Type", ""),
+            location=response.get("Location", ""),
+        )
+    return response
+
+
+def _take_over(stored: IdempotentResponse) -> datetime:
+    """Claim the row of a request that did not end. Raises `InProgress` while it may still work."""
+    now, lapses = timezone.now(), stored.created_at + LEASE
+    lapsed = IdempotentResponse.objects.filter(pk=stored.pk, status=IN_PROGRESS, created_at=stored.created_at)
+    if lapses > now or not lapsed.update(created_at=now):
+        raise InProgress(
+            f"The first request with this {HEADER} is still in progress.",
+            retry_after=min(5, max(1, round((lapses - now).total_seconds()))),
+        )
+    return now
 
 
 def delete_expired() -> None:
@@ -65,11 +85,6 @@ def _replay(stored: IdempotentResponse) -> HttpResponse:
     if stored.location:
         response["Location"] = stored.location
     return response
-
-
-def _owner(request: HttpRequest) -> str:
-    credential = request.headers.get("Authorization") or request.COOKIES.get("sessionid", "")
-    return hashlib.sha256(credential.encode()).hexdigest()
 
 
 def _request_hash(request: HttpRequest) -> str:

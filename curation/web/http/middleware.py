@@ -13,7 +13,7 @@ from prometheus_client import Counter, Histogram
 
 from curation.web.http import idempotency
 from curation.web.http.responses import UNSTORABLE, problem_response, unstorable_problem
-from curation.web.problems import FieldError, Invalid, Problem, TooManyRequests
+from curation.web.problems import FieldError, Invalid, NotAuthenticated, Problem, TooManyRequests
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 # Shared by all web processes through small files in `METRICS_FOLDER`.
@@ -22,6 +22,10 @@ SECONDS = Histogram(
     "winnow_http_seconds", "Time to answer.", ["area"], buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 )
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+
+# Where the authentication writes which token or user of a REST call it has checked, such as `token:7`.
+CREDENTIAL = "winnow.credential"
 
 
 class Middleware:
@@ -79,7 +83,7 @@ class ProblemMiddleware(Middleware):
 
 
 class ApiMiddleware(Middleware):
-    """REST only: the rate limit with its headers, and the stored response to an `Idempotency-Key`."""
+    """REST only: the rate limit with its headers."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not is_api(request):
@@ -89,16 +93,26 @@ class ApiMiddleware(Middleware):
             _refuse_nul(request)
             if left < 0:
                 raise TooManyRequests(f"More than {limit} requests in a minute.", retry_after=reset)
-            if request.method == "POST" and idempotency.HEADER in request.headers:
-                response = idempotency.respond_once(request, self.get_response)
-            else:
-                response = self.get_response(request)
+            response = self.get_response(request)
         except Problem as problem:
             response = problem_response(request, problem)
         response["RateLimit-Limit"] = str(limit)
         response["RateLimit-Remaining"] = str(max(0, left))
         response["RateLimit-Reset"] = str(reset)
         return response
+
+
+class IdempotencyMiddleware(Middleware):
+    """REST only: the stored response to an `Idempotency-Key`, for callers that are authenticated (`CREDENTIAL`)."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        credential = request.META.get(CREDENTIAL)
+        if credential is None or request.method != "POST" or idempotency.HEADER not in request.headers:
+            return self.get_response(request)
+        try:
+            return idempotency.respond_once(request, self.get_response, credential=credential)
+        except Problem as problem:
+            return problem_response(request, problem)
 
 
 def is_api(request: HttpRequest) -> bool:
@@ -109,9 +123,13 @@ def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
     if is_api(request):
         return problem_response(request, problem)
     if request.headers.get("HX-Request"):
-        return HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
-    context = {"problem": problem, "request_id": request.META.get("winnow.request_id", "")}
-    return render(request, "errors/problem.html", context, status=problem.status)
+        response = HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
+    else:
+        context = {"problem": problem, "request_id": request.META.get("winnow.request_id", "")}
+        response = render(request, "errors/problem.html", context, status=problem.status)
+    if isinstance(problem, NotAuthenticated):
+        response["WWW-Authenticate"] = "Bearer"
+    return response
 
 
 def _refuse_nul(request: HttpRequest) -> None:

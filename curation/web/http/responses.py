@@ -14,6 +14,7 @@ from ninja.parser import Parser
 
 from curation.web.problems import (
     FieldError,
+    InProgress,
     Invalid,
     NotAllowed,
     NotAuthenticated,
@@ -50,7 +51,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     if problem.current:
         body["current"] = problem.current
     response = HttpResponse(orjson.dumps(body), status=problem.status, content_type="application/problem+json")
-    if isinstance(problem, TooManyRequests):
+    if isinstance(problem, TooManyRequests | InProgress):
         response["Retry-After"] = str(problem.retry_after)
     if isinstance(problem, NotAuthenticated):
         response["WWW-Authenticate"] = "Bearer"

@@ -61,6 +61,16 @@ class TestMetrics:
         assert client.get("/api/v1/metrics", headers=make_bearer(user, "read")).status_code == 403
         assert client.get("/api/v1/metrics", headers=make_bearer(user, "admin")).status_code == 200
 
+    def test_with_a_token_set_metrics_and_details_need_it(self, client: Client, settings: Settings) -> None:
+        settings.METRICS_TOKEN = "a token for Prometheus"
+        headers = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+        assert client.get("/api/v1/metrics").status_code == 401
+        assert client.get("/api/v1/metrics", headers={"Authorization": "Bearer a token"}).status_code == 401
+        assert client.get("/api/v1/metrics", headers=headers).status_code == 200
+        assert client.get("/api/v1/health").json() == {"status": "ok"}
+        assert client.get("/api/v1/ready").json() == {"ready": True, "parts": [], "sandboxes": []}
+        assert client.get("/api/v1/ready", headers=headers).json()["parts"]
+
 
 def test_the_docs_page_runs_no_inline_script(client: Client) -> None:
     client.force_login(make_user())
