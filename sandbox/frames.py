@@ -26,7 +26,7 @@ class Request(Enum):
     FILTER = b"S"  # ELF machine, seccomp filter; ignored on another machine
     GO = b"G"  # the home
     COMMAND = b"X"  # text, milliseconds
-    CHECK = b"C"  # text, terminal, reason, milliseconds
+    CHECK = b"C"  # text, milliseconds, then the name and value of each variable
 
 
 class Reply(Enum):

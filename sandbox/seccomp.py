@@ -19,14 +19,11 @@ _CLONE_NEWUSER = 0x10000000
 _X32 = 0x40000000
 # Families that the network namespace bounds, and UNIX sockets. AF_VSOCK would reach a virtual machine's host.
 _FAMILIES = (1, 2, 10, 16)
-_SUPERVISOR = 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The numbers of one architecture. `elf` is its number in ELF headers. Calls in `never` are always refused, those
-    in `not_at_pid_1` if their first argument is 1.
-    """
+    """The numbers of one architecture. `elf` is its number in ELF headers. Calls in `never` are always refused."""
 
     elf: int
     arch: int
@@ -35,7 +32,6 @@ class _Machine:
     clone: int
     clone3: int
     socket: int
-    not_at_pid_1: tuple[int, ...]
     prlimit: int
 
 
@@ -47,16 +43,17 @@ _MACHINES = (
         arch=0xC000003E,
         # mount umount2 pivot_root chroot setns swapon swapoff reboot init_module finit_module delete_module kexec_load
         # kexec_file_load bpf perf_event_open userfaultfd add_key request_key keyctl acct quotactl open_by_handle_at
+        # setpriority ioprio_set sched_setparam sched_setscheduler sched_setaffinity sched_setattr
         never=(
             *(165, 166, 155, 161, 308, 167, 168, 169, 175, 313, 176, 246),
             *(320, 321, 298, 323, 248, 249, 250, 163, 179, 304),
+            *(141, 251, 142, 144, 203, 314),
             *_NEW,
         ),
         unshare=272,
         clone=56,
         clone3=435,
         socket=41,
-        not_at_pid_1=(142, 144, 203, 314),  # sched_setparam sched_setscheduler sched_setaffinity sched_setattr
         prlimit=302,
     ),
     _Machine(  # aarch64
@@ -65,13 +62,13 @@ _MACHINES = (
         never=(
             *(40, 39, 41, 51, 268, 224, 225, 142, 105, 273, 106, 104),
             *(294, 280, 241, 282, 217, 218, 219, 89, 60, 265),
+            *(140, 30, 118, 119, 122, 274),
             *_NEW,
         ),
         unshare=97,
         clone=220,
         clone3=435,
         socket=198,
-        not_at_pid_1=(118, 119, 122, 274),
         prlimit=261,
     ),
 )
@@ -94,8 +91,6 @@ def _filter(machine: _Machine) -> list[bytes]:
     program += [_op(_EQUAL, machine.clone3, 0, 1), _refuse(_ENOSYS)]
     for number in (machine.unshare, machine.clone):
         program += _where(number, [_op(_ANY_BIT, _CLONE_NEWUSER, 0, 1), _refuse(_EPERM)])
-    for number in machine.not_at_pid_1:
-        program += _where(number, [_op(_EQUAL, _SUPERVISOR, 0, 1), _refuse(_EPERM)])
     # With one user id the agent could limit the supervisor: a process may only set its own limits.
     program += _where(machine.prlimit, [_op(_EQUAL, 0, 1, 0), _refuse(_EPERM)])
     families = [_op(_EQUAL, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]

@@ -12,12 +12,13 @@ from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.frames import Frame, FrameReader, Reply, Request, packed
 from sandbox.protocol import HOME, CheckResult, ExecResult, Setup
 from sandbox.seccomp import filters
-from sandbox.setup import BANNER, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
+from sandbox.setup import BANNER, CHECK_ENVIRONMENT, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
 
 # The supervisor's time beyond a command's limit to kill, drain and reply on a busy machine.
 GRACE_SECONDS = 15.0
 OPENING_SECONDS = 60.0
 NOTHING: Mapping[str, int] = MappingProxyType({})
+_CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items() for text in variable)
 
 
 class Channel(Protocol):
@@ -46,7 +47,7 @@ def supervisor_command() -> list[str]:
 
 @functools.cache
 def supervisor_text() -> str:
-    return files("sandbox").joinpath("supervisor.pl").read_text()
+    return "".join(files("sandbox").joinpath(part).read_text() for part in ("supervisor.pl", "checker.pl"))
 
 
 class SupervisedSession:
@@ -77,10 +78,12 @@ class SupervisedSession:
         return self._cwd
 
     def check(self, checker: str, *, terminal: str, panic_reason: str = "") -> CheckResult:
-        ending = (checked_text("terminal", terminal), checked_text("reason of the panic", panic_reason))
-        texts = (checked_text("checker", checker), *ending)
+        text = checked_text("checker", checker)
+        ending = {"TERMINAL": checked_text("terminal", terminal)}
+        ending["PANIC_REASON"] = checked_text("reason of the panic", panic_reason)
+        variables = [field for name, value in ending.items() for field in (name.encode(), value)]
         seconds = self._limits.check_seconds
-        done = self._ask(packed(Request.CHECK, *texts, _milliseconds(seconds)), seconds)
+        done = self._ask(packed(Request.CHECK, text, _milliseconds(seconds), *_CHECK_VARIABLES, *variables), seconds)
         self._over = "its checker has run"
         passed = done.exit_code == 0 and not done.timed_out
         return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out)

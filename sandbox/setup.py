@@ -33,6 +33,21 @@ ENVIRONMENT = {
     "SHELL": "/bin/sh",
     "USER": USER,
 }
+NOWHERE = "/nonexistent"
+# The checker's environment, beside TERMINAL, PANIC_REASON, PWD and TMPDIR. Its programs find no settings, modules or
+# plugins where an agent can write: PATH is read-only, HOME is not set, and these variables replace other defaults.
+CHECK_ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+    **dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR"), NOWHERE),
+    **{"TERMINFO": "/usr/share/terminfo", "AWKPATH": "/usr/share/awk"},
+    **dict.fromkeys(("PYTHONSAFEPATH", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE"), "1"),
+    **dict.fromkeys(("PYTHONPYCACHEPREFIX", "GEM_HOME", "GEM_PATH"), NOWHERE),
+    **{"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ATTR_NOSYSTEM": "1"},
+    # These overrule a repository's own settings, which would start programs.
+    **{"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false"},
+    **{"GIT_CONFIG_KEY_1": "core.hooksPath", "GIT_CONFIG_VALUE_1": "/dev/null"},
+}
 MAX_COMMAND_BYTES = 120 * 1024  # one argument of exec() is 128 KiB at most
 MAX_ENVIRONMENT_BYTES = 64 * 1024
 MAX_FIXTURES_BYTES = 16 * MEBIBYTE

@@ -1,5 +1,5 @@
-# The first process (PID 1) of every session: writes the fixtures, runs and kills commands, runs the checker.
-# session.py talks to it over stdin and stdout in the frames of frames.py, and passes it as the text of `perl -e`: it
+# The first process (PID 1) of every session: writes the fixtures, runs and kills commands. checker.pl, the second part
+# of this program, runs the checker. session.py talks to it over stdin and stdout in the frames of frames.py, and passes it as the text of `perl -e`: it
 # always matches the code that talks to it and is no file that the agent could read.
 #
 # Perl, because perl-base is in every Debian, starts in 2 ms and can make system calls. No module is loaded, not even
@@ -51,12 +51,14 @@ open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
 
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
+my @fixtures;                    # their paths
 my ($home, $cwd) = ('/', '/');
 my $inbox = '';                  # bytes received that are not a whole frame yet
 my %pipes;                       # fileno => read end of an output pipe that a process still has open
 my ($head, $tail, $total) = ('', '', 0);    # output since the last reply
 my ($state_end, $state) = (undef, '');      # read end of the running command's state, and what it sent
 my ($child, $status);
+open(my $random, '<', '/dev/urandom') or die "/dev/urandom: $!\n";
 
 while (1) {
     my ($kind, @field) = request();
@@ -148,24 +150,27 @@ sub fixture {
     folder(substr($path, 0, $slash)) or refuse("$path: $!");
     sysopen(my $file, $path, $O_NEW | $call{O_NOFOLLOW}, 0600) or refuse("$path: $!");
     write_all($file, $content) && chmod(oct $mode, $file) && close($file) || refuse("$path: $!");
+    push @fixtures, $path;
 }
 
 # ---- commands
 
 # The state that carries over is what the shell reports when it ends: `export -p` (PWD included) on $STATE_FD. An EXIT
 # trap reports it, and so does a line after the command, in case the agent sets a trap of its own. The line also says
-# that the end was reached. No `eval` around the command: every message of the shell would name it.
+# that the end was reached, by a mark that no earlier command could know. No `eval` around the command: every message of
+# the shell would name it.
 sub command {
     my ($text, $milliseconds) = @_;
     my $note = make_room();
+    my $mark = fresh_name();
     my $trap = "trap '{ set +x;export -p;} 2>/dev/null >&$STATE_FD' 0;";
-    my $end  = "\n{ set -- \$?;set +aex;export -p;echo .;} 2>/dev/null >&$STATE_FD;exit \$1";
+    my $end  = "\n{ set -- \$?;set +aex;export -p;echo .$mark;} 2>/dev/null >&$STATE_FD;exit \$1";
     my $body = is_open_ended($text) ? 'eval ' . quoted($text) : $text;
     pipe(my $state_read, my $state_write) or fail("pipe: $!");
     $state_end = quiet($state_read);
     $state = '';
     my $result = run($milliseconds, { %env, PWD => $cwd }, $state_write, 'sh', '-c', "$trap$body$end");
-    my $left = carry_over() || $result->{timed_out} ? 0 : 1;
+    my $left = carry_over($mark) || $result->{timed_out} ? 0 : 1;
     reply_result($result, $left, $note);
 }
 
@@ -198,8 +203,9 @@ sub quoted { my $text = shift; $text =~ s/'/'\\''/g; return "'$text'" }
 # Reads the shell's variables, each `export NAME='value'` in any of the shell's ways of quoting. If something cannot be
 # read (cut by a kill, too long), the earlier state stays. True if the end of the command was reached.
 sub carry_over {
+    my $mark = shift;
     my $text = $state;
-    my $reached = $text =~ s/^\.\n(?=export |declare |\z)//m;
+    my $reached = $text =~ s/^\.$mark\n(?=export |declare |\z)//m;
     return $reached if length $state >= $STATE_MOST || !length $text;
     my %new;
     while ($text =~ /\G(?:export|declare -x) ([A-Za-z_][A-Za-z0-9_]*+)(=?)/gc) {
@@ -228,21 +234,6 @@ sub make_room {
     return '' if $count <= $limit{pids} - 8;
     sweep();
     return "sh: too many processes: all that were running have been killed\n";
-}
-
-# ---- the checker: its text arrives only now, and every process that could read or change it is killed first
-
-sub check {
-    my ($text, $terminal, $reason, $milliseconds) = @_;
-    sweep();
-    %pipes = ();
-    forget_output();
-    $cwd = $home;
-    my %own = (HOME => $home, PATH => '/usr/bin:/bin:/usr/sbin:/sbin', LANG => 'C.UTF-8', PWD => $home,
-        TERMINAL => $terminal, PANIC_REASON => $reason);
-    my $result = run($milliseconds, \%own, undef, 'sh', '-c', $text);
-    sweep();
-    reply_result($result, 0, '');
 }
 
 sub run {
@@ -381,6 +372,8 @@ sub take_state {
     $state_end = undef if defined $count && $count == 0;    # or select would return at once until the shell ends
     return $count;
 }
+
+sub fresh_name { sysread($random, my $bytes, 16) == 16 or fail("/dev/urandom: $!"); return unpack('H*', $bytes) }
 
 sub move_up {
     my $end = shift;

@@ -3,6 +3,7 @@
 import pytest
 
 from sandbox.protocol import Fixture, Limits, Session
+from sandbox.setup import CHECK_ENVIRONMENT
 from tests.sandbox.conftest import Opener
 
 
@@ -149,12 +150,15 @@ class TestTheChecker:
     def test_it_sees_the_state_and_nothing_of_the_agents_environment(self, opened: Opener) -> None:
         session = opened(env={"NOTICE": "x"})
         session.exec("echo done > /srv/state; export EVIL=1 PATH=/srv LD_PRELOAD=/srv/x.so ENV=/srv/rc; cd /srv")
-        result = session.check("env | sort; pwd; cat /srv/state", terminal="panic", panic_reason="no way")
+        checker = "env; echo HOME=$HOME; pwd; cat /srv/state"
+        result = session.check(checker, terminal="panic", panic_reason="no way")
         assert result.passed and result.exit_code == 0
-        assert result.output == (
-            "HOME=/home/agent\nLANG=C.UTF-8\nPANIC_REASON=no way\nPATH=/usr/bin:/bin:/usr/sbin:/sbin\nPWD=/home/agent\n"
-            "TERMINAL=panic\n/home/agent\ndone\n"
-        )
+        *variables, pwd, state = result.output.splitlines()
+        temporary = next(line for line in variables if line.startswith("TMPDIR=/tmp/."))
+        own = {"HOME": "/home/agent", "PWD": "/home/agent", "TERMINAL": "panic", "PANIC_REASON": "no way"}
+        expected = [f"{name}={value}" for name, value in (CHECK_ENVIRONMENT | own).items()]
+        assert sorted(variables) == sorted([*expected, temporary])
+        assert (pwd, state) == ("/home/agent", "done")
 
     def test_its_verdict_is_its_status(self, opened: Opener) -> None:
         assert not opened().check("exit 1", terminal="exit").passed

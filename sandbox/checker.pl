@@ -1,0 +1,90 @@
+# The second part of supervisor.pl: runs the checker, with nothing of the agent's in its way.
+#
+# Its text arrives only now, and every process that could read or change it is killed first. It runs as the agent's user
+# and sees the agent's files where they are, since it has to judge them. What the agent could still decide is which code
+# the checker's programs load, so whatever they search without being asked is emptied or out of the agent's reach:
+# - the read-only root has the programs of its PATH, their libraries, their settings and locales;
+# - its environment is session.py's: it points HOME, TMPDIR and the interpreters' settings away from the agent's files;
+# - from the folders that programs search by themselves (/usr/local, the hidden files of the home) everything is removed
+#   that is neither a fixture nor named in the checker's own text.
+
+sub check {
+    my ($text, $milliseconds, %own) = @_;
+    sweep();
+    %pipes = ();
+    forget_output();
+    clear_search_paths($text);
+    $cwd = $home;
+    # `~` is the agent's home for the checker's own shell, but no program that it starts inherits it.
+    my $result = run($milliseconds, { %own, PWD => $home, TMPDIR => fresh_folder() }, undef,
+        'sh', '-c', 'HOME=' . quoted($home) . ";$text");
+    sweep();
+    reply_result($result, 0, '');
+}
+
+sub clear_search_paths {
+    my $text   = shift;
+    my $shared = '/usr/local';
+    my @own    = (@fixtures, $text =~ m{($shared/[\w.+@%,:=~/-]+)}g);
+    my $usual  = qr{/(?:bin|etc|games|include|lib\w*|man|sbin|share|src)\z};    # never links: what they lead to stays
+    prune($shared, sub { !-l $_[0] || $_[0] !~ $usual && is_of($_[0], @own) }, sub {
+        prune($_, sub { is_of($_[0], @own) }) for grep { -d && !-l } @_;
+    });
+    my @hidden = $text =~ /(?<![\w.*?\])}+-])(\.\w[\w.+@%,:=~-]*|node_modules)/g;
+    @own = (@fixtures, map { "$home/$_" } @hidden);
+    prune($home, sub { $_[0] !~ m{/(?:\.[^/]*|node_modules)\z} || is_of($_[0], @own) });
+}
+
+# Whether one of these paths is in `path`, or begins like its last name: a checker may name `/usr/local/lib/oven-*`.
+sub is_of {
+    my ($path, @own) = @_;
+    my $parent = rindex($path, '/') + 1;
+    for my $own (@own) {
+        return 1 if index("$own/", "$path/") == 0 || length $own > $parent && index($path, $own) == 0;
+    }
+    return 0;
+}
+
+# Removes the entries of a folder that `$is_kept` does not accept, and does `$then` with the others. The folder's mode may
+# hide them; it is the same afterwards.
+sub prune {
+    my ($folder, $is_kept, $then) = @_;
+    my $mode = (lstat $folder)[2] & oct 7777;
+    my $is_open = ($mode & oct 700) == oct 700;
+    chmod $mode | oct 700, $folder unless $is_open;
+    my (@kept, @doomed);
+    push @{ $is_kept->($_) ? \@kept : \@doomed }, $_ for map { "$folder/$_" } names_in($folder);
+    erase($folder, @doomed);
+    $then->(@kept) if $then;
+    chmod $mode, $folder unless $is_open;
+}
+
+# Removes these entries of `folder`. What is in a folder is first moved up: paths stay short, however deep they were.
+sub erase {
+    my ($folder, @doomed) = @_;
+    while (defined(my $path = pop @doomed)) {
+        if (!lstat $path || !-d _) { unlink $path or fail("$path: $!"); next }
+        chmod 0700, $path;
+        for my $name (names_in($path)) {
+            my $moved = "$folder/." . fresh_name();
+            chmod 0700, "$path/$name" if lstat "$path/$name" && -d _;    # or its `..` could not be changed
+            rename("$path/$name", $moved) or fail("$path: $!");
+            push @doomed, $moved;
+        }
+        rmdir $path or fail("$path: $!");
+    }
+}
+
+sub names_in {
+    my $folder = shift;
+    opendir(my $listing, $folder) or fail("$folder: $!");
+    return grep { $_ ne '.' && $_ ne '..' } readdir $listing;
+}
+
+sub fresh_folder {
+    for my $parent (qw(/tmp /var/tmp /run)) {
+        my $path = "$parent/." . fresh_name();
+        return $path if mkdir $path, 0700;
+    }
+    return '/nonexistent';    # the agent has filled them all
+}
