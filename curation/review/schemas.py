@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.seats import pick_of, seats_of
 from curation.samples.list.api import SampleOut
@@ -44,20 +45,7 @@ class LeaseOut(Schema):
         )
 
 
-class FactsOut(Schema):
-    has_thought: bool = Field(examples=[True])
-    blocks: int = Field(examples=[1])
-    commands: int = Field(examples=[1])
-    action_style: str = Field(examples=["read"])
-    tokens: int = Field(examples=[212])
-
-
-class LeakOut(Schema):
-    score: float | None = Field(examples=[0.4])
-    spans: list[dict[str, object]] = Field(examples=[[{"start": 9, "end": 29, "token": "parse_trailing_comma"}]])
-
-
-class AnswerOut(Schema):
+class SampleAnswerOut(Schema):
     """`revision` is the latest one of this answer; approving keeps its text instead of `text`."""
 
     model: str = Field(examples=["king-a"])
@@ -71,8 +59,8 @@ class AnswersOut(Schema):
     """`king` is the reference where the duel's `opponent` says so."""
 
     opponent: str = Field(examples=["king"])
-    king: AnswerOut
-    challenger: AnswerOut
+    king: SampleAnswerOut
+    challenger: SampleAnswerOut
 
 
 class SampleDetail(SampleOut):

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from ninja import Schema
 
 from config.api import api
+from curation.web.lists.filters import RowFilter
 
 V1 = "/api/v1"
 PROJECT = "/projects/{slug}"
@@ -107,3 +109,22 @@ def example_of(body: dict[str, Any], schemas: dict[str, Any]) -> Any:
         return schemas[name]["examples"][0]
     fields = schemas[name]["properties"]
     return {field: values["examples"][0] for field, values in fields.items() if "examples" in values}
+
+
+def test_no_two_schemas_share_a_name() -> None:
+    """OpenAPI has one list of schemas: of two with one name, only the second would be shown."""
+    found = {one for one in _subclasses(Schema) if one.__module__.startswith("curation.")} - _subclasses(RowFilter)
+    names = [one.__name__ for one in found]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("path", PROMISED)
+def test_every_call_declares_its_refusals_as_problems(path: str) -> None:
+    for operation in document()["paths"][f"{V1}{path}"].values():
+        assert {"4XX", "503"} <= set(operation["responses"])
+        assert list(operation["responses"]["4XX"]["content"]) == ["application/problem+json"]
+
+
+def _subclasses(kind: type) -> set[type]:
+    direct: list[type] = kind.__subclasses__()
+    return {*direct, *(found for one in direct for found in _subclasses(one))}

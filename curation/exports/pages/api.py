@@ -9,12 +9,12 @@ from curation.exports.models import Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.preview import preview
 from curation.exports.pages.schemas import (
-    ComparisonOut,
     ExportIn,
     ExportList,
     ExportOut,
     ExportPage,
-    PreviewOut,
+    ExportPreviewOut,
+    ExportsComparisonOut,
     RecipeIn,
     RecipeList,
     RecipeOut,
@@ -56,7 +56,7 @@ def create_export(request: HttpRequest, response: HttpResponse, slug: str, body:
     return Status(202, run_out(run))
 
 
-@router.post("/projects/{slug}/exports/preview", response=PreviewOut, summary="Count what a recipe would give")
+@router.post("/projects/{slug}/exports/preview", response=ExportPreviewOut, summary="Count what a recipe would give")
 def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
     """Write nothing. `recipe` may be the name of a saved one."""
     access = enter(request, slug, Scope.READ)
@@ -74,7 +74,7 @@ def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> 
     return export_out(export)
 
 
-@router.get("/exports/{export_id}/preview", response=PreviewOut, summary="Count what its recipe would give now")
+@router.get("/exports/{export_id}/preview", response=ExportPreviewOut, summary="Count what its recipe would give now")
 def preview_export(request: HttpRequest, export_id: str) -> Json:
     access, export = _entered(request, export_id)
     return preview_out(preview(project=access.project, recipe=Recipe.model_validate(export.recipe)))
@@ -88,7 +88,7 @@ def download_file(request: HttpRequest, export_id: str, name: str) -> HttpRespon
     return respond(request, download_of(export, name))
 
 
-@router.get("/exports/{before}/diff/{after}", response=ComparisonOut, summary="Compare two exports")
+@router.get("/exports/{before}/diff/{after}", response=ExportsComparisonOut, summary="Compare two exports")
 def diff_exports(request: HttpRequest, before: str, after: str) -> Json:
     """Rows that `after` adds, removes, changes or moves to another split."""
     access, first = _entered(request, before)

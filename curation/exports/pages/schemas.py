@@ -86,7 +86,7 @@ class ExportOut(Schema):
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
-class BalanceOut(Schema):
+class ExportedBalanceOut(Schema):
     """How the exported trajectories end, as shares from 0 to 1."""
 
     kept: int = Field(examples=[40], description="Trajectories with at least one row.")
@@ -102,7 +102,7 @@ class ExportPage(Schema):
     total: int | None = None
 
 
-class PreviewOut(Schema):
+class ExportPreviewOut(Schema):
     """If `exact` is false, rows and reasons are those of the first `checked` approved samples."""
 
     samples: int = Field(examples=[230], description="Samples that match the filter.")
@@ -114,7 +114,7 @@ class PreviewOut(Schema):
     rows: dict[str, dict[str, int]] = Field(examples=[_COUNTS["rows"]])
     excluded: dict[str, int] = Field(examples=[_COUNTS["excluded"]])
     examples: dict[str, list[str]] = Field(examples=[{"leak": ["17", "29", "31"]}], description="Ids of samples.")
-    balance: BalanceOut | None = Field(description="Null if no trajectory is exported.")
+    balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
         examples=[_COUNTS["warnings"]], description="A share of panic outside the project's `balance`."
     )
@@ -128,7 +128,7 @@ class ChangedRowOut(Schema):
     change: str = Field(examples=["added"], description="added, removed, changed, or moved to another split.")
 
 
-class ComparisonOut(Schema):
+class ExportsComparisonOut(Schema):
     """Counts of rows by how they differ from the first export to the second, and the first 200 that do."""
 
     added: int = Field(examples=[12])

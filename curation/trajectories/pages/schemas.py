@@ -30,7 +30,7 @@ class CheckerOut(Schema):
     output: str | None = Field(None, examples=[""])
 
 
-class FactsOut(Schema):
+class LoopFactsOut(Schema):
     """Computed: the loop check. `repeated_share` is 0–1."""
 
     commands: int = Field(examples=[4])
@@ -51,7 +51,7 @@ class TrajectorySlim(Schema):
     checker: CheckerOut
     outcome: str = Field(examples=["solved"])
     keep: bool = Field(examples=[True])
-    facts: FactsOut
+    facts: LoopFactsOut
     replay: str | None = Field(examples=["agrees"])
     sample: str | None = Field(examples=["4711"])
 

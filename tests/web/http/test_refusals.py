@@ -56,9 +56,12 @@ class Rows:
     ids: dict[str, str]
 
     def address(self, path: str) -> str:
-        """`{name}` is of what stands before it: …/models/{name}."""
-        named = re.sub(r"/([a-z]+)/\{name\}", lambda found: f"/{found[1]}/{self.ids[found[1]]}", path)
-        return re.sub(r"\{(\w+)\}", lambda found: self.ids[found[1]], named)
+        return re.sub(r"\{(\w+)\}", lambda found: self.value(path, found[1]), path)
+
+    def value(self, path: str, part: str) -> str:
+        """`{name}` is of what precedes it: …/models/{name}."""
+        before = re.search(r"/([a-z]+)/\{name\}", path) if part == "name" else None
+        return self.ids[before[1] if before and before[1] in self.ids else part]
 
     def body(self, method: str, path: str) -> Any:
         found = DOCUMENT["paths"][path][method.lower()].get("requestBody", {}).get("content", {}).get(JSON)
@@ -74,9 +77,10 @@ def owner() -> User:
 @pytest.fixture
 def rows(owner: User) -> Rows:
     project = make_project("acme", user=owner)
-    run = Run.objects.create(project=project, kind="export", state="succeeded")
+    recipe = {"formats": ["sft-messages"]}
+    run = Run.objects.create(project=project, kind="export", state="succeeded", params={"recipe": recipe})
     duel = make_duel(project, run=run)
-    export = Export.objects.create(project=project, run=run, recipe={"formats": ["sft-messages"]}, ready=True)
+    export = Export.objects.create(project=project, run=run, recipe=recipe, ready=True)
     ExportFile.objects.create(export=export, name="manifest.json", stored_as="nowhere", sha256="0" * 64)
     make_endpoint(project, "judge-a")
     trajectory = make_trajectory(project)
@@ -100,7 +104,7 @@ def rows(owner: User) -> Rows:
         "webhook_id": str(hook.pk), "scenario_id": str(trajectory.scenario_id), "trajectory_id": str(trajectory.pk),
         "evaluation_id": str(episode.evaluation_id), "split_id": str(split.pk), "episode_id": str(episode.pk),
         "name": "comparison.md", "models": "judge-a", "recipes": "weekly", "files": "manifest.json",
-        "instructions": "judge",
+        "instructions": "judge", "token_id": "0",
     }  # fmt: skip
     return Rows(project, ids)
 

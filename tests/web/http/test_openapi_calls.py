@@ -1,0 +1,66 @@
+"""Generated calls over all operations: no internal error, and every response as the schema says.
+
+`make soak` sends 20,000; `OPENAPI_CALLS` changes their number.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from config.wsgi import application
+from tests.factories import make_bearer
+from tests.web.http.test_refusals import Rows
+from tests.web.http.test_refusals import owner as owner
+from tests.web.http.test_refusals import rows as rows
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+CALLS = int(os.environ.get("OPENAPI_CALLS", "20000"))
+SCHEMA = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", application)
+OPERATIONS = {found.ok().label: found.ok() for found in SCHEMA.get_all_operations() if isinstance(found, Ok)}
+CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(autouse=True)
+def one_connection() -> Iterator[None]:
+    """As Django's test client does: a request closes no connection, which has the transaction of the test."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_call_is_answered_as_the_schema_says(rows: Rows, owner: Any, name: str) -> None:
+    operation = OPERATIONS[name]
+    headers = make_bearer(owner)
+    cases = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode))
+
+    @settings(
+        max_examples=max(1, CALLS // len(OPERATIONS)),
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases, real=st.sampled_from([True, True, True, False]))
+    def send(case: Case[Any], real: bool) -> None:
+        if real:
+            case.path_parameters = {part: rows.value(case.path, part) for part in case.path_parameters or {}}
+        case.call_and_validate(headers=headers, checks=CHECKS)
+
+    send()
