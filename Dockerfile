@@ -31,7 +31,7 @@ RUN python -m compileall -q . \
 FROM ${BASE}
 RUN groupadd --gid 10001 winnow \
     && useradd --uid 10001 --gid winnow --no-create-home --home-dir /data --shell /usr/sbin/nologin winnow \
-    && install --directory --owner winnow --group winnow --mode 0750 /data
+    && install --directory --owner winnow --group winnow --mode 0700 /data
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
 ENV PATH=/opt/venv/bin:$PATH \

@@ -70,10 +70,10 @@ def names(name: str, default: str = "") -> list[str]:
 
 
 def folder(name: str, default: Path) -> Path:
-    """An absolute, writable folder, created if it is missing."""
+    """An absolute, writable folder; if it is missing, it is created for its owner only."""
     path = Path(text(name, str(default))).expanduser().resolve()
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"{name} is {str(path)!r}, which cannot be created: {error}") from None
     if not os.access(path, os.W_OK):

@@ -4,10 +4,12 @@ from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
 from config.api import api
+from curation.projects.sign_in.views import ChangePassword
 
 urlpatterns = [
     path("api/v1/", api.urls),
     path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("password/", ChangePassword.as_view(), name="change-password"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("", include("curation.projects.urls")),
     path("", include("curation.webhooks.urls")),

@@ -40,6 +40,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return {**super().get_connection_params(), "factory": Connection}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
+        if not self.is_in_memory_db():
+            # Created here, because SQLite would make it readable for everyone; its other files get the same mode.
+            os.close(os.open(conn_params["database"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection: Connection = super().get_new_connection(conn_params)
         connection.wrapper = self
         if not self.is_in_memory_db():

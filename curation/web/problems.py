@@ -69,6 +69,10 @@ class NotFound(Problem):
     status, code, title = 404, "not_found", "Not found"
 
 
+class MethodNotAllowed(Problem):
+    status, code, title = 405, "method_not_allowed", "There is no such call"
+
+
 class Conflict(Problem):
     status, code, title = 409, "conflict", "This conflicts with what exists"
 

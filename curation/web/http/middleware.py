@@ -13,7 +13,7 @@ from prometheus_client import Counter, Histogram
 
 from curation.web.http import idempotency
 from curation.web.http.responses import UNSTORABLE, problem_response, unstorable_problem
-from curation.web.problems import FieldError, Invalid, NotAuthenticated, Problem, TooManyRequests
+from curation.web.problems import FieldError, Invalid, MethodNotAllowed, NotAuthenticated, Problem, TooManyRequests
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 # Shared by all web processes through small files in `METRICS_FOLDER`.
@@ -53,6 +53,17 @@ class RequestIdMiddleware(Middleware):
         request.META["winnow.request_id"] = uuid.uuid4().hex
         response = self.get_response(request)
         response["X-Request-Id"] = request.META["winnow.request_id"]
+        return response
+
+
+class PrivateMiddleware(Middleware):
+    """Pages of a signed-in person are stored nowhere: neither by a proxy nor by the browser's cache."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        html = response.get("Content-Type", "").startswith("text/html")
+        if html and not response.has_header("Cache-Control") and request.user.is_authenticated:
+            response["Cache-Control"] = "no-store"
         return response
 
 
@@ -96,6 +107,10 @@ class ApiMiddleware(Middleware):
             response = self.get_response(request)
         except Problem as problem:
             response = problem_response(request, problem)
+        if response.status_code == 405:
+            allowed = response["Allow"]
+            response = problem_response(request, MethodNotAllowed(f"This address knows {allowed}."))
+            response["Allow"] = allowed
         response["RateLimit-Limit"] = str(limit)
         response["RateLimit-Remaining"] = str(max(0, left))
         response["RateLimit-Reset"] = str(reset)
@@ -142,7 +157,8 @@ def _count_request(request: HttpRequest) -> tuple[int, int, int]:
     """(limit, left or below 0, seconds to the next window) of the credential, in fixed windows of one minute."""
     limit = settings.API_REQUESTS_PER_MINUTE
     window, spent = divmod(int(time.time()), 60)
-    sent = request.headers.get("Authorization") or request.COOKIES.get("sessionid") or request.META["REMOTE_ADDR"]
+    address = request.META.get("REMOTE_ADDR", "")  # empty or missing on a socket
+    sent = request.headers.get("Authorization") or request.COOKIES.get("sessionid") or address
     key = f"api-rate:{hashlib.sha256(sent.encode()).hexdigest()}:{window}"
     cache.add(key, 0, 120)
     try:

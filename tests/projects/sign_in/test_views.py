@@ -1,0 +1,34 @@
+"""The page to change one's password."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_user
+
+pytestmark = pytest.mark.django_db
+OLD, NEW = "correct horse battery", "staple of the day 7"
+
+
+def test_a_person_changes_their_password(client: Client) -> None:
+    user = make_user("ada")
+    user.set_password(OLD)
+    user.save()
+    client.force_login(user)
+    elsewhere = Client()
+    elsewhere.force_login(user)
+    assert 'href="/password/"' in client.get("/projects/new/").content.decode()
+
+    wrong = client.post("/password/", {"old_password": "no", "new_password1": NEW, "new_password2": NEW})
+    weak = client.post("/password/", {"old_password": OLD, "new_password1": "12345", "new_password2": "12345"})
+    user.refresh_from_db()
+    assert (wrong.status_code, weak.status_code, user.check_password(OLD)) == (200, 200, True)
+
+    client.post("/password/", {"old_password": OLD, "new_password1": NEW, "new_password2": NEW})
+    user.refresh_from_db()
+    assert user.check_password(NEW)
+    assert client.get("/projects/new/").status_code == 200
+    assert elsewhere.get("/projects/new/").status_code == 302
+
+
+def test_a_stranger_is_sent_to_the_sign_in(client: Client) -> None:
+    assert client.get("/password/")["Location"].startswith("/login/")
