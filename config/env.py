@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from curation.llm.endpoints.keys import DEMO_KEY, KeyRule, read_rules
+
 FLAGS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.IGNORECASE)
 
@@ -50,6 +52,26 @@ def private_hosts(name: str, *, default: bool) -> bool | tuple[str, ...]:
                     f"{name} names {entry!r} ({error}); it must be 1, 0, or a comma list of host names, "
                     "addresses and networks such as 10.0.0.0/8"
                 ) from None
+    return entries
+
+
+def model_keys(name: str, default: str) -> tuple[KeyRule, ...]:
+    """The rules for keys of models, and one for the key of `make demo`, which goes where the demo's model is."""
+    try:
+        rules = read_rules(text(name, default))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}") from None
+    base, model = os.environ.get("WINNOW_DEMO_API_BASE", ""), os.environ.get("WINNOW_DEMO_MODEL", "")
+    host = urlsplit(base).netloc.rpartition("@")[2] if base else f"provider:{model.partition('/')[0]}"
+    return (*rules, KeyRule(DEMO_KEY, (host.lower(),), ("demo",)))
+
+
+def creators(name: str, default: str) -> tuple[str, ...]:
+    """A comma list of `everyone`, `staff` and `group:NAME`."""
+    entries = tuple(names(name, default))
+    for entry in entries:
+        if entry not in {"everyone", "staff"} and not re.fullmatch(r"group:.+", entry):
+            raise ImproperlyConfigured(f"{name} names {entry!r}; it must be everyone, staff or group:NAME")
     return entries
 
 

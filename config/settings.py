@@ -31,6 +31,10 @@ CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
 ALLOW_PRIVATE_MODEL_HOSTS = env.private_hosts("ALLOW_PRIVATE_MODEL_HOSTS", default=LOOPBACK_ONLY)
 ALLOW_PRIVATE_IMPORT_HOSTS = env.private_hosts("ALLOW_PRIVATE_IMPORT_HOSTS", default=LOOPBACK_ONLY)
 ALLOW_PRIVATE_WEBHOOK_HOSTS = env.private_hosts("ALLOW_PRIVATE_WEBHOOK_HOSTS", default=LOOPBACK_ONLY)
+# Which variables are keys of models, and the hosts and projects that each is for.
+MODEL_KEYS = env.model_keys("MODEL_KEYS", "MODEL_KEY_*")
+# Who may create projects, whose admins choose the hosts of model endpoints.
+PROJECT_CREATORS = env.creators("PROJECT_CREATORS", "staff,group:project-creators")
 
 
 def _secret_key() -> str:

@@ -9,7 +9,7 @@ from curation.projects.models import Project
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def of(self, project: Project) -> "EndpointQuerySet":
-        return self.filter(project=project)
+        return self.filter(project=project).select_related("project")
 
 
 class Endpoint(models.Model):

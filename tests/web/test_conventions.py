@@ -41,7 +41,11 @@ class TestProblems:
         self, client: Client, method: str, path: str, body: dict[str, str] | None, status: int
     ) -> None:
         answer = client.generic(
-            method, path, b"" if body is None else b'{"slug": "A"}', content_type=JSON, headers=make_bearer(make_user())
+            method,
+            path,
+            b"" if body is None else b'{"slug": "A"}',
+            content_type=JSON,
+            headers=make_bearer(make_user(is_staff=True)),
         )
         assert answer.status_code == status
         assert answer["Content-Type"] == "application/problem+json"
@@ -52,24 +56,24 @@ class TestProblems:
         assert all(set(error) == {"path", "message"} for error in problem["errors"])
 
     def test_a_body_that_is_no_json_is_a_problem(self, client: Client) -> None:
-        answer = client.post(PATH, b"{broken", content_type=JSON, headers=make_bearer(make_user()))
+        answer = client.post(PATH, b"{broken", content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
         assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
 
     @pytest.mark.parametrize("body", [b'{"slug": "a", "name": "a\\u0000b"}', b'{"slug": "a\\u0000", "name": "b"}'])
     def test_a_nul_character_is_refused_with_its_field(self, client: Client, body: bytes) -> None:
-        answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user()))
+        answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["message"].endswith("contains a NUL character")
         assert not Project.objects.exists()
 
     def test_a_page_tells_the_same_in_words(self, client: Client) -> None:
-        client.force_login(make_user())
+        client.force_login(make_user(is_staff=True))
         answer = client.get("/p/none/settings/")
         assert answer.status_code == 404
         assert "no project" in answer.content.decode()
 
     def test_a_fragment_is_answered_with_plain_words(self, client: Client) -> None:
-        client.force_login(make_user())
+        client.force_login(make_user(is_staff=True))
         answer = client.get("/p/none/settings/", headers={"HX-Request": "true"})
         assert (answer.status_code, answer["Content-Type"]) == (404, "text/plain; charset=utf-8")
 
@@ -88,7 +92,7 @@ class TestCredentials:
     def test_a_wrong_token_never_falls_back_to_the_session(
         self, client: Client, method: str, path: str, state: str
     ) -> None:
-        owner = make_user()
+        owner = make_user(is_staff=True)
         headers = make_bearer(owner) if state != "unknown" else {"Authorization": "Bearer wn_unknown"}
         if state == "expired":
             owner.api_tokens.update(expires_at=timezone.now())
@@ -96,18 +100,18 @@ class TestCredentials:
             owner.api_tokens.all().delete()
         elif state == "of a user who left":
             type(owner).objects.filter(pk=owner.pk).update(is_active=False)
-        client.force_login(make_user())
+        client.force_login(make_user(is_staff=True))
         for htmx in ({}, {"HX-Request": "true"}):
             answer = client.generic(method, path, b"{}", content_type=JSON, headers={**headers, **htmx})
             assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
 
     def test_a_proxy_may_sign_people_in_before_the_pages(self, client: Client) -> None:
-        client.force_login(make_user())
+        client.force_login(make_user(is_staff=True))
         assert client.get("/projects/new/", headers={"Authorization": "Basic YTpi"}).status_code == 200
 
     def test_the_sessions_cookie_works_with_csrf_only(self) -> None:
         client = Client(enforce_csrf_checks=True)
-        client.force_login(make_user())
+        client.force_login(make_user(is_staff=True))
         assert client.get(PATH).status_code == 200
         body = {"slug": "shell", "name": "Shell"}
         refused = client.post(PATH, body, content_type=JSON)
@@ -122,12 +126,12 @@ class TestCredentials:
     def test_a_token_needs_no_csrf(self) -> None:
         client = Client(enforce_csrf_checks=True)
         body = {"slug": "shell", "name": "Shell"}
-        answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user()))
+        answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
         assert answer.status_code == 201
 
     def test_pages_refuse_a_form_without_its_token(self) -> None:
         client = Client(enforce_csrf_checks=True)
-        client.force_login(make_user())
+        client.force_login(make_user(is_staff=True))
         assert client.post("/projects/new/", {"name": "Shell", "slug": "shell"}).status_code == 403
         assert not Project.objects.exists()
 
@@ -137,7 +141,7 @@ class TestRateLimit:
     def test_counts_down_and_then_says_when_to_come_back(self, client: Client, settings: Settings) -> None:
         settings.API_REQUESTS_PER_MINUTE = 3
         cache.clear()
-        headers = make_bearer(make_user())
+        headers = make_bearer(make_user(is_staff=True))
         answers = [client.get(PATH, headers=headers) for _ in range(5)]
         # The window may turn over between two requests, which restarts the count.
         limited = [answer for answer in answers if answer.status_code == 429]
@@ -150,14 +154,14 @@ class TestRateLimit:
     def test_each_credential_has_its_own_count(self, client: Client, settings: Settings) -> None:
         settings.API_REQUESTS_PER_MINUTE = 1
         cache.clear()
-        statuses = [client.get(PATH, headers=make_bearer(make_user())).status_code for _ in range(3)]
+        statuses = [client.get(PATH, headers=make_bearer(make_user(is_staff=True))).status_code for _ in range(3)]
         assert statuses == [200, 200, 200]
 
 
 @pytest.mark.django_db
 class TestIdempotency:
     def test_the_same_request_is_answered_from_the_record(self, client: Client) -> None:
-        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
         body = {"slug": "shell", "name": "Shell"}
         first = client.post(PATH, body, content_type=JSON, headers=headers)
         again = client.post(PATH, body, content_type=JSON, headers=headers)
@@ -168,7 +172,7 @@ class TestIdempotency:
         assert AuditEntry.objects.filter(action="project.create").count() == 1
 
     def test_another_body_with_the_key_is_a_conflict(self, client: Client) -> None:
-        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
         client.post(PATH, {"slug": "one", "name": "One"}, content_type=JSON, headers=headers)
         answer = client.post(PATH, {"slug": "two", "name": "Two"}, content_type=JSON, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_key_reused")
@@ -176,18 +180,18 @@ class TestIdempotency:
 
     def test_keys_of_two_callers_do_not_meet(self, client: Client) -> None:
         for slug in ("one", "two"):
-            headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+            headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
             answer = client.post(PATH, {"slug": slug, "name": slug}, content_type=JSON, headers=headers)
             assert answer.status_code == 201
 
     def test_a_refused_request_may_be_sent_again_corrected(self, client: Client) -> None:
-        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
         assert client.post(PATH, {"slug": "A", "name": "x"}, content_type=JSON, headers=headers).status_code == 422
         assert not IdempotentResponse.objects.exists()
         assert client.post(PATH, {"slug": "a", "name": "x"}, content_type=JSON, headers=headers).status_code == 201
 
     def test_the_reaper_deletes_responses_after_a_day(self, client: Client) -> None:
-        bearer = make_bearer(make_user())
+        bearer = make_bearer(make_user(is_staff=True))
         for slug in ("one", "two"):
             headers = {**bearer, "Idempotency-Key": slug}
             client.post(PATH, {"slug": slug, "name": slug}, content_type=JSON, headers=headers)
@@ -196,7 +200,7 @@ class TestIdempotency:
         assert list(IdempotentResponse.objects.values_list("key", flat=True)) == ["two"]
 
     def test_a_revoked_token_gets_no_stored_response(self, client: Client) -> None:
-        user = make_user()
+        user = make_user(is_staff=True)
         headers = {**make_bearer(user), "Idempotency-Key": "k1"}
         body = {"slug": "shell", "name": "Shell"}
         assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
@@ -206,7 +210,7 @@ class TestIdempotency:
         assert (answer.status_code, answer.json()["code"]) == (401, "not_authenticated")
 
     def test_another_token_of_the_same_user_has_keys_of_its_own(self, client: Client) -> None:
-        user = make_user()
+        user = make_user(is_staff=True)
         statuses = []
         for _ in range(2):
             headers = {**make_bearer(user), "Idempotency-Key": "k1"}
@@ -216,14 +220,14 @@ class TestIdempotency:
         assert statuses == [201, 201]
 
     def test_the_same_key_for_another_call_is_another_request(self, client: Client) -> None:
-        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
         body = {"slug": "shell", "name": "Shell"}
         assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
         assert client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=headers).status_code == 201
 
     def test_a_session_has_keys_only_with_csrf(self) -> None:
         client = Client(enforce_csrf_checks=True)
-        client.force_login(make_user())
+        client.force_login(make_user(is_staff=True))
         client.get("/projects/new/")
         csrf = {"X-CSRFToken": client.cookies["csrftoken"].value, "Idempotency-Key": "k1"}
         body = {"slug": "shell", "name": "Shell"}
@@ -234,7 +238,7 @@ class TestIdempotency:
         assert refused.status_code == 403
 
     def test_a_request_in_progress_is_a_conflict_and_a_crashed_one_is_taken_over(self, client: Client) -> None:
-        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
         body = {"slug": "shell", "name": "Shell"}
         client.post(PATH, body, content_type=JSON, headers=headers)
         Project.objects.all().delete()
@@ -258,20 +262,20 @@ class TestIdempotency:
             raise NotFound("enough")
 
         monkeypatch.setattr("curation.projects.pages.api.create_project", create)
-        headers = {**make_bearer(make_user()), "Idempotency-Key": "k1"}
+        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
         client.post(PATH, {"slug": "shell", "name": "Shell"}, content_type=JSON, headers=headers)
         assert seen == [depth]
 
     @pytest.mark.parametrize("key", ["", "x" * 256])
     def test_a_key_must_have_a_sensible_length(self, client: Client, key: str) -> None:
-        headers = {**make_bearer(make_user()), "Idempotency-Key": key}
+        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": key}
         answer = client.post(PATH, {"slug": "a", "name": "x"}, content_type=JSON, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_idempotency_key")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_eight_equal_requests_at_once_write_one_row() -> None:
-    owner = make_user()
+    owner = make_user(is_staff=True)
     make_project("other", user=owner)
     headers = {**make_bearer(owner), "Idempotency-Key": "k1"}
     answers: list[tuple[int, bytes]] = []

@@ -69,7 +69,8 @@ def _user() -> User:
     user, made = User.objects.get_or_create(username=USERNAME)
     if made or not user.has_usable_password():
         user.set_password(PASSWORD)
-        user.save()
+    user.is_staff = True  # may create projects
+    user.save()
     return user
 
 

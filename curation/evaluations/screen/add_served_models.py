@@ -30,7 +30,7 @@ def add_served_models(*, access: Access, name: str) -> ServedModels:
     if not pattern.api_base:
         reason = "This endpoint has no base URL."
         raise Invalid(reason, errors=[FieldError("api_base", reason)])
-    served = served_models(api_base=pattern.api_base, api_key_env=pattern.api_key_env)
+    served = served_models(api_base=pattern.api_base, api_key_env=pattern.api_key_env, project=access.project.slug)
     provider = pattern.model.partition("/")[0]
     there = dict(Endpoint.objects.of(access.project).filter(api_base=pattern.api_base).values_list("model", "name"))
     taken = set(Endpoint.objects.of(access.project).values_list("name", flat=True))

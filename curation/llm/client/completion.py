@@ -13,7 +13,7 @@ Message = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An endpoint without its database row, as workers carry it."""
+    """An endpoint without its database row, as workers carry it. `project` is a slug."""
 
     endpoint_id: int
     name: str
@@ -27,6 +27,7 @@ class Target:
     price_in: Decimal | None
     price_out: Decimal | None
     family: str
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)

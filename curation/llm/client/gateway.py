@@ -23,6 +23,7 @@ def target_of(endpoint: Endpoint) -> Target:
         price_in=endpoint.price_in,
         price_out=endpoint.price_out,
         family=endpoint.family,
+        project=endpoint.project.slug,
     )
 
 

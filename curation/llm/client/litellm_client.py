@@ -26,6 +26,7 @@ from curation.llm.client.checked_connector import CheckedConnector
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
 from curation.llm.client.pricing import cost_of, rounded
+from curation.llm.endpoints.keys import why_no_base_url, why_refused
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
@@ -129,7 +130,16 @@ async def _check_host(api_base: str) -> None:
 
 
 def _key(target: Target) -> str:
-    """The key in the endpoint's variable; a placeholder if the endpoint has none."""
+    """The key in the endpoint's variable; a placeholder if the endpoint has none.
+
+    Settings may have changed since the endpoint was saved, so both rules are checked with each call.
+    """
+    if target.api_base and (reason := why_no_base_url(target.model)):
+        raise Misconfigured(reason)
+    if reason := why_refused(
+        variable=target.api_key_env, model=target.model, api_base=target.api_base, project=target.project
+    ):
+        raise Misconfigured(reason)
     if not target.api_key_env:
         return "none"  # with an empty key LiteLLM would search the environment for one
     key = os.environ.get(target.api_key_env, "")

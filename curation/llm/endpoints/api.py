@@ -61,4 +61,5 @@ def delete_model(request: HttpRequest, slug: str, name: str) -> Status[None]:
 )
 def get_served(request: HttpRequest, slug: str, name: str) -> s.ServedOut:
     endpoint = endpoint_of(enter(request, slug, Scope.ADMIN).project, name)
-    return s.ServedOut(data=list(served_models(api_base=endpoint.api_base, api_key_env=endpoint.api_key_env)))
+    served = served_models(api_base=endpoint.api_base, api_key_env=endpoint.api_key_env, project=slug)
+    return s.ServedOut(data=list(served))

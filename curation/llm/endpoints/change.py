@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
+from curation.llm.endpoints.keys import VARIABLE, why_no_base_url, why_refused
 from curation.llm.endpoints.params import check_params, looks_secret
 from curation.llm.models import Endpoint
 from curation.llm.scripted import SCRIPTED_MODELS
@@ -18,12 +19,6 @@ from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
 
 NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,59}", re.ASCII)
 MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(/[\w.:@+-]+)*", re.ASCII)
-VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
-# Variables of the server itself: an endpoint that named one would send it to a host of a project admin's choice.
-NOT_KEYS = re.compile(
-    r"SECRET_KEY|DATABASE_URL|CELERY_.*|DJANGO_.*|WINNOW_.*|REDIS_.*|PG.*|POSTGRES.*|MYSQL.*|AWS_.*|FILES_URL"
-    r"|.*PASSWORD.*|.*PASSWD.*|PATH|HOME|USER|SHELL|PWD|HOSTNAME|LANG|BIND|PORT|HTTPS?_PROXY|ALL_PROXY|NO_PROXY"
-)
 MAX_PRICE = Decimal(1_000_000)
 
 
@@ -58,7 +53,7 @@ def values_of(endpoint: Endpoint) -> EndpointValues:
 def create_endpoint(*, access: Access, values: EndpointValues) -> Endpoint:
     """Create an endpoint. Raises `Invalid` with each wrong field, `Conflict` for a name that is taken."""
     access.require(Scope.ADMIN)
-    check_values(values)
+    check_values(values, access.project)
     try:
         with transaction.atomic():
             endpoint = Endpoint.objects.create(project=access.project, **asdict(values))
@@ -71,7 +66,7 @@ def create_endpoint(*, access: Access, values: EndpointValues) -> Endpoint:
 def change_endpoint(*, access: Access, name: str, values: EndpointValues, seen_version: int | None = None) -> Endpoint:
     """Replace the endpoint's values. Raises `Stale` if `seen_version` is not the current version."""
     access.require(Scope.ADMIN)
-    check_values(values)
+    check_values(values, access.project)
     try:
         with transaction.atomic():
             endpoint = Endpoint.objects.select_for_update().get(pk=endpoint_of(access.project, name).pk)
@@ -100,10 +95,10 @@ def delete_endpoint(*, access: Access, name: str) -> None:
         endpoint.delete()
 
 
-def check_values(values: EndpointValues) -> None:
+def check_values(values: EndpointValues, project: Project) -> None:
     """Raise `Invalid` with every wrong field. Secrets are checked first and never repeated."""
     _refuse_secrets(values)
-    errors = [FieldError(path, reason) for path, reason in _wrong_fields(values) if reason]
+    errors = [FieldError(path, reason) for path, reason in _wrong_fields(values, project) if reason]
     if errors:
         raise Invalid.fields(errors)
     check_params(values.params)
@@ -124,10 +119,10 @@ def _refuse_secrets(values: EndpointValues) -> None:
     if _is_pasted_key(values.api_key_env):
         raise Invalid(
             "This looks like a key. Give the *name* of the environment variable that contains it, such as "
-            "OPENAI_API_KEY, and set that variable on the workers. What you sent was not stored. "
+            "MODEL_KEY_OPENAI, and set that variable on the workers. What you sent was not stored. "
             "If it was a real key, consider replacing it: it was sent to this server.",
             code="secret",
-            errors=[FieldError("api_key_env", "a name such as OPENAI_API_KEY, not the key itself")],
+            errors=[FieldError("api_key_env", "a name such as MODEL_KEY_OPENAI, not the key itself")],
         )
     for path in ("name", "model", "api_base", "family"):
         if looks_secret(getattr(values, path)):
@@ -145,7 +140,7 @@ def _is_pasted_key(given: str) -> bool:
     return looks_secret(given) or len(given) >= 20 or given.startswith(("sk-", "sk_", "Bearer ", "hf_", "gsk_"))
 
 
-def _wrong_fields(values: EndpointValues) -> list[tuple[str, str]]:
+def _wrong_fields(values: EndpointValues, project: Project) -> list[tuple[str, str]]:
     model = ""
     if not MODEL.fullmatch(values.model) or len(values.model) > 200:
         model = "a LiteLLM model string such as openai/gpt-4o-mini, or scripted/… for an offline model"
@@ -156,8 +151,13 @@ def _wrong_fields(values: EndpointValues) -> list[tuple[str, str]]:
     key = ""
     if values.api_key_env and not VARIABLE.fullmatch(values.api_key_env):
         key = "the name of an environment variable: capital letters, digits and _"
-    elif NOT_KEYS.fullmatch(values.api_key_env):
-        key = "this variable belongs to the server and is never sent to a model"
+    else:
+        key = why_refused(
+            variable=values.api_key_env, model=values.model, api_base=values.api_base, project=project.slug
+        )
+    base = "at most 300 characters" if len(values.api_base) > 300 else ""
+    if values.api_base and not base:
+        base = why_no_base_url(values.model)
     prices = [
         (path, "a number from 0 on with at most 6 decimals, in US dollars per 1,000,000 tokens")
         for path in ("price_in", "price_out")
@@ -174,7 +174,7 @@ def _wrong_fields(values: EndpointValues) -> list[tuple[str, str]]:
             "" if NAME.fullmatch(values.name) else "1 to 60 letters, digits and . _ : -, first a letter or digit",
         ),
         ("model", model),
-        ("api_base", "at most 300 characters" if len(values.api_base) > 300 else ""),
+        ("api_base", base),
         ("api_key_env", key),
         ("family", "at most 60 characters" if len(values.family) > 60 else ""),
         *prices,

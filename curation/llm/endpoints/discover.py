@@ -5,7 +5,8 @@ import os
 import httpx
 import orjson
 
-from curation.llm.endpoints.change import NOT_KEYS, VARIABLE, check_base_url
+from curation.llm.endpoints.change import check_base_url
+from curation.llm.endpoints.keys import why_refused
 from curation.web.outbound.addresses import MODELS
 from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import FieldError, Invalid, Unavailable
@@ -14,22 +15,30 @@ TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024
 
 
-def served_models(*, api_base: str, api_key_env: str = "") -> tuple[str, ...]:
-    """The ids that `GET {api_base}/models` lists, without embedding models.
+def served_models(*, api_base: str, api_key_env: str = "", project: str = "") -> tuple[str, ...]:
+    """The ids that `GET {api_base}/models` lists, without embedding models. `project` is the endpoint's, by its slug.
 
-    Raises `Invalid` for the address or variable, `Unavailable` if the server does not list its models. Redirects are
-    not followed: they could lead to an address that was not checked.
+    The key is sent if this process has it; in containers only the workers do. Redirects are not followed: they could
+    lead to an address that was not checked. Raises `Invalid` for the address or variable, `Unavailable` if the server
+    does not list its models.
     """
     check_base_url(api_base)
     headers = {"Accept": "application/json"}
-    if api_key_env:
-        headers["Authorization"] = f"Bearer {_key(api_key_env)}"
+    key = _key(api_key_env, api_base, project)
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     body = b""
     try:
         with (
             httpx.Client(timeout=TIMEOUT_SECONDS, transport=CheckedTransport(MODELS)) as client,
             client.stream("GET", f"{api_base.rstrip('/')}/models", headers=headers) as response,
         ):
+            if response.status_code in {401, 403} and api_key_env and not key:
+                raise Unavailable(
+                    f"The server lists its models only with a key, and the web server does not have {api_key_env}. "
+                    "Enter the model's name yourself; the workers have the key.",
+                    code="model_server",
+                )
             if response.status_code != 200:
                 raise Unavailable(f"The server answered {response.status_code} to GET /models.", code="model_server")
             for chunk in response.iter_bytes():
@@ -41,14 +50,11 @@ def served_models(*, api_base: str, api_key_env: str = "") -> tuple[str, ...]:
     return tuple(sorted(_ids(body)))
 
 
-def _key(name: str) -> str:
-    if not VARIABLE.fullmatch(name) or NOT_KEYS.fullmatch(name):
-        raise Invalid("This is not a valid name of a key variable.", errors=[FieldError("api_key_env", "not valid")])
-    key = os.environ.get(name, "")
-    if not key:
-        reason = f"The environment variable {name} is not set for the web server."
+def _key(name: str, api_base: str, project: str) -> str:
+    """The key in the variable, or '' if this process does not have it. Raises `Invalid` if it must not be sent."""
+    if reason := why_refused(variable=name, model="", api_base=api_base, project=project):
         raise Invalid(reason, errors=[FieldError("api_key_env", reason)])
-    return key
+    return os.environ.get(name, "") if name else ""
 
 
 def _ids(body: bytes) -> set[str]:

@@ -28,7 +28,7 @@ class EndpointPatch(Strict):
     api_base: str = Field("", examples=["http://127.0.0.1:8001/v1"])
     api_key_env: str = Field(
         "",
-        examples=["OPENAI_API_KEY"],
+        examples=["MODEL_KEY_OPENAI"],
         description="*Name* of the variable that contains the key; empty: none is sent.",
     )
     params: dict[str, JsonValue] = Field({}, examples=[{"temperature": 0.2, "max_tokens": 1024}])
@@ -61,7 +61,7 @@ class EndpointOut(Schema):
     name: str = Field(examples=["judge-a"])
     model: str = Field(examples=["openai/qwen2.5-coder-32b"])
     api_base: str = Field(examples=["http://127.0.0.1:8001/v1"])
-    api_key_env: str = Field(examples=["OPENAI_API_KEY"])
+    api_key_env: str = Field(examples=["MODEL_KEY_OPENAI"])
     params: dict[str, JsonValue] = Field(examples=[{"temperature": 0.2}])
     max_concurrency: int = Field(examples=[64])
     rpm: int | None = Field(examples=[600])

@@ -72,7 +72,9 @@ def model_served(request: HttpRequest, access: Access) -> HttpResponse:
     context: dict[str, object] = {}
     try:
         context["served"] = served_models(
-            api_base=request.POST.get("api_base", ""), api_key_env=request.POST.get("api_key_env", "").strip()
+            api_base=request.POST.get("api_base", ""),
+            api_key_env=request.POST.get("api_key_env", "").strip(),
+            project=access.project.slug,
         )
     except Problem as problem:
         context["error"] = problem.detail

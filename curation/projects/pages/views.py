@@ -9,28 +9,39 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.pages.forms import GeneralForm, ProjectForm, SettingsForm, TomlForm
-from curation.projects.settings.change import MAX_GUIDELINES, change_project, create_project
+from curation.projects.settings.change import (
+    MAX_GUIDELINES,
+    NO_RIGHT,
+    change_project,
+    create_project,
+    may_create_projects,
+)
 from curation.projects.settings.guidelines import guidelines_html
 from curation.projects.settings.pages import settings_context
 from curation.projects.settings.patch import Json, apply_patch, differences
 from curation.projects.settings.toml_file import settings_from_toml
 from curation.web.ids import number
+from curation.web.problems import NotAllowed
 
 
 @require_GET
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
     """The caller's projects. With a single project it redirects to its overview, unless `?all=1` is given."""
-    rows = list(Project.objects.visible_to(principal_of(request).user))
+    user = principal_of(request).user
+    rows = list(Project.objects.visible_to(user))
     if len(rows) == 1 and "all" not in request.GET:
         return redirect("overview", rows[0].slug)
-    return render(request, "projects/home.html", {"rows": rows, "api_path": "/api/v1/projects"})
+    context = {"rows": rows, "api_path": "/api/v1/projects", "may_create": may_create_projects(user)}
+    return render(request, "projects/home.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 @login_required
 def project_new(request: HttpRequest) -> HttpResponse:
-    """Any user may create a project and becomes its admin."""
+    """A user with the right to create projects becomes the new one's admin."""
+    if not may_create_projects(principal_of(request).user):
+        raise NotAllowed(NO_RIGHT, code="may_not_create_projects")
     form = ProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():

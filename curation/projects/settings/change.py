@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.conf import settings as server_settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
@@ -11,10 +12,14 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.settings.patch import Change, Json, apply_patch, differences
-from curation.web.problems import Conflict, FieldError, Invalid, Stale
+from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 MAX_NAME = 120
+NO_RIGHT = (
+    "You may not create projects on this server. Ask its operator for the right (PROJECT_CREATORS), "
+    "or the admin of a project to add you."
+)
 MAX_GUIDELINES = 200_000
 
 
@@ -26,11 +31,23 @@ class ProjectChange:
     settings: tuple[Change, ...]
 
 
+def may_create_projects(user: User) -> bool:
+    """Whether `PROJECT_CREATORS` includes the user; a superuser always may."""
+    allowed = server_settings.PROJECT_CREATORS
+    if user.is_superuser or "everyone" in allowed or (user.is_staff and "staff" in allowed):
+        return True
+    groups = [entry.removeprefix("group:") for entry in allowed if entry.startswith("group:")]
+    return bool(groups) and user.groups.filter(name__in=groups).exists()
+
+
 def create_project(*, user: User, slug: str, name: str) -> Project:
     """Create a project with default settings and make `user` its admin.
 
-    Raises `Invalid` for a bad slug or name, `Conflict` for a slug that is taken.
+    Raises `NotAllowed` without the right to create projects, `Invalid` for a bad slug or name, `Conflict` for a slug
+    that is taken.
     """
+    if not may_create_projects(user):
+        raise NotAllowed(NO_RIGHT, code="may_not_create_projects")
     name = name.strip()
     errors = _text_errors(name=name)
     if not SLUG.fullmatch(slug):

@@ -147,8 +147,8 @@ class TestServed:
         assert "embedding" not in page
 
     def test_sends_the_key_of_the_variable(self, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("STUB_API_KEY", "k-1")
-        assert served_models(api_base=f"{server}/v1", api_key_env="STUB_API_KEY") == ("llama", "qwen")
+        monkeypatch.setenv("MODEL_KEY_STUB", "k-1")
+        assert served_models(api_base=f"{server}/v1", api_key_env="MODEL_KEY_STUB") == ("llama", "qwen")
         assert _Server.seen == ["Bearer k-1"]
 
     @pytest.mark.parametrize("path", ["/nowhere", "/moved", "/broken", "/empty"])

@@ -2,7 +2,9 @@
 
 import orjson
 import pytest
+from django.contrib.auth.models import Group, User
 from django.test import Client
+from pytest_django import Settings
 
 from curation.projects.models import AuditEntry, Member, Project, Role
 from tests.factories import make_bearer, make_member, make_project, make_user
@@ -13,7 +15,7 @@ JSON = "application/json"
 
 class TestCreate:
     def test_the_creator_becomes_admin_and_the_log_says_so(self, client: Client) -> None:
-        ada = make_user("ada")
+        ada = make_user("ada", is_staff=True)
         answer = client.post(
             "/api/v1/projects", {"slug": "shell", "name": "Shell"}, content_type=JSON, headers=make_bearer(ada)
         )
@@ -24,7 +26,7 @@ class TestCreate:
         assert AuditEntry.objects.get(action="project.create").actor == ada
 
     def test_a_token_without_admin_is_refused(self, client: Client) -> None:
-        headers = make_bearer(make_user(), "read", "run")
+        headers = make_bearer(make_user(is_staff=True), "read", "run")
         answer = client.post("/api/v1/projects", {"slug": "shell", "name": "x"}, content_type=JSON, headers=headers)
         assert answer.status_code == 403
         assert not Project.objects.exists()
@@ -32,7 +34,10 @@ class TestCreate:
     def test_a_taken_slug_is_a_conflict(self, client: Client) -> None:
         make_project("shell")
         answer = client.post(
-            "/api/v1/projects", {"slug": "shell", "name": "x"}, content_type=JSON, headers=make_bearer(make_user())
+            "/api/v1/projects",
+            {"slug": "shell", "name": "x"},
+            content_type=JSON,
+            headers=make_bearer(make_user(is_staff=True)),
         )
         assert answer.status_code == 409
         assert answer.json()["code"] == "slug_taken"
@@ -40,16 +45,44 @@ class TestCreate:
     @pytest.mark.parametrize("slug", ["", "Shell", "-a", "a b", "ä", "x" * 61, "a\n"])
     def test_a_bad_slug_is_named(self, client: Client, slug: str) -> None:
         answer = client.post(
-            "/api/v1/projects", {"slug": slug, "name": "x"}, content_type=JSON, headers=make_bearer(make_user())
+            "/api/v1/projects",
+            {"slug": slug, "name": "x"},
+            content_type=JSON,
+            headers=make_bearer(make_user(is_staff=True)),
         )
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["path"] == "slug"
 
     def test_an_unknown_key_is_refused_with_its_path(self, client: Client) -> None:
         body = {"slug": "shell", "name": "x", "colour": "red"}
-        answer = client.post("/api/v1/projects", body, content_type=JSON, headers=make_bearer(make_user()))
+        answer = client.post("/api/v1/projects", body, content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["path"] == "colour"
+
+    def test_making_projects_is_a_right(self, client: Client, settings: Settings) -> None:
+        """The admin of a project chooses hosts that the server's keys are sent to."""
+
+        def create(user: User, slug: str) -> int:
+            body = {"slug": slug, "name": "x"}
+            return client.post("/api/v1/projects", body, content_type=JSON, headers=make_bearer(user)).status_code
+
+        anyone, grouped = make_user(), make_user()
+        grouped.groups.add(Group.objects.create(name="project-creators"))
+        assert create(anyone, "a") == 403
+        assert create(grouped, "b") == 201
+        assert create(make_user(is_superuser=True), "c") == 201
+        settings.PROJECT_CREATORS = ("group:leads",)
+        assert create(make_user(is_staff=True), "d") == 403
+        settings.PROJECT_CREATORS = ("everyone",)
+        assert create(anyone, "e") == 201
+
+    def test_the_pages_offer_it_only_with_the_right(self, client: Client) -> None:
+        client.force_login(make_user())
+        assert "/projects/new/" not in client.get("/").content.decode()
+        assert client.get("/projects/new/").status_code == 403
+        client.force_login(make_user(is_staff=True))
+        assert "/projects/new/" in client.get("/").content.decode()
+        assert client.get("/projects/new/").status_code == 200
 
 
 class TestList:

@@ -42,7 +42,7 @@ class TestHome:
 
 class TestNewProject:
     def test_its_creator_becomes_admin(self, client: Client) -> None:
-        client.force_login(make_user("ada"))
+        client.force_login(make_user("ada", is_staff=True))
         answer = client.post("/projects/new/", {"name": "Shell", "slug": "shell"})
         assert answer["Location"] == reverse("settings", args=["shell"])
         assert Member.objects.get(project__slug="shell").role == Role.ADMIN
@@ -50,6 +50,7 @@ class TestNewProject:
     def test_a_taken_slug_is_shown_under_its_field_and_the_input_is_kept(
         self, client: Client, project: Project
     ) -> None:
+        client.force_login(make_user(is_staff=True))
         answer = client.post("/projects/new/", {"name": "My own", "slug": "shell"})
         assert answer.status_code == 409
         assert answer.context["form"].errors["slug"] == ["is taken"]

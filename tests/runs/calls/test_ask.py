@@ -196,10 +196,10 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "sk-never-to-be-seen-0123456789"
-    monkeypatch.setenv("A_TEST_KEY", secret)
+    monkeypatch.setenv("MODEL_KEY_TEST", secret)
     caplog.set_level(logging.DEBUG)
     server.behave(error=0.5, status=401, detail=f"Incorrect API key provided: {secret}")
-    run = asked(make_asked(server, api_key_env="A_TEST_KEY"), n=6)
+    run = asked(make_asked(server, api_key_env="MODEL_KEY_TEST"), n=6)
     assert server.counts().keys == [f"Bearer {secret}"] * 6
     assert 0 < run.items_failed < 6
     assert "[key]" in reasons(run)[0]
@@ -209,8 +209,8 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
 
 
 def test_a_missing_key_variable_is_named(server: ModelServer) -> None:
-    run = asked(make_asked(server, api_key_env="NOT_SET_ANYWHERE"), n=1)
-    assert "NOT_SET_ANYWHERE" in reasons(run)[0]
+    run = asked(make_asked(server, api_key_env="MODEL_KEY_NOT_SET"), n=1)
+    assert "MODEL_KEY_NOT_SET" in reasons(run)[0]
     assert server.counts().asked == 0
 
 
