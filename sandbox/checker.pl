@@ -25,24 +25,33 @@ sub check {
 sub clear_search_paths {
     my $text   = shift;
     my $shared = '/usr/local';
-    my @own    = (@fixtures, $text =~ m{($shared/[\w.+@%,:=~/-]+)}g);
+    my @named  = $text =~ m{($shared/[\w.+@%,:=~/-]+)}g;
     my $usual  = qr{/(?:bin|etc|games|include|lib\w*|man|sbin|share|src)\z};    # never links: what they lead to stays
-    prune($shared, sub { !-l $_[0] || $_[0] !~ $usual && is_of($_[0], @own) }, sub {
-        prune($_, sub { is_of($_[0], @own) }) for grep { -d && !-l } @_;
+    prune($shared, sub { !-l $_[0] || $_[0] !~ $usual && is_of($_[0], @named) }, sub {
+        prune_to($_, @named) for grep { -d && !-l } @_;
     });
     my @hidden = $text =~ /(?<![\w.*?\])}+-])(\.\w[\w.+@%,:=~-]*|node_modules)/g;
-    @own = (@fixtures, map { "$home/$_" } @hidden);
+    my @own = (@fixtures, map { "$home/$_" } @hidden);
     prune($home, sub { $_[0] !~ m{/(?:\.[^/]*|node_modules)\z} || is_of($_[0], @own) });
 }
 
-# Whether one of these paths is in `path`, or begins like its last name: a checker may name `/usr/local/lib/oven-*`.
+# Removes what is neither named nor a fixture. A folder that is named is kept whole, one on the way to it is not.
+sub prune_to {
+    my ($folder, @named) = @_;
+    prune($folder, sub { is_of($_[0], @named) || !-l $_[0] && is_of($_[0], @fixtures) }, sub {
+        prune_to($_, @named) for grep { -d && !-l && is_of($_, @named) < 2 } @_;
+    });
+}
+
+# 2 if `path` is one of these, or begins like it: a checker may name `/usr/local/lib/oven-*`. 1 if one of them is in it.
 sub is_of {
     my ($path, @own) = @_;
-    my $parent = rindex($path, '/') + 1;
-    for my $own (@own) {
-        return 1 if index("$own/", "$path/") == 0 || length $own > $parent && index($path, $own) == 0;
+    my ($parent, $found) = (rindex($path, '/') + 1, 0);
+    for my $own (map { s{/+\z}{}r } @own) {
+        return 2 if length $own > $parent && index($path, $own) == 0;
+        $found = 1 if index($own, "$path/") == 0;
     }
-    return 0;
+    return $found;
 }
 
 # Removes the entries of a folder that `$is_kept` does not accept, and does `$then` with the others. The folder's mode may

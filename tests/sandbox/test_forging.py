@@ -259,6 +259,13 @@ class TestForging:
         session.exec(f"cd /usr/local/share; {hide}")
         assert not forged(session, PERL)
 
+    @pytest.mark.parametrize("how", ["", "; mv $d ~/moved; ln -s ~/moved $d"], ids=["beside it", "behind a link"])
+    def test_a_fixture_does_not_open_the_folder_that_it_is_in(self, opened: Opener, how: str) -> None:
+        here = opened().exec("perl -e 'print +(grep m{^/usr/local/share}, @INC)[0]'").output
+        session = opened([Fixture("/srv/answer", b"no\n"), Fixture(f"{here}/Oven.pm", b"1;")])
+        session.exec(f"d={here}; echo '{PERL_EVIL}' > $d/strict.pm{how}")
+        assert not forged(session, PERL)
+
 
 class TestWhatTheCheckerSees:
     def test_what_it_names_and_what_the_scenario_brought(self, opened: Opener) -> None:
@@ -266,16 +273,17 @@ class TestWhatTheCheckerSees:
         session.exec(
             "cd /usr/local; mkdir -p etc lib/python3.11 share/kiln-1; echo b > etc/app.conf; echo b > share/oven/b;"
             "echo b > share/kiln-1/x; echo b > bin/tool; echo b > ~/.bashrc; echo b > ~/.plan; echo b > ~/x;"
-            "ln -s /srv srv; mkdir ~/.config; echo b > ~/.hidden; chmod 750 ~ lib"
+            "ln -s /srv srv; echo b > share/oven/c; mkdir ~/.config; echo b > ~/.hidden; chmod 750 ~ lib"
         )
         checker = """
             cat /usr/local/etc/app.conf /usr/local/share/oven/b /usr/local/share/kiln-*/x
             cat /usr/local/bin/tool ~/.bashrc x
-            test -d /usr/local/srv && cat "$HOME/.plan" && find /usr/local/lib -mindepth 1; ls -A ~ | tr '\\n' ' '
+            test -d /usr/local/srv && cat "$HOME/.plan" && find /usr/local/lib -mindepth 1
+            ls /usr/local/shar?/oven; ls -A ~ | tr '\\n' ' '
             stat -c %a ~ /usr/local/lib
         """
         result = session.check(checker, terminal="exit")
-        assert result.output == "b\n" * 7 + ".bashrc .plan x 750\n750\n"
+        assert result.output == "b\n" * 7 + "a\nb\n.bashrc .plan x 750\n750\n"
 
     def test_its_folder_for_temporary_files_is_new_and_its_programs_have_no_home(self, session: Session) -> None:
         session.exec("mkdir ~/t; export TMPDIR=~/t; echo x > /tmp/x")
