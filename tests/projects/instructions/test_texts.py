@@ -52,13 +52,19 @@ class TestOverride:
         assert instructions_for(make_project(), "poet").text == SHIPPED
         assert AuditEntry.objects.get(action="instructions.override").data["sha256"] == found.sha256
 
-    @pytest.mark.parametrize("text", ["", "   ", "no placeholder", "{history}\x00", "{history}" + "x" * 100_001])
+    @pytest.mark.parametrize("text", ["", "   ", "no placeholder", "{history}" + "x" * 100_001])
     def test_an_unusable_text_is_refused_and_kept_in_the_field(
         self, client: Client, project: Project, text: str
     ) -> None:
         answer = client.post(PAGE, {"text": text, "version": 0})
         assert answer.status_code == 422
         assert answer.context["form"].errors
+        assert not InstructionsOverride.objects.exists()
+
+    def test_a_nul_character_is_refused(self, client: Client, project: Project) -> None:
+        answer = client.post(PAGE, {"text": "{history}\x00", "version": 0})
+        assert answer.status_code == 422
+        assert "NUL" in answer.content.decode()
         assert not InstructionsOverride.objects.exists()
 
     def test_a_stale_version_is_refused(self, client: Client, project: Project) -> None:
