@@ -5,6 +5,7 @@ is mostly idle and waiting times are random. Here a writer first takes a kernel 
 release wakes the next writer at once. Other programs, which do not take the lock, wait as SQLite does.
 """
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -41,8 +42,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
         if not self.is_in_memory_db():
-            # Created here, because SQLite would make it readable for everyone; its other files get the same mode.
-            os.close(os.open(conn_params["database"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            # Created here, because SQLite would make it readable for everyone; its other files get the same mode. A
+            # file that exists must not be opened: closing it would drop the locks of this process's connections.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(conn_params["database"], os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection: Connection = super().get_new_connection(conn_params)
         connection.wrapper = self
         if not self.is_in_memory_db():
