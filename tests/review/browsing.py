@@ -41,6 +41,6 @@ def form(sample: Sample, **values: object) -> dict[str, object]:
 
 
 def open_queue(client: Client, query: str = "") -> Answer:
-    response = client.get(url("queue") + query)
+    response = client.post(url("queue") + query, follow=True)
     assert response.status_code == 200
     return response

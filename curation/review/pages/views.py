@@ -2,32 +2,39 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_http_methods
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.models import Lease
-from curation.review.queue.lease import hold
+from curation.review.queue.lease import hold, holder_of
 from curation.review.workspace.navigation import location_of
-from curation.review.workspace.responses import show, show_next
+from curation.review.workspace.responses import show, show_claim, show_next, show_open
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Sample, Status
 from curation.web.ids import find
 from curation.web.problems import Conflict
 
 
-@require_GET
+@require_http_methods(["GET", "POST"])
 @project_page(Scope.REVIEW)
 def queue(request: HttpRequest, access: Access) -> HttpResponse:
-    """Claim the next sample. A GET may do so: the lease expires, and a reload shows the same sample."""
-    return show_next(request, access, request.GET.urlencode())
+    """A POST claims the next sample. A GET claims nothing: it shows the sample that the caller has open."""
+    show_queue = show_next if request.method == "POST" else show_open
+    return show_queue(request, access, request.GET.urlencode())
 
 
-@require_GET
+@require_http_methods(["GET", "POST"])
 @project_page(Scope.READ)
 def sample_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """A POST claims an undecided sample. A GET claims nothing; its page sends the POST if the sample is free."""
     sample = sample_of(access, pk)
-    lease = lease_if_undecided(access, sample)
+    if request.method == "POST":
+        lease = lease_if_undecided(access, sample)
+    elif may_claim(access, sample) and holder_of(sample.pk, other_than=access.user) is None:
+        return show_claim(request, access, request.get_full_path())
+    else:
+        lease = None
     space = workspace_of(access=access, sample=sample, location=location_of(request.GET), lease=lease)
     return show(request, access, space)
 
@@ -47,9 +54,13 @@ def sample_of(access: Access, pk: int) -> Sample:
     return find(Sample.objects.of(access.project).select_related("decided_by"), str(pk), "sample")
 
 
+def may_claim(access: Access, sample: Sample) -> bool:
+    return sample.status == Status.PENDING and access.may(Scope.REVIEW)
+
+
 def lease_if_undecided(access: Access, sample: Sample) -> Lease | None:
     """Claim an undecided sample for a person who may decide it; None where another reviewer has it."""
-    if sample.status != Status.PENDING or not access.may(Scope.REVIEW):
+    if not may_claim(access, sample):
         return None
     try:
         return hold(access=access, sample_id=sample.pk)

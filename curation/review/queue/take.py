@@ -61,6 +61,15 @@ def take_next(
     return None if sample is None else Taken(sample, lease, skipped)
 
 
+def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
+    """The sample that the caller has open in this queue; nothing is claimed or extended."""
+    rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
+    own = Lease.objects.filter(reviewer=access.user, until__gt=timezone.now(), sample__in=rows)
+    lease = own.order_by("-created_at").first()
+    sample = _shown.first(sample=lease.sample_id) if lease else None
+    return Taken(sample, lease, skipped_before=False) if lease and sample else None
+
+
 def _claim_first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -> tuple[Lease, bool] | None:
     for _ in range(ROUNDS):
         found, skipped = _first(rows, access, order, plain=plain)

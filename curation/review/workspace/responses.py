@@ -3,12 +3,12 @@
 import json
 
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access
 from curation.review.queue.pace import progress_of
-from curation.review.queue.take import Order, take_next
+from curation.review.queue.take import Order, own_open, take_next
 from curation.review.workspace.navigation import Location, navigation_of, queue_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
@@ -22,6 +22,21 @@ def order_of(query: str) -> Order:
     if given not in ORDERS:
         raise Problem(f"The order is one of {', '.join(ORDERS)}.", errors=[FieldError("order", "unknown order")])
     return ORDERS[given]
+
+
+def show_open(request: HttpRequest, access: Access, query: str) -> HttpResponse:
+    """The sample that the caller has open in the queue, or a page that takes the next one by a POST."""
+    order_of(query)
+    taken = own_open(access=access, wanted=SampleFilter.from_query(QueryDict(query), ignore={"order"}))
+    if taken is None:
+        return show_claim(request, access, queue_url(access.project.slug, query))
+    location = Location(queue=True, query=query)
+    return show(request, access, workspace_of(access=access, sample=taken.sample, location=location, lease=taken.lease))
+
+
+def show_claim(request: HttpRequest, access: Access, url: str) -> HttpResponse:
+    """A page that sends a POST to `url` as soon as it is loaded: a GET claims nothing."""
+    return render(request, "review/claim.html", {"project": access.project, "claim_url": url, "search_url": ""})
 
 
 def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "") -> HttpResponse:
@@ -41,6 +56,8 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
         }
         template = "review/queue/_end.html" if request.headers.get("HX-Request") else "review/queue/end.html"
         response, now = render(request, template, context), "The queue is empty."
+    elif not request.headers.get("HX-Request"):
+        return redirect(queue_url(access.project.slug, query))  # so that a reload sends no form again
     else:
         space = workspace_of(
             access=access,

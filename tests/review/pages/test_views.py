@@ -36,6 +36,22 @@ def test_reloading_shows_the_same_sample_in_the_same_seats(client: Client, me: A
     assert heads[0] == heads[1] and Lease.objects.count() == 1
 
 
+@pytest.mark.parametrize("headers", [{}, HTMX])
+def test_a_get_claims_nothing_and_extends_nothing(
+    client: Client, me: Access, project: Project, headers: dict[str, str]
+) -> None:
+    sample = judged(project)
+    for address in (url("queue"), url("sample-page", sample.pk)):
+        page = body(client.get(address, headers=headers))
+        assert f'hx-post="{address}"' in page and 'hx-trigger="load, submit"' in page
+    assert not Lease.objects.exists()
+    open_queue(client)
+    before = Lease.objects.get().until
+    assert f"Sample {sample.pk}" in body(client.get(url("queue"), headers=headers))
+    client.get(url("sample-page", sample.pk), headers=headers)
+    assert Lease.objects.get().until == before
+
+
 def test_not_blind_shows_names_and_judges_at_once(client: Client, project: Project) -> None:
     project.settings_json = {"review": {"blind": False}}
     project.save()
@@ -154,7 +170,7 @@ def test_once_sides_are_shown_left_is_the_king_however_the_lease_was_drawn(
     Lease.objects.update(swapped=True)
     project.settings_json = {"review": {"blind": False}}
     project.save()
-    assert "Left · King" in body(client.get(url("sample-page", sample.pk)))
+    assert "Left · King" in body(client.post(url("sample-page", sample.pk)))
     for action in ("approve", "reject"):
         values = form(sample, action=action, preference="left", queue="")
         assert client.post(url("sample-decide", sample.pk), values, headers=HTMX).status_code == 200
@@ -221,9 +237,9 @@ def test_heartbeat_keeps_the_sample_and_names_who_took_it(client: Client, me: Ac
 
 def test_leaving_the_page_releases_only_what_that_page_knew(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
-    client.get(url("sample-page", sample.pk))
+    client.post(url("sample-page", sample.pk))
     known = Lease.objects.get().until.isoformat()
-    client.get(url("sample-page", sample.pk))
+    client.post(url("sample-page", sample.pk))
     client.post(url("lease-release", sample.pk), {"until": known})
     assert Lease.objects.exists(), "a reload has extended it"
     client.post(url("lease-release", sample.pk), {"until": Lease.objects.get().until.isoformat()})

@@ -33,13 +33,13 @@ def test_leak_spans_and_revisions_are_shown_after_the_decision(client: Client, m
     duel.challenger.leak_spans = [{"start": start, "end": start + 11} for start in starts]
     duel.challenger.leak_flag = True
     duel.challenger.save()
-    page = body(client.get(url("sample-page", duel.sample_id)))
+    page = body(client.post(url("sample-page", duel.sample_id)))
     assert "<mark" not in page
     decide(access=me, sample_id=sample_of(duel).pk, action="approve")
-    page = body(client.get(url("sample-page", duel.sample_id)))
+    page = body(client.post(url("sample-page", duel.sample_id)))
     assert page.count('<mark class="leak">parse_comma</mark>') == 2
     revise(access=me, sample_id=sample_of(duel).pk, text="THOUGHT: call split now.", note="no names")
-    page = body(client.get(url("sample-page", duel.sample_id)))
+    page = body(client.post(url("sample-page", duel.sample_id)))
     assert "Revision 1 of the challenger" in page and "no names" in page and "<del>" in page and "<ins>" in page
 
 
@@ -61,7 +61,7 @@ def test_hostile_history_is_escaped_and_control_characters_are_shown(
     duel = make_duel(project)
     duel.prompt.text.history = history
     duel.prompt.text.save()
-    page = body(client.get(url("sample-page", duel.sample_id)))
+    page = body(client.post(url("sample-page", duel.sample_id)))
     assert "<script>alert" not in page and "<img src=x>" not in page
     assert not re.search("[\x07\x1b\u202e]", page)
     assert "␛[31m" not in page, "colours of a terminal say nothing here"
@@ -77,7 +77,7 @@ def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(
     duel.prompt.text.history = history
     duel.prompt.text.save()
     pk = duel.sample_id
-    page = body(client.get(url("sample-page", pk)))
+    page = body(client.post(url("sample-page", pk)))
     assert "the task" in page and "turn number 199" in page and "turn number 150" not in page
     assert "197 turns folded" in page
     window = body(client.get(url("history-window", pk), {"start": 1, "end": 198, "bottom": 1}))
@@ -100,7 +100,7 @@ def test_a_huge_output_comes_in_pieces_and_raw(client: Client, me: Access, proje
     ]
     duel.prompt.text.save()
     pk = duel.sample_id
-    page = client.get(url("sample-page", pk))
+    page = client.post(url("sample-page", pk))
     assert len(page.content) < 120_000 and "Show more" in body(page)
     more = body(client.get(url("history-turn", pk, 2), {"start": 16_000}))
     assert "from character 16000" in more and "start=32000" in more

@@ -33,7 +33,7 @@ def rolled_out(project: Project, **values: Any) -> tuple[Trajectory, Sample]:
 
 
 def page_of(client: Client, sample: Sample) -> str:
-    return " ".join(body(client.get(url("sample-page", sample.pk))).split())
+    return " ".join(body(client.post(url("sample-page", sample.pk))).split())
 
 
 def test_the_queue_shows_the_session_and_hides_the_verdict(client: Client, me: Access, project: Project) -> None:
@@ -153,7 +153,7 @@ def test_a_long_session_opens_quickly_and_reads_a_bounded_number_of_rows(
     for index in range(1, 30):
         rolled_out(project, scenario=scenario, sample_index=index)
     with CaptureQueriesContext(connection) as queries:
-        page = body(client.get(url("sample-page", sample.pk)))
+        page = body(client.post(url("sample-page", sample.pk)))
     assert len(queries) < 40 and len(page) < 200_000 and "steps folded" in page
 
 
