@@ -48,6 +48,7 @@ PAGES: dict[str, tuple[str, Args]] = {
     **{name: (name, _project) for name in OF_PROJECT},
     "home": ("home", _nothing),
     "project-new": ("project-new", _nothing),
+    "change-password": ("change-password", _nothing),
     "components": ("components", _nothing),
     "sample-page": ("sample-page", _first("/projects/demo/samples")),
     "duel-page": ("duel-page", _first("/projects/demo/duels")),
@@ -71,7 +72,7 @@ PAGES: dict[str, tuple[str, Args]] = {
 # Filled into a page, answered to a form, or a file; not pages of their own.
 NO_PAGES = {
     *("logout", "score-chart", "pace-chart", "outcome-chart", "export-preview", "export-progress", "model-served"),
-    *("recipe-delete",),
+    *("recipe-delete", "webhook-test"),
     *("model-test", "model-delete", "exclusion-set", "exclusion-remove", "guidelines-preview", "instructions-restore"),
     *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
     *("sample-bulk", "sample-bulk-undo", "sample-panel", "sample-decide", "sample-revise", "sample-draft"),
