@@ -94,3 +94,21 @@ def test_a_write_outside_a_transaction_waits_and_a_failed_one_ends_its_turn() ->
     other.join(5)
     project.refresh_from_db()
     assert project.name == "alone"
+
+
+def test_a_new_connection_keeps_the_locks_of_the_others() -> None:
+    """Closing any descriptor of a file drops the process's locks on it: another program could then remove the log."""
+    intruder = (
+        "import sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None)\n"
+        "try:\n    print(c.execute('PRAGMA journal_mode=DELETE').fetchone())\n"
+        "except sqlite3.OperationalError as error:\n    print(error)\n"
+    )
+    project = make_project()
+    other = threading.Thread(target=in_own_connection, args=(Project.objects.count,))
+    other.start()
+    other.join()
+    command = [sys.executable, "-c", intruder, str(connection.settings_dict["NAME"])]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "locked" in said.stdout
+    assert rename(project, "still here") >= 0
