@@ -44,6 +44,8 @@ def _front_matter(project: Project, counts: Counts, files: Sequence[WrittenFile]
     size = next((name for limit, name in SIZES if counts.exported < limit), "n>1M")
     lines = ["---", f"pretty_name: {json.dumps(project.name)}", "tags:", "- agent", "- winnow"]
     lines += ["size_categories:", f"- {size}"]
+    if license := project.settings.export.license:
+        lines.append(f"license: {json.dumps(license)}")
     if configs:
         lines.append("configs:")
     for name, parts in sorted(configs.items()):

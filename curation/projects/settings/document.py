@@ -162,6 +162,16 @@ class Taxonomy(Section):
         return axes
 
 
+class Export(Section):
+    """What dataset cards say."""
+
+    license: Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9.-]*$")] = Field(
+        "",
+        title="License of the data",
+        description="A license id of the Hugging Face hub, such as cc-by-4.0. It is written on each dataset card.",
+    )
+
+
 class Evaluation(Section):
     """How answers are compared with the expected command, and how near-duplicates are found."""
 
@@ -194,5 +204,6 @@ class ProjectSettings(Section):
     review: Review = Review()
     limits: Limits = Limits()
     balance: Balance = Balance()
+    export: Export = Export()
     evaluation: Evaluation = Evaluation()
     taxonomy: Taxonomy = Taxonomy()

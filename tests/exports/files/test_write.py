@@ -7,6 +7,8 @@ import orjson
 import pytest
 
 from curation.exports.models import Export
+from curation.projects.settings.document import Export as ExportSettings
+from curation.projects.settings.document import ProjectSettings
 from curation.review.models import Pick
 from curation.runs.models import RunState
 from tests.exports.exporting import approve, content, make_approved, revise, rows, run_export
@@ -165,3 +167,12 @@ def test_the_run_names_its_export_at_once_and_its_counts_at_the_end() -> None:
     result = Export.objects.get(pk=export.pk).run.result
     assert result["export"] == str(export.pk)
     assert result["counts"]["rows"] == {"sft-messages": {"train": 1}, "dpo": {"train": 1}}
+
+
+def test_the_card_has_the_license_that_the_project_names() -> None:
+    settings = ProjectSettings(export=ExportSettings(license="cc-by-4.0"))
+    project = make_project(settings_json=settings.model_dump(mode="json"))
+    make_approved(project)
+    assert 'license: "cc-by-4.0"' in content(run_export(project, BOTH), "README.md").decode()
+    make_approved(other := make_project())
+    assert "license:" not in content(run_export(other, BOTH), "README.md").decode()
