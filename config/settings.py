@@ -181,9 +181,15 @@ SANDBOX = env.choice("SANDBOX", "auto", {"auto", "docker", "bubblewrap", "none"}
 # Rollouts mostly wait for models, so one process keeps this many sessions open at once.
 SANDBOX_SESSIONS = env.number("SANDBOX_SESSIONS", 64, low=1, high=1024)
 
-# With Redis all web processes share their counts (rate limit, sign-in); without it each process counts for itself.
+# With Redis all web processes share the rate limit's counts; without it each process counts for itself.
 if CELERY_BROKER_URL.startswith("redis"):
-    CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CELERY_BROKER_URL}}
+    CACHES = {
+        "default": {
+            "BACKEND": "config.redis_cache.Cache",
+            "LOCATION": CELERY_BROKER_URL,
+            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+        }
+    }
 
 # --- sign-in ---------------------------------------------------------------------------------------------------------
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]

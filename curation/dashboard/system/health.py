@@ -9,6 +9,8 @@ from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection
 from kombu.exceptions import KombuError, OperationalError
+from redis import Redis
+from redis.exceptions import RedisError
 
 from curation.runs.workers.sandbox_report import sandbox_reports
 
@@ -48,9 +50,12 @@ def broker() -> Component:
         ok = folder.is_dir() and os.access(folder, os.W_OK)
         return Component("broker", ok, "embedded" if ok else "embedded: its folder cannot be written")
     try:
-        with current_app.connection_for_write(connect_timeout=SECONDS) as found:
-            found.ensure_connection(max_retries=1, timeout=SECONDS, interval_start=0)
-    except (KombuError, OperationalError, OSError) as error:
+        if scheme.startswith("redis"):  # kombu would wait for ever where a connection is accepted and never answered
+            Redis.from_url(settings.CELERY_BROKER_URL, socket_connect_timeout=SECONDS, socket_timeout=SECONDS).ping()
+        else:
+            with current_app.connection_for_write(connect_timeout=SECONDS) as found:
+                found.ensure_connection(max_retries=1, timeout=SECONDS, interval_start=0)
+    except (KombuError, OperationalError, RedisError, OSError) as error:
         # The text of the error may contain the URL and with it a password.
         return Component("broker", False, f"{scheme}: {type(error).__name__}, no connection within {SECONDS} s")
     return Component("broker", True, scheme)

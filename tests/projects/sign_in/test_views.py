@@ -16,7 +16,7 @@ def test_a_person_changes_their_password(client: Client) -> None:
     client.force_login(user)
     elsewhere = Client()
     elsewhere.force_login(user)
-    assert 'href="/password/"' in client.get("/projects/new/").content.decode()
+    assert 'href="/password/"' in client.get("/", follow=True).content.decode()
 
     wrong = client.post("/password/", {"old_password": "no", "new_password1": NEW, "new_password2": NEW})
     weak = client.post("/password/", {"old_password": OLD, "new_password1": "12345", "new_password2": "12345"})
@@ -26,8 +26,8 @@ def test_a_person_changes_their_password(client: Client) -> None:
     client.post("/password/", {"old_password": OLD, "new_password1": NEW, "new_password2": NEW})
     user.refresh_from_db()
     assert user.check_password(NEW)
-    assert client.get("/projects/new/").status_code == 200
-    assert elsewhere.get("/projects/new/").status_code == 302
+    assert client.get("/password/").status_code == 200
+    assert elsewhere.get("/password/").status_code == 302
 
 
 def test_a_stranger_is_sent_to_the_sign_in(client: Client) -> None:

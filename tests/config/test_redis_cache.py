@@ -1,0 +1,55 @@
+"""The site answers while Redis is down or silent."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from config import redis_cache
+from tests.factories import make_bearer, make_user
+
+
+@pytest.fixture(params=["down", "silent"])
+def redis_address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A port that nobody serves, and one where connections are accepted but never answered."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if request.param == "silent":
+            server.listen(64)
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+
+
+@pytest.fixture(autouse=True)
+def redis_only(redis_address: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_cache.Client, "down_until", 0.0)
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "config.redis_cache.Cache",
+            "LOCATION": redis_address,
+            "OPTIONS": {"socket_connect_timeout": 0.3, "socket_timeout": 0.3},
+        }
+    }
+
+
+@pytest.mark.django_db
+def test_rest_and_health_answer_and_only_the_first_request_waits(client: Client) -> None:
+    headers = make_bearer(make_user())
+    assert client.get("/api/v1/health").status_code == 200
+    begun = time.monotonic()
+    for _ in range(20):
+        answer = client.get("/api/v1/projects", headers=headers)
+        assert answer.status_code == 200
+        assert int(answer["RateLimit-Remaining"]) > 0
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.django_db
+def test_ready_names_the_broker(client: Client, settings: Settings, redis_address: str) -> None:
+    settings.CELERY_BROKER_URL = redis_address
+    answer = client.get("/api/v1/ready")
+    assert answer.status_code == 503
+    broken = [part["name"] for part in answer.json()["parts"] if not part["ok"] and part["needed"]]
+    assert broken == ["broker"]
