@@ -138,4 +138,4 @@ def test_two_models_are_compared_on_a_page_that_fits(open_tab: OpenTab, product:
     expect(tab.locator(".chart[data-state=ready]")).to_have_count(1, timeout=15_000)
     _fits_and_is_named(tab)
     tab.locator("table[data-rows=row] a").last.click()
-    expect(tab.locator("#panel-body")).to_contain_text("Where they differ, as a shell reads them")
+    expect(tab.locator("#panel-body")).to_contain_text("Differences as a shell reads them")

@@ -53,10 +53,12 @@ def test_what_never_passes_is_given_up_with_its_reason_and_the_number_of_tries(s
 
 @pytest.mark.parametrize("how", ["broken", "drop"])
 def test_half_an_answer_is_asked_again(server: ModelServer, how: str) -> None:
-    half: dict[str, Any] = {how: 0.5}
+    half: dict[str, Any] = {how: 0.3}  # an item fails all of its 6 tries once in 1,400
     server.behave(**half)
     run = asked(make_asked(server), n=6)
-    assert (run.items_failed, server.counts().answered) == (0, 6)
+    counts = server.counts()
+    assert (run.items_failed, counts.answered) == (0, 6)
+    assert counts.broken + counts.dropped > 0
 
 
 def test_a_server_that_hangs_is_left_after_the_endpoints_timeout(server: ModelServer) -> None:
