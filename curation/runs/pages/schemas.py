@@ -20,7 +20,7 @@ class RunOut(Schema):
     params: dict[str, Any]
     budget: str | None = Field(examples=["5"], description="US dollars; null where there is none.")
     items: dict[str, int] = Field(examples=[{"total": 1, "done": 0, "failed": 0, "skipped": 0}])
-    calls: int = Field(examples=[270], description="Model calls that have ended, whatever came of them.")
+    calls: int = Field(examples=[270], description="Model calls that have ended, answered or not.")
     tokens_in: int
     tokens_out: int
     cost: str | None = Field(examples=["0"], description="US dollars of the calls whose price is known.")

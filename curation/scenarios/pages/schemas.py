@@ -11,7 +11,7 @@ from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.scenarios.taxonomy.coverage import Coverage
 
-# What the server adds to a bundle: whoever sends a scenario back as it was answered need not take it out.
+# What the server adds to a bundle; a client may send it back.
 ADDED = frozenset({"id", "status", "reason", "gate", "version", "bundle_sha256", "run", "created_at", "updated_at"})
 
 

@@ -97,7 +97,7 @@ def test_a_leak_says_where_it_stands_on_both_sides() -> None:
     spans = (first, first + 12), (second, second + 12)
     assert report.leaked == (LeakedToken("retry_budget", "identifier", spans, "patch", offset),)
     assert report.score == 1.0
-    assert report.flagged(1.0), "a leaked identifier is enough, whatever the score"
+    assert report.flagged(1.0), "a leaked identifier is enough with any score"
 
 
 def test_the_score_is_leaked_by_checkable() -> None:

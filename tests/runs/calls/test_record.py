@@ -75,7 +75,7 @@ def test_answers_are_found_together_each_its_own(django_assert_num_queries: Djan
     assert [one and (one.completion.text, one.call_id) for one in found] == [("to a", first), None, ("to c", third)]
     again = OpenCall.together(openings)
     assert isinstance(again[0], Answered) and again[0].cached
-    assert again[1] not in (None, second), "an answer that did not come is asked for anew"
+    assert again[1] not in (None, second), "an answer that did not come is asked for again"
 
 
 def test_a_lost_call_that_was_refused_cost_nothing() -> None:
