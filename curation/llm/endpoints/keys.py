@@ -14,7 +14,7 @@ NOT_KEYS = re.compile(
     r"SECRET_KEY|DATABASE_URL|CELERY_.*|DJANGO_.*|WINNOW_.*|REDIS_.*|PG.*|POSTGRES.*|MYSQL.*|AWS_.*|FILES_URL"
     r"|MODEL_KEYS|.*PASSWORD.*|.*PASSWD.*|PATH|HOME|USER|SHELL|PWD|HOSTNAME|LANG|BIND|PORT|HTTPS?_PROXY|ALL_PROXY|NO_PROXY"
 )
-# LiteLLM calls these with credentials of the worker's machine, whatever key it is given.
+# LiteLLM calls these with credentials of the worker's machine, with any key or none.
 OWN_CREDENTIALS = frozenset(
     {
         *("bedrock", "sagemaker", "sagemaker_chat", "vertex_ai", "vertex_ai_beta", "watsonx", "watsonx_text"),

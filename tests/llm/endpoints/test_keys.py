@@ -1,4 +1,4 @@
-"""A key goes only where the operator of the server allows it, whoever made the project."""
+"""A key goes only where the operator of the server allows it, in every project."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A connection goes to the address that was checked, whatever the name resolves to a moment later."""
+"""A connection goes to the address that was checked, even if the name resolves to another one later."""
 
 import asyncio
 import http.server
