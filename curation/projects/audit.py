@@ -1,5 +1,7 @@
 """Write the audit log, in the transaction of the change itself."""
 
+from collections.abc import Mapping
+
 from django.contrib.auth.models import User
 
 from curation.projects.models import AuditEntry, Project
@@ -11,7 +13,7 @@ def record(
     action: str,
     subject: str = "",
     project: Project | None = None,
-    data: dict[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
 ) -> None:
     """Add one entry; `actor` is None for changes by the system. Never put secrets into `data`."""
-    AuditEntry.objects.create(actor=actor, action=action, subject=subject[:200], project=project, data=data or {})
+    AuditEntry.objects.create(actor=actor, action=action, subject=subject[:200], project=project, data=dict(data or {}))

@@ -6,6 +6,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
+from django.utils import timezone
 
 from curation.projects.settings.document import ProjectSettings
 from curation.web.problems import Problem
@@ -84,6 +85,52 @@ class Member(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    def pending(self) -> "InvitationQuerySet":
+        return self.filter(accepted_at=None, expires_at__gt=timezone.now())
+
+    def waiting_for(self, user: AbstractBaseUser) -> "InvitationQuerySet":
+        """The pending invitations for this user's name, with their projects."""
+        return self.pending().filter(username=user.get_username()).select_related("project", "invited_by")
+
+
+class Invitation(models.Model):
+    """An offer to become a member. Only the SHA-256 of its secret is stored; the link is shown once.
+
+    With a `username`, only the user of that name can accept it, with or without the link. Whether such a user exists
+    is not looked up.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role)
+    username = models.CharField(max_length=150, blank=True, default="")
+    note = models.CharField(max_length=200, blank=True, default="", help_text="Whom it is for, for the admins.")
+    digest = models.CharField(max_length=64, unique=True)
+    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="invitations_made")
+    expires_at = models.DateTimeField()
+    accepted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    accepted_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        # The home page looks for invitations by the user's name.
+        indexes: ClassVar = [
+            models.Index(fields=["username"], name="invitation_by_name", condition=~models.Q(username=""))
+        ]
+
+    def __str__(self) -> str:
+        return f"invitation {self.pk}"
+
+    @property
+    def state(self) -> str:
+        if self.accepted_at is not None:
+            return "accepted"
+        return "expired" if self.expires_at <= timezone.now() else "pending"
 
 
 class Token(models.Model):

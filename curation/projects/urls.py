@@ -3,6 +3,7 @@
 from django.urls import path
 
 from curation.projects.instructions import views as instruction_views
+from curation.projects.invitations import views as invitation_views
 from curation.projects.members import views as member_views
 from curation.projects.pages import views
 from curation.projects.tokens import views as token_views
@@ -25,6 +26,14 @@ urlpatterns = [
         name="instructions-restore",
     ),
     path(f"{SETTINGS}/members/", member_views.member_list, name="member-list"),
+    path(f"{SETTINGS}/members/add/", member_views.member_add, name="member-add"),
+    path(
+        f"{SETTINGS}/invitations/<str:invitation_id>/revoke/",
+        invitation_views.invitation_revoke,
+        name="invitation-revoke",
+    ),
+    path("invitations/<str:secret>/", invitation_views.invitation, name="invitation"),
+    path("invitations/<str:invitation_id>/accept/", invitation_views.invitation_accept, name="invitation-accept"),
     path(f"{SETTINGS}/members/<str:username>/role/", member_views.member_change, name="member-change"),
     path(f"{SETTINGS}/members/<str:username>/remove/", member_views.member_remove, name="member-remove"),
     path(f"{SETTINGS}/tokens/", token_views.token_list, name="token-list"),

@@ -7,14 +7,24 @@ from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
 from curation.projects.audit import record
-from curation.projects.models import Member, Project, Role, Scope
-from curation.web.problems import Conflict, FieldError, Invalid, NotFound
+from curation.projects.models import Invitation, Member, Project, Role, Scope
+from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, NotFound
+
+
+def may_see_users(user: User) -> bool:
+    """Whether the user may learn which user names exist. Others invite people."""
+    return user.is_superuser or user.is_staff
 
 
 def add_member(*, access: Access, username: str, role: str) -> Member:
-    """Raises `Invalid` for an unknown user or role, `Conflict` for a user who is already a member."""
+    """Add a user at once, which tells whether the name exists: for staff only.
+
+    Raises `Invalid` for an unknown user or role, `Conflict` for a user who is already a member.
+    """
     access.require(Scope.ADMIN)
-    _refuse_unknown_role(role)
+    if not may_see_users(access.user):
+        raise NotAllowed("Only staff add users at once. Invite the person.")
+    refuse_unknown_role(role)
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:
         detail = f"There is no active user {username!r}. A server administrator creates accounts."
@@ -31,13 +41,16 @@ def add_member(*, access: Access, username: str, role: str) -> Member:
 
 def change_role(*, access: Access, username: str, role: str) -> Member:
     access.require(Scope.ADMIN)
-    _refuse_unknown_role(role)
+    refuse_unknown_role(role)
 
     def change(member: Member) -> None:
         before, member.role = member.role, role
         if before != role:
             member.save(update_fields=["role"])
-            _record(access, "member.change", username, {"role": [before, role]})
+            data: dict[str, object] = {"role": [before, role]}
+            if before == Role.ADMIN:
+                data["invitations_revoked"] = _revoke_invitations(member)
+            _record(access, "member.change", username, data)
 
     return _with_member(access, username, keeps_admin=role == Role.ADMIN, change=change)
 
@@ -47,8 +60,9 @@ def remove_member(*, access: Access, username: str) -> None:
     access.require(Scope.ADMIN)
 
     def remove(member: Member) -> None:
+        revoked = _revoke_invitations(member)
         member.delete()
-        _record(access, "member.remove", username, {"role": member.role})
+        _record(access, "member.remove", username, {"role": member.role, "invitations_revoked": revoked})
 
     _with_member(access, username, keeps_admin=False, change=remove)
 
@@ -68,7 +82,13 @@ def _with_member(access: Access, username: str, *, keeps_admin: bool, change: Ca
     return member
 
 
-def _refuse_unknown_role(role: str) -> None:
+def _revoke_invitations(member: Member) -> int:
+    """A former admin must not return, or bring others, by a link that they kept."""
+    rows = Invitation.objects.pending().filter(project=member.project_id, invited_by=member.user_id)
+    return rows.delete()[0]
+
+
+def refuse_unknown_role(role: str) -> None:
     if role not in Role.values:
         known = ", ".join(Role.values)
         raise Invalid(f"Unknown role {role!r}; roles are {known}.", errors=[FieldError("role", f"one of {known}")])

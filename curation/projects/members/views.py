@@ -3,12 +3,16 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from pydantic import Field
 
 from curation.projects.access import Access, project_page
-from curation.projects.members.change import add_member, change_role, remove_member
-from curation.projects.models import AuditEntry, Member, Role, Scope
+from curation.projects.invitations.invite import invite
+from curation.projects.invitations.views import InvitationForm
+from curation.projects.members.change import add_member, change_role, may_see_users, remove_member
+from curation.projects.models import AuditEntry, Invitation, Member, Role, Scope
 from curation.projects.pages.forms import MemberForm
 from curation.projects.pages.schemas import AuditList
 from curation.projects.settings.pages import settings_context
@@ -20,20 +24,48 @@ class AuditPageParams(AuditList):
     limit: int = Field(100, ge=1, le=500)
 
 
+@never_cache
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.READ)
 def member_list(request: HttpRequest, access: Access) -> HttpResponse:
-    form = MemberForm(request.POST or None)
+    """A POST invites a person. The link is shown only in the response to its form."""
+    form = InvitationForm(request.POST or None)
+    link = ""
     if request.method == "POST":
         access.require(Scope.ADMIN)
         if form.is_valid():
             with form.shows_problem():
-                member = add_member(access=access, **form.cleaned_data)
-                messages.success(request, f"{member.user.get_username()} is now {member.get_role_display()}.")
-                return redirect("member-list", access.project.slug)
+                made = invite(access=access, **form.cleaned_data)
+                link = request.build_absolute_uri(reverse("invitation", args=[made.secret]))
+                form = InvitationForm()
+    return _member_page(request, access, invitation_form=form, member_form=MemberForm(), link=link)
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def member_add(request: HttpRequest, access: Access) -> HttpResponse:
+    """Add a user at once, for staff."""
+    form = MemberForm(request.POST)
+    if form.is_valid():
+        with form.shows_problem():
+            member = add_member(access=access, **form.cleaned_data)
+            messages.success(request, f"{member.user.get_username()} is now {member.get_role_display()}.")
+            return redirect("member-list", access.project.slug)
+    return _member_page(request, access, invitation_form=InvitationForm(), member_form=form)
+
+
+def _member_page(
+    request: HttpRequest, access: Access, *, invitation_form: InvitationForm, member_form: MemberForm, link: str = ""
+) -> HttpResponse:
     context = settings_context(access, "members", f"/api/v1/projects/{access.project.slug}/members")
-    context |= {"form": form, "roles": Role.choices, "rows": Member.objects.listed(access.project)}
-    return render(request, "projects/members/list.html", context, status=form.status)
+    context |= {"form": invitation_form, "link": link, "roles": Role.choices}
+    context["rows"] = Member.objects.listed(access.project)
+    if access.may(Scope.ADMIN):
+        context["invitations"] = Invitation.objects.pending().filter(project=access.project)
+    if may_see_users(access.user):
+        context["member_form"] = member_form
+    status = 201 if link else max(invitation_form.status, member_form.status)
+    return render(request, "projects/members/list.html", context, status=status)
 
 
 @require_POST

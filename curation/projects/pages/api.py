@@ -11,7 +11,11 @@ from curation.projects.instructions.texts import (
     override_instructions,
     registered,
 )
-from curation.projects.members.change import add_member, change_role, remove_member
+from curation.projects.invitations.api import invitation_response
+from curation.projects.invitations.api import router as invitation_router
+from curation.projects.invitations.invite import DAYS
+from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
+from curation.projects.members.change import add_member, change_role, may_see_users, remove_member
 from curation.projects.models import AuditEntry, Member, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.settings.change import change_project, create_project
@@ -22,6 +26,7 @@ from curation.web.problems import NotAllowed
 
 router = Router(tags=["projects"])
 router.add_router("", token_router)
+router.add_router("", invitation_router)
 
 
 @router.get("/projects", response=s.ProjectPage, exclude_unset=True, summary="Projects that you are a member of")
@@ -73,10 +78,19 @@ def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> 
     return params.page(rows).response(s.MemberOut.of)
 
 
-@router.post("/projects/{slug}/members", response={201: s.MemberOut}, summary="Add a member")
-def post_member(request: HttpRequest, slug: str, body: s.MemberIn) -> Status[s.MemberOut]:
+@router.post(
+    "/projects/{slug}/members",
+    response={201: s.MemberOut, 202: NewInvitationOut},
+    summary="Add a member: staff at once, others by an invitation for the name",
+)
+def post_member(request: HttpRequest, slug: str, body: s.MemberIn) -> HttpResponse | Status[s.MemberOut]:
+    """Staff may see which users exist and add one (201). For every other caller the call creates an invitation that
+    the user of that name accepts (202); the answer is the same whether or not there is such a user."""
     access = enter(request, slug, Scope.ADMIN)
-    return Status(201, s.MemberOut.of(add_member(access=access, username=body.username, role=body.role)))
+    if may_see_users(access.user):
+        return Status(201, s.MemberOut.of(add_member(access=access, username=body.username, role=body.role)))
+    invitation = InvitationIn(username=body.username, role=body.role, note="", expires_in_days=DAYS)
+    return invitation_response(request, access, invitation, status=202)
 
 
 @router.patch("/projects/{slug}/members/{username}", response=s.MemberOut, summary="Change a member's role")

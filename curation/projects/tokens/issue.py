@@ -56,7 +56,7 @@ def create_token(
             scopes=sorted(set(scopes)),
             expires_at=timezone.now() + timedelta(days=expires_in_days) if expires_in_days else None,
         )
-        record(actor=row.user, action="token.create", subject=row.prefix, data={"name": name, "scopes": row.scopes})
+        record(actor=row.user, action="token.create", subject=row.prefix, data=_about(row))
     return NewToken(row, secret)
 
 
@@ -65,8 +65,14 @@ def revoke_token(principal: Principal, token_id: str) -> None:
     row = find(Token.objects.filter(user=principal.user), token_id, "token")
     _refuse_wider(principal, row.scopes)
     with transaction.atomic():
+        record(actor=principal.user, action="token.revoke", subject=row.prefix, data=_about(row))
         row.delete()
-        record(actor=principal.user, action="token.revoke", subject=row.prefix, data={"name": row.name})
+
+
+def _about(row: Token) -> dict[str, object]:
+    """What the audit log says about a token. It never has the secret or its hash."""
+    expires = row.expires_at.isoformat() if row.expires_at else None
+    return {"name": row.name, "scopes": row.scopes, "expires_at": expires}
 
 
 def _refuse_wider(principal: Principal, scopes: Collection[str]) -> None:

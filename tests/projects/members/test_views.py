@@ -15,7 +15,7 @@ PATH = "/api/v1/projects/shell/members"
 
 @pytest.fixture
 def project(client: Client) -> Project:
-    ada = make_user("ada")
+    ada = make_user("ada", is_staff=True)
     client.force_login(ada)
     return make_project("shell", user=ada)
 
@@ -72,12 +72,12 @@ class TestRest:
 class TestPages:
     def test_adds_a_member(self, client: Client, project: Project) -> None:
         make_user("bob")
-        answer = client.post("/p/shell/settings/members/", {"username": "bob", "role": "reviewer"})
+        answer = client.post("/p/shell/settings/members/add/", {"username": "bob", "role": "reviewer"})
         assert answer.status_code == 302
         assert project.members.get(user__username="bob").role == Role.REVIEWER
 
     def test_an_unknown_name_stays_in_its_field(self, client: Client, project: Project) -> None:
-        answer = client.post("/p/shell/settings/members/", {"username": "bobb", "role": "reviewer"})
+        answer = client.post("/p/shell/settings/members/add/", {"username": "bobb", "role": "reviewer"})
         assert answer.status_code == 422
         assert "bobb" in answer.content.decode()
 

@@ -21,7 +21,7 @@ from curation.duels.models import Duel, Exclusion, Prompt
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Split
 from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.llm.models import Endpoint
-from curation.projects.models import Project, Role
+from curation.projects.models import Invitation, Project, Role
 from curation.review.models import Lease
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SavedView
@@ -34,7 +34,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 JSON = "application/json"
 DOCUMENT = api.get_openapi_schema()
 # Calls that belong to no project, or only to the caller.
-OWN = {"/api/v1/projects", "/api/v1/tokens", "/api/v1/tokens/{token_id}"}
+OWN = {
+    "/api/v1/projects",
+    "/api/v1/tokens",
+    "/api/v1/tokens/{token_id}",
+    "/api/v1/invitations",
+    "/api/v1/invitations/accept",
+}
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
 # POSTs that change nothing: everyone who may read may send them.
 READING = {"/api/v1/projects/{slug}/exports/preview", "/api/v1/projects/{slug}/runs/estimate"}
@@ -97,7 +103,12 @@ def rows(owner: User) -> Rows:
     assert duel.sample is not None
     until = timezone.now() + timedelta(minutes=5)
     lease = Lease.objects.create(sample=duel.sample, reviewer=owner, swapped=False, until=until)
+    tomorrow = timezone.now() + timedelta(days=1)
+    invited = Invitation.objects.create(
+        project=project, role="viewer", invited_by=owner, digest="", expires_at=tomorrow
+    )
     ids = {
+        "invitation_id": str(invited.pk),
         "slug": project.slug, "username": owner.username, "run_id": str(run.pk), "prompt_id": str(duel.prompt_id),
         "duel_id": str(duel.pk), "sample_id": str(duel.sample_id), "lease_id": str(lease.pk),
         "export_id": str(export.pk), "before": str(export.pk), "after": str(export.pk), "view_id": str(view.pk),

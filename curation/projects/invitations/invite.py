@@ -1,0 +1,92 @@
+"""Invite people to a project, and withdraw invitations. Nothing here looks up whether a user exists."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from curation.projects.access import Access
+from curation.projects.audit import record
+from curation.projects.members.change import refuse_unknown_role
+from curation.projects.models import Invitation, Project, Scope
+from curation.projects.tokens.auth import hash_of
+from curation.web.ids import find
+from curation.web.problems import Conflict, FieldError, Invalid
+
+DAYS = 7
+MAX_DAYS = 90
+MAX_NOTE = 200
+MAX_USERNAME = 150  # as Django's users
+
+
+@dataclass(frozen=True, slots=True)
+class NewInvitation:
+    """An invitation's row and its secret, which is shown only once."""
+
+    row: Invitation
+    secret: str
+
+
+def invite(
+    *, access: Access, role: str, username: str = "", note: str = "", expires_in_days: int = DAYS
+) -> NewInvitation:
+    """Create an invitation; with `username`, for the user of that name alone.
+
+    Raises `Invalid` naming each wrong field, `Conflict` for the name of a member or of a pending invitation.
+    """
+    access.require(Scope.ADMIN)
+    refuse_unknown_role(role)
+    username, note = username.strip(), note.strip()
+    errors = []
+    if len(username) > MAX_USERNAME or "\x00" in username:
+        errors.append(FieldError("username", "is not a user name"))
+    if len(note) > MAX_NOTE or "\x00" in note:
+        errors.append(FieldError("note", f"at most {MAX_NOTE} characters"))
+    if not 1 <= expires_in_days <= MAX_DAYS:
+        errors.append(FieldError("expires_in_days", f"1 to {MAX_DAYS} days"))
+    if errors:
+        raise Invalid.fields(errors)
+    secret = secrets.token_urlsafe(32)
+    with transaction.atomic():
+        # Lock the project: two requests must not both invite a name.
+        project = Project.objects.select_for_update().get(pk=access.project.pk)
+        if username:
+            _refuse_repeated(project, username)
+        row = Invitation.objects.create(
+            project=project,
+            role=role,
+            username=username,
+            note=note,
+            digest=hash_of(secret),
+            invited_by=access.user,
+            expires_at=timezone.now() + timedelta(days=expires_in_days),
+        )
+        data = {"role": role, "username": username, "note": note, "expires_at": row.expires_at.isoformat()}
+        record(actor=access.user, project=project, action="invitation.create", subject=str(row.pk), data=data)
+    return NewInvitation(row, secret)
+
+
+def revoke_invitation(*, access: Access, invitation_id: str) -> None:
+    """Delete an invitation that nobody has accepted. Its link stops working."""
+    access.require(Scope.ADMIN)
+    with transaction.atomic():
+        row = find(
+            Invitation.objects.select_for_update().filter(project=access.project, accepted_at=None),
+            invitation_id,
+            "open invitation",
+        )
+        data = {"role": row.role, "username": row.username, "note": row.note}
+        record(actor=access.user, project=access.project, action="invitation.revoke", subject=str(row.pk), data=data)
+        row.delete()
+
+
+def _refuse_repeated(project: Project, username: str) -> None:
+    """The admin sees the lists of members and invitations, so these refusals tell nothing new."""
+    if project.members.filter(user__username=username).exists():
+        detail = f"{username} is already a member. Change the role in the list instead."
+        raise Conflict(detail, code="already_member", errors=[FieldError("username", detail)])
+    if project.invitations.pending().filter(username=username).exists():
+        detail = f"{username} is already invited. Revoke that invitation first."
+        raise Conflict(detail, code="already_invited", errors=[FieldError("username", detail)])

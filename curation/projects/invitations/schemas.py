@@ -1,0 +1,87 @@
+"""Request bodies and responses of invitations."""
+
+from datetime import datetime
+
+from ninja import Schema
+from pydantic import Field
+
+from curation.projects.invitations.invite import DAYS, MAX_DAYS
+from curation.projects.models import Invitation, Role
+from curation.projects.pages.schemas import STAMP, Strict
+
+
+class InvitationIn(Strict):
+    role: str = Field(Role.REVIEWER.value, examples=["reviewer"], description="viewer, reviewer, curator or admin")
+    username: str = Field("", examples=["ada"], description="Only the user of this name can accept it.")
+    note: str = Field("", examples=["Ada from the data team"], description="Whom it is for, for the admins.")
+    expires_in_days: int = Field(DAYS, examples=[7], description=f"1 to {MAX_DAYS}.")
+
+
+class InvitationOut(Schema):
+    id: str = Field(examples=["3"])
+    role: str = Field(examples=["reviewer"])
+    username: str = Field(examples=["ada"])
+    note: str
+    state: str = Field(examples=["pending"], description="pending, accepted or expired")
+    invited_by: str = Field(examples=["grace"])
+    accepted_by: str | None = Field(examples=["ada"])
+    expires_at: datetime = Field(examples=[STAMP])
+    created_at: datetime = Field(examples=[STAMP])
+
+    @staticmethod
+    def of(row: Invitation) -> "InvitationOut":
+        return InvitationOut(
+            id=str(row.pk),
+            role=row.role,
+            username=row.username,
+            note=row.note,
+            state=row.state,
+            invited_by=row.invited_by.get_username(),
+            accepted_by=row.accepted_by.get_username() if row.accepted_by else None,
+            expires_at=row.expires_at,
+            created_at=row.created_at,
+        )
+
+
+class NewInvitationOut(InvitationOut):
+    link: str | None = Field(
+        examples=["https://winnow.example.org/invitations/…/"],
+        description="Shown once; null in the response to a repeated `Idempotency-Key`.",
+    )
+
+
+class InvitationPage(Schema):
+    data: list[InvitationOut]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
+class ReceivedInvitationOut(Schema):
+    id: str = Field(examples=["3"])
+    project: str = Field(examples=["Shell agents"])
+    role: str = Field(examples=["reviewer"])
+    invited_by: str = Field(examples=["grace"])
+    expires_at: datetime = Field(examples=[STAMP])
+
+    @staticmethod
+    def of(row: Invitation) -> "ReceivedInvitationOut":
+        return ReceivedInvitationOut(
+            id=str(row.pk),
+            project=row.project.name,
+            role=row.role,
+            invited_by=row.invited_by.get_username(),
+            expires_at=row.expires_at,
+        )
+
+
+class ReceivedInvitationPage(Schema):
+    data: list[ReceivedInvitationOut]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
+class AcceptIn(Strict):
+    """The last part of the link, or the id of an invitation for your name."""
+
+    secret: str = Field("", examples=["x3Ua…"], max_length=200)
+    id: str = Field("", examples=[""], max_length=18)
