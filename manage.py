@@ -4,8 +4,13 @@
 import os
 import sys
 
-from django.core.management import execute_from_command_line
-
 if __name__ == "__main__":
+    if sys.argv[1:3] == ["demo", "--supervise"]:
+        # What `manage.py demo` becomes once the project is made: Django would only stay in memory.
+        from curation.dashboard.demo.supervisor import supervise
+
+        sys.exit(supervise(*sys.argv[3:]))
+    from django.core.management import execute_from_command_line
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     execute_from_command_line(sys.argv)

@@ -1,14 +1,12 @@
 """The Celery app. Tasks are in each app's `tasks.py`; queues are `llm`, `sandbox` and `default`."""
 
-import ctypes
 import os
-import signal
-import sys
 
 from celery import Celery
 from celery.signals import beat_embedded_init, worker_process_init
 
 from config import embedded_broker
+from curation.runs.workers.parent import die_with
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Use LiteLLM's packaged price map instead of fetching one from the internet at import.
@@ -23,15 +21,10 @@ _LOADED_BY = os.getpid()  # the worker's parent process; its pool is forked from
 
 @beat_embedded_init.connect
 @worker_process_init.connect
-def die_with_the_parent(**_: object) -> None:
-    """End a pool process or embedded beat whose parent was killed.
+def die_with_the_worker(**_: object) -> None:
+    """End a pool process or embedded beat whose worker was killed.
 
     Without this a pool process would work until its shard ends and then wait forever, and an old beat would run beside
-    a new one. Linux kills it with the parent; elsewhere it stops when its leases expire.
+    a new one.
     """
-    if sys.platform != "linux":
-        return
-    parent_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
-    ctypes.CDLL(None, use_errno=True).prctl(parent_death_signal, signal.SIGKILL)
-    if os.getppid() != _LOADED_BY:  # the parent died before the call
-        os.kill(os.getpid(), signal.SIGKILL)
+    die_with(_LOADED_BY)

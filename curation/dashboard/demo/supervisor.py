@@ -1,17 +1,25 @@
-"""Run web and worker as child processes: start both, restart one that dies, stop both."""
+"""Run web and workers as child processes: start them, restart one that dies, stop them.
 
+`manage.py demo` becomes this program after it has made the project. It imports no Django, which would stay in memory.
+"""
+
+import http.client
+import json
+import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
 import types
-import urllib.error
-import urllib.request
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from django.conf import settings
+from curation.runs.workers.parent import die_with
 
+ROOT = Path(__file__).resolve().parents[3]
+GREETING = "WINNOW_DEMO_GREETING"
 STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
 COMMANDS = {
     "web": ["gunicorn", "config.wsgi"],
@@ -23,20 +31,48 @@ COMMANDS = {
 
 
 class StartFailed(Exception):
-    """A child did not start; the message ends with the end of its log."""
+    """The demo cannot start; the message says what to do or ends with a child's log."""
+
+
+def require_port(host: str, port: int) -> None:
+    """Raise `StartFailed` if the port cannot be used; name the next free one."""
+    error = _refusal(host, port)
+    if error is None:
+        return
+    if isinstance(error, PermissionError):
+        raise StartFailed(f"Port {port} is not allowed for this user. Choose one above 1023: make demo PORT=8000")
+    free = next((other for other in range(port + 1, 65536) if _refusal(host, other) is None), None)
+    offer = f" Start with PORT={free}: make demo PORT={free}" if free else ""
+    raise StartFailed(f"Port {port} is in use.{offer}")
+
+
+def _refusal(host: str, port: int) -> OSError | None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return error
+    return None
 
 
 class Supervisor:
-    """Runs until SIGTERM, SIGINT or SIGHUP. The output of the children goes to `logs/` in the data folder."""
+    """Runs until SIGTERM, SIGINT or SIGHUP. The output of the children goes to `logs/` in the data folder.
 
-    def __init__(self) -> None:
+    The children die with this process, even if it is killed. Their health answer contains `instance`, so that another
+    server on the port is not taken for them.
+    """
+
+    def __init__(self, data: Path, host: str, port: int) -> None:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._stopping = False
-        self._logs = settings.WINNOW_DATA / "logs"
+        self._host, self._port = host, port
+        self._instance = secrets.token_hex(16)
+        self._environment: dict[str, str] = os.environ | {"WINNOW_DATA": str(data), "WINNOW_INSTANCE": self._instance}
+        self._logs = data / "logs"
         self._logs.mkdir(exist_ok=True)
 
-    def run(self, when_ready: Callable[[], None]) -> None:
-        """Start the children, call `when_ready` once the site responds, and return after both have stopped."""
+    def run(self, greeting: str) -> None:
+        """Start the children, print the greeting once the site responds, and return after they have stopped."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
         try:
@@ -44,7 +80,7 @@ class Supervisor:
                 self._start(name)
             self._wait_until_ready()
             if not self._stopping:
-                when_ready()
+                print(greeting, flush=True)
             while not self._stopping:
                 self._restart_dead()
                 time.sleep(0.5)
@@ -59,11 +95,13 @@ class Supervisor:
             # In a session of its own, so that Ctrl+C reaches only this process, which then stops the children.
             self._children[name] = subprocess.Popen(  # noqa: S603 - our own commands
                 [sys.executable, "-m", *COMMANDS[name]],
-                cwd=settings.BASE_DIR,
+                cwd=ROOT,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - this process has one thread
             )
 
     def _restart_dead(self) -> None:
@@ -76,13 +114,27 @@ class Supervisor:
 
     def _wait_until_ready(self) -> None:
         until = time.monotonic() + STARTS_WITHIN
-        while not self._stopping and not _responds():
+        while not self._stopping and not self._responds():
             dead = next((name for name, child in self._children.items() if child.poll() is not None), None)
             if dead or time.monotonic() > until:
+                if dead == "web":
+                    require_port(self._host, self._port)  # another server may have taken it meanwhile
                 name = dead or "web"
                 tail = self._log(name).read_text(errors="replace")[-1500:]
                 raise StartFailed(f"{name} did not start ({self._log(name)}):\n{tail}")
             time.sleep(0.2)
+
+    def _responds(self) -> bool:
+        # Not by urllib, which would ask a proxy of the environment.
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=2)
+        try:
+            connection.request("GET", "/api/v1/health")
+            answer = json.loads(connection.getresponse().read(10_000))
+        except (http.client.HTTPException, OSError, ValueError):
+            return False
+        finally:
+            connection.close()
+        return isinstance(answer, dict) and answer.get("instance") == self._instance
 
     def _stop_all(self) -> None:
         running = [child for child in self._children.values() if child.poll() is None]
@@ -97,13 +149,21 @@ class Supervisor:
                 child.wait()
 
     def _log(self, name: str) -> Path:
-        path: Path = self._logs / f"{name}.log"
-        return path
+        return self._logs / f"{name}.log"
 
 
-def _responds() -> bool:
+def become_supervisor(data: Path, host: str, port: int, greeting: str, lock: int) -> None:
+    """Replace this process by the supervisor, which keeps the lock's file descriptor open."""
+    os.set_inheritable(lock, True)
+    os.environ[GREETING] = greeting
+    os.chdir(ROOT)
+    os.execv(sys.executable, [sys.executable, "manage.py", "demo", "--supervise", str(data), host, str(port)])  # noqa: S606
+
+
+def supervise(data: str, host: str, port: str) -> str | None:
+    """Run the supervisor; return what prevented its start."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{settings.PORT}/api/v1/health", timeout=2):
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
+        Supervisor(Path(data), host, int(port)).run(os.environ.pop(GREETING))
+    except StartFailed as failed:
+        return str(failed)
+    return None

@@ -19,6 +19,9 @@ router = Router(tags=["operation"], auth=None)
 
 class HealthOut(Schema):
     status: str = Field(examples=["ok"])
+    instance: str | None = Field(
+        None, examples=["5d41402abc4b2a76"], description="`WINNOW_INSTANCE`; missing if it is not set."
+    )
 
 
 class ComponentOut(Schema):
@@ -48,9 +51,9 @@ class ReadyOut(Schema):
     sandboxes: list[SandboxOut]
 
 
-@router.get("/health", response=HealthOut, summary="The process is alive")
+@router.get("/health", response=HealthOut, exclude_none=True, summary="The process is alive")
 def health(request: HttpRequest) -> HealthOut:
-    return HealthOut(status="ok")
+    return HealthOut(status="ok", instance=settings.INSTANCE or None)
 
 
 @router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker and sandbox")

@@ -1,10 +1,13 @@
-"""`manage.py demo` as a process: it starts, restarts what dies, refuses a second one, and cleans up."""
+"""`manage.py demo` as a process: it starts, restarts what dies, refuses a second one, and leaves nothing behind."""
 
+import http.server
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -59,6 +62,34 @@ def children(pid: int) -> dict[str, int]:
     return found
 
 
+def descendants(pid: int) -> set[int]:
+    """The processes below this one, at any depth."""
+    try:
+        below = set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except OSError:
+        return set()
+    return below.union(*map(descendants, below))
+
+
+def is_running(pid: int) -> bool:
+    """A killed process whose status nobody has read yet does not count."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_ready(process: "subprocess.Popen[str]") -> None:
+    """Not by asking the site: it answers a moment before the demo itself has seen that it does."""
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if "Winnow is ready" in line:
+            break
+    assert process.poll() is None, "".join(said)
+
+
 @pytest.fixture
 def port() -> int:
     return free_port()
@@ -68,18 +99,34 @@ def port() -> int:
 def running(tmp_path: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
     process = demo(environment(tmp_path, port))
     try:
-        # Not by asking the site: it answers a moment before the demo itself has seen that it does.
-        assert process.stdout is not None
-        said: list[str] = []
-        for line in process.stdout:
-            said.append(line)
-            if "Winnow is ready" in line:
-                break
-        assert process.poll() is None, "".join(said)
+        wait_until_ready(process)
         yield process
     finally:
         process.terminate()
         process.wait(40)
+
+
+class Healthy(http.server.BaseHTTPRequestHandler):
+    """Answers like the health check of another Winnow."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"status": "ok", "instance": "of somebody else"}')
+
+    def log_message(self, format: str, *args: object) -> None:
+        """The requests are not of interest."""
+
+
+@pytest.fixture
+def occupied(port: int) -> Iterator[int]:
+    """A port with somebody else's server, which listens on all addresses."""
+    with http.server.ThreadingHTTPServer(("0.0.0.0", port), Healthy) as server:  # noqa: S104
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield port
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.timeout(540)
@@ -103,6 +150,45 @@ def test_a_killed_worker_and_web_are_restarted_and_stop_together(
     running.terminate()
     assert running.wait(40) == 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in after.values())
+
+
+@pytest.mark.timeout(540)
+def test_a_killed_demo_leaves_no_process_and_no_lock(
+    running: "subprocess.Popen[str]", tmp_path: Path, port: int
+) -> None:
+    wait_for(lambda: len(descendants(running.pid)) >= 5, 30)  # web and workers have processes of their own
+    below = descendants(running.pid)
+    running.kill()
+    running.wait(10)
+    again = demo(environment(tmp_path, port))
+    try:
+        wait_for(lambda: not any(map(is_running, below)), 2)
+        wait_until_ready(again)
+        assert answers(port)
+    finally:
+        again.terminate()
+        again.wait(40)
+
+
+def test_an_occupied_port_is_named_with_the_next_free_one(tmp_path: Path, occupied: int) -> None:
+    process = demo(environment(tmp_path, occupied))
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert f"Port {occupied} is in use." in said and "Winnow is ready" not in said
+    offered = re.search(r"Start with PORT=(\d+): make demo PORT=\1\b", said)
+    assert offered is not None, said
+    assert int(offered[1]) > occupied
+    socket.create_server(("127.0.0.1", int(offered[1]))).close()
+    assert not (tmp_path / "winnow.sqlite3").exists(), "nothing was made before the port was tried"
+
+
+def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path, occupied: int) -> None:
+    """It took the port after it was tried."""
+    env = environment(tmp_path, occupied) | {"WINNOW_DEMO_GREETING": "Winnow is ready"}
+    process = demo(env, "--supervise", str(tmp_path), "127.0.0.1", str(occupied))
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert f"Port {occupied} is in use." in said and "Winnow is ready" not in said
 
 
 def test_the_demo_is_not_served_to_others(tmp_path: Path, port: int) -> None:

@@ -16,6 +16,11 @@ def test_health_needs_no_token(client: Client) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
+def test_health_tells_this_start_from_another_server(client: Client, settings: Settings) -> None:
+    settings.INSTANCE = "of this start"
+    assert client.get("/api/v1/health").json() == {"status": "ok", "instance": "of this start"}
+
+
 class TestReady:
     def test_a_missing_sandbox_is_reported_but_does_not_count(self, client: Client, settings: Settings) -> None:
         settings.SANDBOX = "none"

@@ -13,7 +13,7 @@ from django.db import connections
 
 from curation.dashboard.demo.builder import DemoFailed
 from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project
-from curation.dashboard.demo.supervisor import StartFailed, Supervisor
+from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, require_port
 from curation.projects.models import Project
 
 DATA_FILES = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
@@ -29,7 +29,9 @@ class Command(BaseCommand):
     def handle(self, *, reset: bool, prepare_only: bool, **options: object) -> None:
         if not settings.LOOPBACK_ONLY:
             raise CommandError(f"The demo's password is public, so it is not served on BIND={settings.BIND}.")
-        with self._lock():
+        with self._lock() as lock:
+            if not prepare_only:
+                self._require_port()
             if reset:
                 self._reset()
             self._say("Preparing the database")
@@ -37,11 +39,19 @@ class Command(BaseCommand):
             self._say("Making the project `demo` with scripted models, which run on this machine")
             try:
                 project = make_demo_project(self._say)
-                if not prepare_only:
-                    connections.close_all()
-                    Supervisor().run(lambda: self._greet(project))
-            except (DemoFailed, StartFailed) as error:
+            except DemoFailed as error:
                 raise CommandError(str(error)) from None
+            if not prepare_only:
+                greeting = self._greeting(project)
+                connections.close_all()
+                self.stdout.flush()
+                become_supervisor(settings.WINNOW_DATA, settings.BIND, settings.PORT, greeting, lock.fileno())
+
+    def _require_port(self) -> None:
+        try:
+            require_port(settings.BIND, settings.PORT)
+        except StartFailed as error:
+            raise CommandError(str(error)) from None
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -74,14 +84,19 @@ class Command(BaseCommand):
             Project.objects.filter(slug="demo").delete()
         self._say("Removed the demo's data")
 
-    def _greet(self, project: Project) -> None:
+    def _greeting(self, project: Project) -> str:
+        """Return what is printed when the site is ready. A model of the user's own is launched on the demo's turns."""
         address = f"http://127.0.0.1:{settings.PORT}"
-        self._say(f"\n  Winnow is ready   {address}\n  Sign in           {USERNAME} / {PASSWORD}")
+        models = "  Models            scripted, offline. Use your own with: make demo WINNOW_DEMO_MODEL=…"
         if model := os.environ.get("WINNOW_DEMO_MODEL", ""):
             run = launch_own_model(project, model)
-            self._say(f"  {model} answers and judges the demo's turns: {address}/p/{project.slug}/runs/{run.pk}/")
-        else:
-            self._say("  Models            scripted, offline. Use your own with: make demo WINNOW_DEMO_MODEL=…")
-        self._say(f"  REST              {address}/api/v1/docs\n  Logs              {settings.WINNOW_DATA / 'logs'}")
-        self._say("  Stop              Ctrl+C\n")
-        connections.close_all()
+            models = f"  {model} answers and judges the demo's turns: {address}/p/{project.slug}/runs/{run.pk}/"
+        lines = (
+            f"\n  Winnow is ready   {address}",
+            f"  Sign in           {USERNAME} / {PASSWORD}",
+            models,
+            f"  REST              {address}/api/v1/docs",
+            f"  Logs              {settings.WINNOW_DATA / 'logs'}",
+            "  Stop              Ctrl+C\n",
+        )
+        return "\n".join(lines)
