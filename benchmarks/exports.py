@@ -98,6 +98,7 @@ def _fill(turns: int) -> int:
 
 def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: random.Random) -> None:
     from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText
+    from curation.review.decisions.approve import name_approved_texts
     from curation.review.models import Decision
     from curation.samples.models import Sample
 
@@ -133,9 +134,9 @@ def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: r
         Duel(**ids, prompt=p, sample=s, king=k, challenger=c, score=90.0)
         for p, s, k, c in zip(prompts, samples, sides["king"], sides["challenger"], strict=True)
     )
-    Decision.objects.bulk_create(
-        Decision(sample=s, reviewer_id=reviewer, action="approve", pick="candidate", version=1) for s in samples
-    )
+    lines = [Decision(sample=s, reviewer_id=reviewer, action="approve", pick="candidate", version=1) for s in samples]
+    name_approved_texts(lines)
+    Decision.objects.bulk_create(lines)
 
 
 def _plain_loop(folder: Path, project: int, formats: list[str]) -> float:

@@ -110,7 +110,11 @@ class DecisionOut(Schema):
     seconds: float | None = Field(examples=[12.5])
     seat: str | None = Field(examples=["king_left"])
     version: int = Field(description="The sample's version that was decided on", examples=[1])
-    revision: str | None = Field(examples=[None])
+    revision: str | None = Field(
+        description="The revision that was approved, or whose text reopened the sample; null: the answer as recorded",
+        examples=[None],
+    )
+    text_sha256: str | None = Field(description="Of the approved text; an export compares it", examples=[None])
     batch: str | None = Field(examples=[None])
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
     undone: bool = Field(examples=[False])
@@ -130,6 +134,7 @@ class DecisionOut(Schema):
             seat=row.seat or None,
             version=row.version,
             revision=str(row.revision_id) if row.revision_id else None,
+            text_sha256=row.text_sha256 or None,
             batch=row.batch or None,
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
             undone=row.undone_by_id is not None,
@@ -164,6 +169,7 @@ class RevisionOut(Schema):
     facts: dict[str, object] = Field(
         examples=[{"has_thought": True, "blocks": 1, "commands": 1, "action_style": "read"}]
     )
+    leak: LeakOut = Field(description="The leak lint of this text; the score is null where nothing was compared.")
     diff: str = Field(description="Unified diff against the parent, or against the model's answer", examples=["@@ …"])
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
 
@@ -179,6 +185,7 @@ class RevisionOut(Schema):
             text=row.text,
             note=row.note,
             facts=facts,
+            leak=LeakOut.model_validate({"score": row.leak_score, "spans": row.leak_spans}),
             diff=diff,
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )

@@ -9,6 +9,7 @@ from django.core.files.storage import default_storage
 
 from curation.exports.models import Export
 from curation.projects.models import Project
+from curation.review.decisions.approve import name_approved_texts
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
@@ -21,7 +22,11 @@ from tests.factories import make_duel, make_trajectory, make_user
 
 def approve(sample: Sample, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
     """Approve a sample as the review does."""
-    Decision.objects.create(sample=sample, reviewer=by, action=Action.APPROVE, pick=pick, version=sample.version)
+    # A revision, which the review would have counted as a version, may have been made by hand.
+    sample.version += sample.revisions.count()
+    line = Decision(sample=sample, reviewer=by, action=Action.APPROVE, pick=pick, version=sample.version)
+    name_approved_texts([line])
+    line.save()
     sample.status, sample.version = Status.APPROVED, sample.version + 1
     for name, value in values.items():
         setattr(sample, name, value)

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role
-from curation.review.decisions.outcome import Outcome, Reviewed
+from curation.review.decisions.outcome import Answered, Outcome, Reviewed
 from curation.review.queue.take import Taken, take_next
 from curation.review.workspace.detail import detail_of
 from curation.samples.models import Sample
@@ -31,7 +31,7 @@ def sample_of(duel: Duel) -> Sample:
 def outcome_of(sample: Sample) -> Outcome:
     found = detail_of(sample)
     assert found is not None
-    return Reviewed([sample.pk]).outcome(sample.pk, found.challenger.text, found.king.text)
+    return Reviewed([sample.pk]).outcome(sample.pk, Answered(found.challenger.text), Answered(found.king.text))
 
 
 def judged(project: Project, **values: Any) -> Sample:

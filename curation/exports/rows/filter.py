@@ -113,12 +113,12 @@ class ExportFilter:
         outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
         if not outcome.reviewers:
             return SkipReason.NOT_APPROVED
-        if outcome.revision_id != sample.revision_id:
-            return SkipReason.CHANGED
         reason = answer_reason(outcome.chosen_text)
         if reason is not None:
             return reason
         history = conversation(read_json(texts.history))
+        if outcome.revision_id != sample.revision_id or not outcome.as_approved:
+            return SkipReason.NOT_AS_APPROVED
         draw = outcome.pick == _DRAW
         turn = Turn(history, outcome.chosen_text, outcome.rejected_text, outcome.replaced_text, draw)
         target = self._target(sample, outcome.reviewers, texts.source_row, history.tools)
@@ -131,15 +131,18 @@ class ExportFilter:
         filtered.rollout = rollout = next(data.rollouts)
         if rollout is None:
             return SkipReason.NO_ANSWER
-        reviewers = data.reviewed.outcome(sample.sample_id, "", None).reviewers
+        turns = read_json(rollout.turns)
+        reviewers, as_approved = data.reviewed.session(sample.sample_id, turns)
         if not reviewers:
             return SkipReason.NOT_APPROVED
         reason = rollout_reason(rollout)
         if reason is not None:
             return reason
-        messages = session_messages(read_json(rollout.turns))
+        messages = session_messages(turns)
         if not ends_in(messages, rollout.terminal):
             return SkipReason.BAD_TURNS
+        if not as_approved:
+            return SkipReason.NOT_AS_APPROVED
         session = Session(messages, data.rivals.of(rollout))
         target = self._target(sample, reviewers, sample.instance_id, False)
         for form in self._formats:

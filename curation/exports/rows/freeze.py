@@ -10,13 +10,13 @@ from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.queries import PairKey
 from curation.exports.rows.skip_reasons import CURRENT_COLUMNS, FROZEN_FIELDS, FrozenSample
-from curation.review.decisions.outcome import with_kept_revision
+from curation.review.decisions.outcome import with_approved_revision
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair
 from curation.web.lists.id_list import IdList
 
 # The columns of a sample that fill `FROZEN_FIELDS`.
-COLUMNS = ("pk", "version", "kept_revision", "score", "bucket", "flags")
+COLUMNS = ("pk", "version", "approved_revision", "score", "bucket", "flags")
 FrozenValues = tuple[int, int, int | None, float | None, str, int]
 
 
@@ -50,8 +50,8 @@ def _copy(
 
 
 def _frozen_values(samples: QuerySet[Sample]) -> QuerySet[Sample, FrozenValues]:
-    """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval keeps."""
-    return with_kept_revision(samples).values_list(*COLUMNS)
+    """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval names."""
+    return with_approved_revision(samples).values_list(*COLUMNS)
 
 
 def current_samples(samples: QuerySet[Sample]) -> list[FrozenSample]:

@@ -9,6 +9,7 @@ from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
 from curation.exports.rows.messages import read_json
+from curation.review.decisions.outcome import Answered
 from curation.trajectories.models import Pair, Trajectory
 from curation.web.lists.id_list import IdList
 from judging.messages import content_of
@@ -22,8 +23,8 @@ class DuelTexts(NamedTuple):
     """A duel's history as JSON, its answers and its source row. `king` is the reference where the duel has no king."""
 
     history: str
-    challenger: str
-    king: str | None
+    challenger: Answered
+    king: Answered | None
     source: str
     row_offset: int
 
@@ -42,23 +43,27 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
         "sample_id",
         Cast("prompt__text__history", TextField()),
         "challenger__text__text",
+        "challenger__text__thinking",
         "prompt__source",
         "prompt__row_offset",
     ]
     if kings:
         reference = Case(When(king=None, then=Cast("prompt__text__reference", TextField())))
-        columns += ["king__text__text", reference]
+        columns += ["king__text__text", "king__text__thinking", reference]
     duels = Duel.objects.filter(sample_id__in=IdList(sample_ids), prompt__text__isnull=False).order_by("sample_id")
     for row in _one_per_id(duels.values_list(*columns).iterator(chunk_size=_AT_ONCE), sample_ids):
         if row is None:
             yield None
             continue
-        _, history, challenger, source, offset, *sides = row
-        yield DuelTexts(history, challenger, _king_or_reference(*sides) if sides else None, source, offset)
+        _, history, challenger, thinking, source, offset, *sides = row
+        king = _king_or_reference(*sides) if sides else None
+        yield DuelTexts(history, Answered(challenger, thinking), king, source, offset)
 
 
-def _king_or_reference(king: str | None, reference: str | None) -> str | None:
-    return king if reference is None else content_of(read_json(reference))
+def _king_or_reference(king: str | None, thinking: str | None, reference: str | None) -> Answered | None:
+    if reference is not None:
+        return Answered(content_of(read_json(reference)))
+    return None if king is None else Answered(king, thinking or "")
 
 
 class Rollout(NamedTuple):

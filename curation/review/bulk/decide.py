@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
+from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
 from curation.review.decisions.state import log_line
-from curation.review.models import STATUS_AFTER, Decision, Lease
+from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Flag, Sample
 from curation.web.ids import id_number
@@ -108,9 +109,10 @@ def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str,
         else:
             changing.append(sample)
             rows.append(Row(str(sample.pk), status, sample.version + 1))
-    Decision.objects.bulk_create(
-        log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing
-    )
+    lines = [log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing]
+    if action == Action.APPROVE:
+        name_approved_texts(lines)
+    Decision.objects.bulk_create(lines)
     for leak in (False, True):
         pks = [sample.pk for sample in changing if bool(sample.flags & Flag.LEAK) is leak]
         if pks:

@@ -9,7 +9,9 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
+from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.state import log_line, restored
+from curation.review.decisions.undo import NOT_DECIDING
 from curation.review.models import Action, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
@@ -32,7 +34,7 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
     second call continues with the rest.
     """
     rows = Decision.objects.filter(sample__project=access.project, reviewer=access.user, batch=batch).not_undone()
-    rows = rows.exclude(batch="").exclude(action=Action.UNDO)
+    rows = rows.exclude(batch="").exclude(action__in=(Action.UNDO, Action.REOPEN))
     ids = list(rows.order_by("id").values_list("id", flat=True))
     if not ids:
         raise NotFound(f"You have no bulk action {batch!r} to undo.")
@@ -78,7 +80,7 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
         if at > decisions[pk].created_at:
             refused[pk] = f"{name} has revised it since."
     later = Decision.objects.filter(sample_id__in=decisions).not_undone()
-    later = later.exclude(action__in=(Action.SKIP, Action.UNDO))
+    later = later.exclude(action__in=NOT_DECIDING)
     for pk, row, name in later.values_list("sample_id", "id", "reviewer__username"):
         if row > decisions[pk].pk:
             refused[pk] = f"{name} has decided it since."
@@ -87,10 +89,11 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
 
 def _restore(taken: dict[int, Decision]) -> None:
     """One UPDATE per distinct earlier state: a bulk action is made on samples that are alike."""
-    alike: dict[tuple[str, int | None, str | None, bool], list[int]] = defaultdict(list)
+    approved = standing_approvals(list(taken))
+    alike: dict[tuple[str, int | None, str | None, bool, bool], list[int]] = defaultdict(list)
     for pk, row in taken.items():
-        before = row.before
-        alike[before["status"], before["decided_by"], before["decided_at"], before["leak_cleared"]].append(pk)
+        state = (row.before[name] for name in ("status", "decided_by", "decided_at", "leak_cleared"))
+        alike[(*state, pk in approved)].append(pk)
     for pks in alike.values():
-        fields = restored(taken[pks[0]].before)
+        fields = restored(taken[pks[0]].before, approved=pks[0] in approved)
         Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.outcome import kept_side, latest_revision
+from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.state import change, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
@@ -71,9 +71,8 @@ def decide(
         decision.preference, decision.seconds = preference, seconds
         if seats and sample.kind == Kind.TURN:
             decision.seat = seats.value
-        # A revision would have raised the first version.
-        if action == Action.APPROVE and sample.version > 1:
-            decision.revision = latest_revision(sample, kept_side(decision.pick))
+        if action == Action.APPROVE:
+            name_approved_texts([decision])
         decision.save()
         if action == Action.FLAG:
             change(sample)

@@ -1,22 +1,29 @@
 """The approval that counts now: which decision it is, which answer it keeps, which one it beat, and who approved.
 
-A sample's standing decision is the last one that settles it and that nobody has undone; `Sample.status` repeats it for
-lists, filters and counts. A standing approval keeps the answer of one side, the challenger's unless the king's was
-picked, in the latest revision of that answer. Everything that asks what is approved reads it here.
+What stands approved is said once, by `DecisionQuerySet.standing_approvals`; `Sample.status` repeats it for lists,
+filters and counts. A standing approval keeps the answer of one side, the challenger's unless the king's was picked, and
+names the revision and the hash of the text that the person read. Everything that asks what is approved reads it here.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from django.db.models import Case, CharField, OuterRef, QuerySet, Subquery, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models import OuterRef, QuerySet, Subquery
 
-from curation.review.models import STATUS_AFTER, Action, Decision, Pick, Revision
+from curation.review.models import Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.web.lists.id_list import IdList
+from judging.answers.digest import answer_sha256, session_sha256
 
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
-_APPROVE, _CHALLENGER, _KING, _DRAW = (word.value for word in (Action.APPROVE, *Pick))
+_CHALLENGER, _KING, _DRAW = (word.value for word in Pick)
+
+
+class Answered(NamedTuple):
+    """One side's answer as recorded. The reasoning is kept apart from the text."""
+
+    text: str
+    reasoning: str = ""
 
 
 class Outcome(NamedTuple):
@@ -24,8 +31,8 @@ class Outcome(NamedTuple):
 
     `pick` says whose answer is kept; a draw keeps the challenger's and has no `rejected_text`. `chosen_text` is the
     latest revision of that answer where there is one; then `revision_id` names it and `replaced_text` is the model's
-    answer that it replaced. Where no person approved the sample, `reviewers` is empty and `pick` the challenger; the
-    recipe decides whether such a sample may leave.
+    answer that it replaced. `as_approved` says whether that is the text that the person approved. Where no person
+    approved the sample, `reviewers` is empty and `pick` the challenger.
     """
 
     pick: str
@@ -34,6 +41,7 @@ class Outcome(NamedTuple):
     replaced_text: str | None
     revision_id: int | None
     reviewers: tuple[str, ...]
+    as_approved: bool
 
 
 class LatestRevision(NamedTuple):
@@ -42,10 +50,18 @@ class LatestRevision(NamedTuple):
     pk: int
     number: int
     text: str
+    leak_score: float | None
+    leak_flag: bool
+    leak_spans: list[dict[str, object]]
 
 
-class _Approval(NamedTuple):
+class Approval(NamedTuple):
+    """A standing approval: the side that it keeps, and the text that it names."""
+
+    pk: int
     pick: str
+    revision_id: int | None
+    text_sha256: str
     reviewer: str
 
 
@@ -58,7 +74,7 @@ class Reviewed:
     """What people decided on some samples, read for all of them at once in two queries."""
 
     def __init__(self, ids: Sequence[int]) -> None:
-        self._approvals = _approvals(ids)
+        self._approvals = standing_approvals(ids)
         self._revisions = latest_revisions(ids)
 
     @property
@@ -71,46 +87,50 @@ class Reviewed:
         approval = self._approvals.get(sample_id)
         return (approval.pick if approval else "") or _CHALLENGER
 
-    def outcome(self, sample_id: int, challenger: str, king: str | None) -> Outcome:
+    def outcome(self, sample_id: int, challenger: Answered, king: Answered | None) -> Outcome:
         """The outcome of one of the samples, whose two answers the caller has read."""
         approval = self._approvals.get(sample_id)
         pick = self.pick(sample_id)
-        original, other = (king or "", challenger) if pick == _KING else (challenger, king)
+        original, other = (king or Answered(""), challenger) if pick == _KING else (challenger, king)
         revisions = self._revisions.get(sample_id)
         revision = revisions.get(kept_side(pick)) if revisions else None
+        digest = (
+            answer_sha256(revision.text) if revision else answer_sha256(original.text, reasoning=original.reasoning)
+        )
         return Outcome(
             pick=pick,
-            chosen_text=revision.text if revision else original,
-            rejected_text=None if pick == _DRAW else other,
-            replaced_text=original if revision else None,
+            chosen_text=revision.text if revision else original.text,
+            rejected_text=None if pick == _DRAW or other is None else other.text,
+            replaced_text=original.text if revision else None,
             revision_id=revision.pk if revision else None,
             reviewers=(approval.reviewer,) if approval else (),
+            as_approved=approval is not None and approval.text_sha256 == digest,
         )
 
-
-def _approvals(ids: Sequence[int]) -> dict[int, _Approval]:
-    """The standing decision of each sample, where that is an approval, read in the order of the index."""
-    rows = Decision.objects.filter(sample_id__in=IdList(ids)).not_undone().order_by("sample_id", "id")
-    standing: dict[int, _Approval] = {}
-    for sample_id, action, pick, reviewer in rows.values_list("sample_id", "action", "pick", "reviewer__username"):
-        if action not in STATUS_AFTER:
-            continue
-        if action == _APPROVE:
-            standing[sample_id] = _Approval(pick, reviewer)
-        else:
-            standing.pop(sample_id, None)
-    return standing
+    def session(self, sample_id: int, turns: object) -> "ReviewedSession":
+        """Who approved a trajectory's sample, whose turns the caller has read, and whether those are the turns."""
+        approval = self._approvals.get(sample_id)
+        if approval is None:
+            return ReviewedSession((), False)
+        return ReviewedSession((approval.reviewer,), session_sha256(turns) == approval.text_sha256)
 
 
-def with_kept_revision(samples: QuerySet[Sample]) -> QuerySet[Sample]:
-    """Annotates `kept_revision`: the revision that the standing decision of each sample keeps if it approves."""
-    standing = Decision.objects.filter(sample=OuterRef("pk"), action__in=list(STATUS_AFTER)).not_undone()
-    side = Case(When(pick=Pick.KING, then=Value(_KING)), default=Value(_CHALLENGER), output_field=CharField())
-    revision = Revision.objects.filter(sample=OuterRef("pk"), of=OuterRef("kept_side")).order_by("-number")
-    return samples.annotate(
-        kept_side=Coalesce(Subquery(standing.order_by("-id").values(side=side)[:1]), Value(_CHALLENGER)),
-        kept_revision=Subquery(revision.values("pk")[:1]),
-    )
+class ReviewedSession(NamedTuple):
+    reviewers: tuple[str, ...]
+    as_approved: bool
+
+
+def standing_approvals(ids: Sequence[int]) -> dict[int, Approval]:
+    """The standing approval of each of the samples that has one, in one query."""
+    rows = Decision.objects.filter(sample_id__in=IdList(ids)).standing_approvals()
+    found = rows.values_list("sample_id", "pk", "pick", "revision_id", "text_sha256", "reviewer__username")
+    return {sample_id: Approval(pk, pick, revision, digest, by) for sample_id, pk, pick, revision, digest, by in found}
+
+
+def with_approved_revision(samples: QuerySet[Sample]) -> QuerySet[Sample]:
+    """Annotates `approved_revision`: the revision that the standing approval of each sample names."""
+    standing = Decision.objects.filter(sample=OuterRef("pk")).standing_approvals()
+    return samples.annotate(approved_revision=Subquery(standing.values("revision_id")[:1]))
 
 
 def latest_revision(sample: Sample, side: str) -> Revision | None:
@@ -121,6 +141,6 @@ def latest_revisions(ids: Sequence[int]) -> dict[int, dict[str, LatestRevision]]
     """The latest revision of each side's answer, by sample id and side."""
     latest: dict[int, dict[str, LatestRevision]] = {}
     rows = Revision.objects.filter(sample_id__in=IdList(ids)).order_by("number")
-    for sample_id, of, pk, number, text in rows.values_list("sample_id", "of", "pk", "number", "text"):
-        latest.setdefault(sample_id, {})[of] = LatestRevision(pk, number, text)
+    for sample_id, of, *columns in rows.values_list("sample_id", "of", "pk", *LatestRevision._fields[1:]):
+        latest.setdefault(sample_id, {})[of] = LatestRevision(*columns)
     return latest

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from curation.duels.models import Duel, PromptText
+from curation.duels.answers.leaks import Lint, lint_answer
+from curation.duels.models import Duel, PromptText, PullRequest
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT
-from curation.review.decisions.outcome import kept_side, latest_revision
-from curation.review.decisions.state import change, refuse_errors, refuse_stale_version
-from curation.review.models import Draft, Pick, Revision
+from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
+from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_errors, refuse_stale_version
+from curation.review.models import Action, Decision, Draft, Pick, Revision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
 from curation.review.queue.seats import pick_of, seats_meant
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Flag, Kind, Sample, Status
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import text_errors
 from judging.messages import content_of
@@ -30,7 +31,8 @@ class Revised:
 def revise(
     *, access: Access, sample_id: int, text: str, note: str = "", of: str = Pick.CHALLENGER, version: int | None = None
 ) -> Revised:
-    """Add a revision after the latest one of this side's answer and raise the sample's version.
+    """Add a revision after the latest one of this side's answer, raise the sample's version, and set an approved sample
+    back to pending.
 
     Refused: `Stale` for another version, `Conflict` where another reviewer has the sample, `Invalid` for an empty or
     unchanged text.
@@ -51,17 +53,7 @@ def revise(
             raise Invalid(
                 "The text is the same as before.", code="unchanged", errors=[FieldError("text", "is unchanged")]
             )
-        last = Revision.objects.filter(sample=sample).order_by("-number").values_list("number", flat=True).first()
-        revision = Revision.objects.create(
-            sample=sample,
-            parent=parent,
-            author=access.user,
-            number=(last or 0) + 1,
-            of=of,
-            text=text,
-            note=note,
-        )
-        change(sample)
+        revision = add_revision(access=access, sample=sample, parent=parent, of=of, text=text, note=note)
         Draft.objects.filter(sample=sample, reviewer=access.user).update(text="", note="")
         audit.record(
             actor=access.user,
@@ -71,6 +63,50 @@ def revise(
             data={"revision": revision.pk, "number": revision.number, "of": of},
         )
     return Revised(revision, sample)
+
+
+def add_revision(*, access: Access, sample: Sample, parent: Revision | None, of: str, text: str, note: str) -> Revision:
+    """Write the revision, its leak lint, and the sample's next version. Every later text of a sample comes through
+    here: an approval named an earlier text, so the sample is pending again and the log says why. The caller holds the
+    sample's lock."""
+    last = Revision.objects.filter(sample=sample).order_by("-number").values_list("number", flat=True).first()
+    revision = Revision(
+        sample=sample, parent=parent, author=access.user, number=(last or 0) + 1, of=of, text=text, note=note
+    )
+    lint = lint_revision(revision)
+    if lint is not None:
+        revision.leak_score, revision.leak_flag, revision.leak_spans = lint.score, lint.flagged, lint.spans
+    revision.save()
+    approvals = Decision.objects.filter(sample=sample, action__in=(Action.APPROVE, Action.REOPEN)).not_undone()
+    if approvals.order_by("-id").values_list("action", flat=True).first() == Action.APPROVE:
+        line = log_line(sample, access, Action.REOPEN)
+        line.revision = revision
+        line.save()
+    reopened = UNDECIDED if sample.status == Status.APPROVED else {}
+    change(sample, flags=flags_after(sample, revision), **reopened)
+    return revision
+
+
+def lint_revision(revision: Revision) -> Lint | None:
+    """Lint the text like a challenger's answer; None where the project has no record of the instance."""
+    sample = revision.sample
+    records = PullRequest.objects.filter(project=sample.project_id, instance_id=sample.instance_id)
+    record = records.exclude(instance_id="").select_related("text").first()
+    prompt = PromptText.objects.filter(prompt__duels__sample=sample).first()
+    if record is None or prompt is None:
+        return None
+    return lint_answer(revision.text, prompt.history, record, sample.project.settings.limits.max_leak)
+
+
+def flags_after(sample: Sample, revision: Revision) -> int:
+    """The sample's flags with this new text. A text that could not be compared clears no flag."""
+    if revision.leak_score is None:
+        return sample.flags
+    latest = latest_revisions([sample.pk])[sample.pk]
+    leaks = any(row.leak_flag for row in latest.values())
+    if Pick.CHALLENGER not in latest:  # the flag is about the challenger's own answer, which is unchanged
+        leaks = leaks or bool(sample.flags & Flag.LEAK)
+    return sample.flags | Flag.LEAK if leaks else sample.flags & ~Flag.LEAK
 
 
 def side_to_revise(access: Access, sample: Sample, *, preference: str, page_lease: str) -> Pick:

@@ -1,13 +1,13 @@
 """What decisions change of a sample, how the log keeps it for an undo, and the refusal of a stale version."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from django.utils.dateparse import parse_datetime
 
 from curation.projects.access import Access
 from curation.review.models import Action, Decision, Pick
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Kind, Sample, Status
 from curation.web.problems import FieldError, Invalid, Stale
 
 
@@ -46,8 +46,20 @@ def log_line(
     )
 
 
-def restored(before: Before) -> dict[str, object]:
-    """The fields of an update that restores `before`."""
+# The state of a sample that nobody has decided.
+UNDECIDED: Mapping[str, object] = {
+    "status": Status.PENDING.value,
+    "decided_by_id": None,
+    "decided_at": None,
+    "leak_cleared": False,
+}
+
+
+def restored(before: Before, *, approved: bool) -> dict[str, object]:
+    """The fields of an update that restores `before`. `approved` says whether an approval stands: the sample does not
+    become approved again if its text has changed since that approval."""
+    if before["status"] == Status.APPROVED and not approved:
+        return dict(UNDECIDED)
     at = before["decided_at"]
     return {
         "status": before["status"],

@@ -12,6 +12,9 @@ from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.samples.models import Sample, Status
 from curation.web.problems import Conflict
 
+# Lines of the log that are no decision of their own. A reopening is refused as the revision that caused it.
+NOT_DECIDING = (Action.SKIP, Action.UNDO, Action.REOPEN)
+
 
 @dataclass(frozen=True, slots=True)
 class Undone:
@@ -43,7 +46,8 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
         if decision.action == Action.FLAG:
             change(sample)
         elif decision.action != Action.SKIP:
-            change(sample, **restored(decision.before))
+            approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
+            change(sample, **restored(decision.before, approved=approved))
         audit.record(
             actor=access.user,
             action="sample.undo",
@@ -57,7 +61,7 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
 def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
     """Refuse to undo what someone else has built on, or has open."""
     later = Decision.objects.filter(sample=sample, id__gt=decision.pk).not_undone()
-    later = later.exclude(reviewer=access.user).exclude(action__in=(Action.SKIP, Action.UNDO))
+    later = later.exclude(reviewer=access.user).exclude(action__in=NOT_DECIDING)
     other = later.select_related("reviewer").first()
     if other is not None:
         raise _changed(sample, f"{other.reviewer.get_username()} has since decided {other.get_action_display()!r}")
@@ -70,7 +74,7 @@ def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
 
 
 def _last_decision(access: Access, sample_id: int | None) -> Decision:
-    rows = Decision.objects.filter(reviewer=access.user).not_undone().exclude(action=Action.UNDO)
+    rows = Decision.objects.filter(reviewer=access.user).not_undone().exclude(action__in=(Action.UNDO, Action.REOPEN))
     if sample_id is None:
         rows = rows.filter(sample__project=access.project, batch="")
     else:

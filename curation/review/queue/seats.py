@@ -5,7 +5,7 @@ import zlib
 from enum import StrEnum
 
 from curation.projects.access import Access
-from curation.review.models import Lease, Pick
+from curation.review.models import SETTLING, Action, Decision, Lease, Pick
 from curation.samples.models import Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid
 
@@ -42,8 +42,17 @@ def draw_swapped(*, blind: bool) -> bool:
 
 
 def is_blind(access: Access, sample: Sample) -> bool:
-    """Whether sides, judges and score are hidden: until the sample is decided, where the project wants that."""
-    return access.project.settings.review.blind and sample.status == Status.PENDING
+    """Whether sides, judges and score are hidden: until the sample is decided, where the project wants that. A sample
+    that a new text reopened was revealed before, and its page shows the earlier approval."""
+    if not access.project.settings.review.blind or sample.status != Status.PENDING:
+        return False
+    # A new text would have raised the first version.
+    return sample.version == 1 or not _is_reopened(sample)
+
+
+def _is_reopened(sample: Sample) -> bool:
+    settled = Decision.objects.filter(sample=sample, action__in=SETTLING).not_undone().order_by("-id")
+    return settled.values_list("action", flat=True).first() == Action.REOPEN
 
 
 def seats_of(lease: Lease) -> Seats:

@@ -8,6 +8,7 @@ from curation.review.decisions.revise import reference_text
 from curation.review.models import Pick
 from curation.samples.models import Sample
 from curation.web.prepared import Prepared
+from curation.web.text.markup import Span
 from judging.answers.facts import answer_facts
 
 CHARACTERS_PER_TOKEN = 4
@@ -43,7 +44,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDetail:
-    """One side of a duel. `text` is the model's; `kept_text` is what approving keeps, its latest revision if any."""
+    """One side of a duel. `text` and the leak columns are the model's; `kept_text` is what approving keeps, its latest
+    revision if any, and `kept_leaks` are the leaks in that."""
 
     side: Pick
     label: str
@@ -57,6 +59,13 @@ class AnswerDetail:
     @property
     def kept_text(self) -> str:
         return self.revision.text if self.revision else self.text
+
+    @property
+    def kept_leaks(self) -> list[Span]:
+        """Sorted pairs. A pair that is not two numbers does not come from the lint and is dropped."""
+        spans = self.revision.leak_spans if self.revision else self.leak_spans
+        pairs = [(span.get("start"), span.get("end")) for span in spans]
+        return sorted((start, end) for start, end in pairs if isinstance(start, int) and isinstance(end, int))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ def detail_of(sample: Sample) -> Detail | None:
 
 
 def _answer(side: Pick, row: Answer, latest: dict[str, LatestRevision]) -> AnswerDetail:
-    linted = side == Pick.CHALLENGER  # the lint reads no other answer
+    linted = side == Pick.CHALLENGER  # of the models' answers the lint reads no other
     return AnswerDetail(
         side=side,
         label=side.label,

@@ -23,7 +23,7 @@ from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.verdicts import Judge, judges_of
 from curation.samples.list.queries import source_url
 from curation.samples.models import Flag, Kind, Sample, Status, flag_names
-from curation.web.text.markup import Span, render_text
+from curation.web.text.markup import render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
@@ -114,7 +114,7 @@ def workspace_of(
     blind = is_blind(access, sample)
     rollout = rollout_of(sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
-    decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer").order_by("-id")[:50])
+    decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer", "revision").order_by("-id")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None
     hidden = (HIDDEN_OF_ROLLOUT if rolled_out else HIDDEN_OF_DUEL) if blind else 0
     return Workspace(
@@ -162,20 +162,14 @@ def _seats(access: Access, sample: Sample, found: Detail, lease: Lease | None) -
             key=key,
             side="" if blind else answer.label,
             model="" if blind else answer.model,
-            html=render_text(answer.kept_text, [] if blind or answer.revision else spans_of(answer)),
+            html=render_text(answer.kept_text, [] if blind else answer.kept_leaks),
             facts=answer.facts,
             revision=answer.revision.number if answer.revision else None,
-            leaks=0 if blind else len(answer.leak_spans),
+            leaks=0 if blind else len(answer.kept_leaks),
             picked=answer.side == kept,
         )
         for place, key, answer in answers_shown(access, sample, found, lease)
     ]
-
-
-def spans_of(answer: AnswerDetail) -> list[Span]:
-    """The leak spans as sorted pairs. A pair that is not two numbers does not come from the lint and is dropped."""
-    pairs = [(span.get("start"), span.get("end")) for span in answer.leak_spans]
-    return sorted((start, end) for start, end in pairs if isinstance(start, int) and isinstance(end, int))
 
 
 def _revealed(found: Detail) -> Revealed:

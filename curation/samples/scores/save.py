@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from curation.samples.models import UNSCORED, Sample, SampleText
+from curation.samples.models import UNSCORED, Flag, Sample, SampleText
 from curation.web.text.storable import storable
 
 PREVIEW_CHARACTERS = 200
@@ -50,17 +50,23 @@ class SampleRow:
 def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
     """Save the rows and return their samples in the same order.
 
-    The status, version and decision of an existing sample do not change. A deleted `existing_id` becomes a new sample.
+    The status, version and decision of an existing sample do not change, and a revised one keeps its leak flag: that is
+    about the revision, which no stage scores. A deleted `existing_id` becomes a new sample.
     Raises `ValueError` for a sample of another project.
     """
     wanted = [row.existing_id for row in rows if row.existing_id is not None]
     known = Sample.objects.in_bulk(wanted)
+    revised = set(Sample.objects.filter(pk__in=wanted, revisions__isnull=False).values_list("pk", flat=True))
     samples: list[Sample] = []
     for row in rows:
         sample = known.get(row.existing_id) if row.existing_id is not None else None
         if sample is not None and sample.project_id != row.project_id:
             raise ValueError(f"sample {sample.pk} belongs to another project than {row.project_id}")
-        samples.append(_fill(sample or Sample(project_id=row.project_id), row))
+        kept = sample.flags & Flag.LEAK if sample is not None and sample.pk in revised else None
+        sample = _fill(sample or Sample(project_id=row.project_id), row)
+        if kept is not None:
+            sample.flags = sample.flags & ~Flag.LEAK | kept
+        samples.append(sample)
     Sample.objects.bulk_create([sample for sample in samples if sample.pk is None])
     # An upsert on the primary key writes 500 rows in a few statements; `bulk_update` needs a CASE per row and field.
     created = {sample.pk: sample.created_at for sample in known.values()}

@@ -80,17 +80,19 @@ def test_metadata_is_in_each_row_if_the_recipe_wants_it() -> None:
 
 def test_thinking_text_is_never_exported() -> None:
     project = make_project()
-    sample = make_approved(project)
-    answer = sample.duel.challenger.text
+    duel = make_duel(project)
+    answer = duel.challenger.text
     answer.thinking = "SECRET PONDERING"
     answer.save()
-    kept_apart = sample.duel.prompt.text
+    kept_apart = duel.prompt.text
     kept_apart.history = [
         *HISTORY,
         {"role": "assistant", "content": "<think>SECRET PONDERING</think>ls", "reasoning_content": "SECRET PONDERING"},
         {"role": "user", "content": "ok"},
     ]
     kept_apart.save()
+    assert duel.sample is not None
+    approve(duel.sample, by=make_user())
     export = run_export(project, {**BOTH, "metadata": True})
     everything = b"".join(content(export, file.name) for file in export.files.all())
     assert b"PONDERING" not in everything

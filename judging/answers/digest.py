@@ -1,0 +1,33 @@
+"""The SHA-256 of a text that a person approves, over one canonical form, so that any later change of it shows."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+# ASCII only: half of a surrogate pair, which JSON can escape and UTF-8 cannot encode, still has a hash.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def answer_sha256(text: str, *, reasoning: str = "", tool_calls: Sequence[Mapping[str, object]] = ()) -> str:
+    """Return the hash of one assistant turn: its text, tool calls and reasoning, each under its own key.
+
+    Empty reasoning and missing calls have no key, so a plain answer has the same hash with and without these columns.
+    """
+    parts: dict[str, object] = {"content": text}
+    if reasoning:
+        parts["reasoning"] = reasoning
+    if tool_calls:
+        parts["tool_calls"] = list(tool_calls)
+    return _sha256(parts)
+
+
+def session_sha256(turns: object) -> str:
+    """Return the hash of a recorded session: kind and text of every turn, in their order. Times and exit codes are not
+    trained on. A value that is no list of turns has the hash of itself, which no session has."""
+    if isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns):
+        return _sha256([[turn.get("kind"), turn.get("text")] for turn in turns])
+    return _sha256({"turns": turns})
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(_CANONICAL(value).encode()).hexdigest()
