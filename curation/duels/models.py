@@ -62,6 +62,9 @@ class Prompt(models.Model):
     instance_id = models.CharField(max_length=200, blank=True, default="")
     repo = models.CharField(max_length=200, blank=True, default="")
     tokens = models.PositiveIntegerField(help_text="Estimated: characters of the history ÷ 4.")
+    content_hash = models.CharField(
+        max_length=32, blank=True, default="", help_text="Digest of the instance, the history and the turn."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PromptQuerySet.as_manager()
@@ -74,6 +77,7 @@ class Prompt(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["project", "id"], name="prompt_list"),
             models.Index(fields=["project", "instance_id", "id"], name="prompt_by_instance"),
+            models.Index(fields=["project", "content_hash"], name="prompt_by_content"),
         ]
 
     def __str__(self) -> str:

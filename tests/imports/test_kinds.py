@@ -88,6 +88,7 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
     expected = keys_of(whole)
     if not strict:
         rows.insert(30, "{broken")
+        whole = make_project()
         bring(whole, "turns", rows, name="other.jsonl", options=options)
         expected = keys_of(whole, "other.jsonl")
 

@@ -1,12 +1,15 @@
 """Create a prompt for each turn of a conversation, each once.
 
-A turn is identified by the name of its source, the offset of its row and its index. If a row of that name has another
-text, the file is a different one: the row and all later ones of the import get the name with the file's digest
-(`turns.jsonl#1a2b3c4d`). So a corrected file adds its corrected rows, the same file adds nothing, and two files of the
-same name do not replace each other.
+A turn is identified by its content: the instance, the messages before it and its own. So the same rows add nothing,
+under any file name and at any offset, and a corrected file adds its corrected rows.
+
+It is stored by the name of its source, the offset of its row and its index. If a row of that name has another text, the
+file is a different one: the row and all later ones of the import get the name with the file's digest
+(`turns.jsonl#1a2b3c4d`), so that two files of the same name do not replace each other.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
 import orjson
@@ -16,6 +19,7 @@ from curation.duels.models import Prompt, PromptText
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import Target
 from curation.projects.models import Project
+from curation.web.lists.id_list import KeyList
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
 BATCH = 1000
@@ -29,6 +33,7 @@ PROMPT_FIELDS = (
     "instance_id",
     "repo",
     "tokens",
+    "content_hash",
     "created_at",
 )
 # Each prompt of a row repeats the history, so the size grows with the square of the row's length.
@@ -43,67 +48,71 @@ class _New(NamedTuple):
     conversation: Conversation
     turn: int
     tokens: int
+    content_hash: str
 
 
 def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
-    """Return the counts of `prompts` (new) and `duplicates` (existing). Needs a transaction."""
+    """Return the counts of `prompts` (new), `duplicates` (existing), and those of them that are `copies`: their content
+    was imported from another source. Needs a transaction."""
     project = target.run.project
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     other = f"{target.source}#{target.digest[:8]}"
-    existing = {source: _existing(project, source, rows) for source in (target.source, other)}
-    made = duplicates = characters = 0
+    hashes = [content_hashes(conversation) for _, conversation, _ in rows]
+    known = _sources(project, {row[turn] for row, (_, _, turns) in zip(hashes, rows, strict=True) for turn in turns})
+    taken = _taken_offsets(project, target.source, [offset for offset, _, _ in rows])
+    counts = {"prompts": 0, "duplicates": 0, "copies": 0}
+    characters = 0
     batch: list[_New] = []
-    for offset, conversation, turns in rows:
-        source = _source_of(target, other, existing, offset, conversation)
-        there = existing[source].get(offset, {})
+    for (offset, conversation, turns), row_hashes in zip(rows, hashes, strict=True):
+        new = [turn for turn in turns if row_hashes[turn] not in known]
+        counts["duplicates"] += len(turns) - len(new)
+        for turn in set(turns).difference(new):
+            if known[row_hashes[turn]] not in (target.source, other):
+                counts["copies"] += 1
+                target.notes["copies_of"] = known[row_hashes[turn]]
+        if taken.get(offset, set()).difference(row_hashes):
+            target.memory["other"] = True
+        source = other if target.memory.get("other") else target.source
         sizes = _running_sizes(conversation.messages)
-        for turn in turns:
-            if turn in there:
-                duplicates += 1
-                continue
-            batch.append(_New(source, offset, conversation, turn, sizes[turn] // 4))
+        for turn in new:
+            known[row_hashes[turn]] = source
+            batch.append(_New(source, offset, conversation, turn, sizes[turn] // 4, row_hashes[turn]))
             characters += sizes[turn]
-            made += 1
+            counts["prompts"] += 1
             if len(batch) >= BATCH or characters >= MAX_CHARACTERS:
                 _write(target, batch)
                 batch, characters = [], 0
     _write(target, batch)
     if target.memory.get("other"):
         target.notes["also_as"] = other
-    return {"prompts": made, "duplicates": duplicates}
+    return counts
 
 
-def _existing(project: Project, source: str, rows: Sequence[WantedRow]) -> dict[int, dict[int, int]]:
-    """Return the ids of existing prompts by offset and turn index."""
-    offsets = [offset for offset, _, _ in rows]
-    if not offsets:
-        return {}
-    found = Prompt.objects.of(project).filter(source=source, row_offset__range=(min(offsets), max(offsets)))
-    existing: dict[int, dict[int, int]] = {}
-    for offset, turn, pk in found.values_list("row_offset", "turn_index", "pk"):
-        existing.setdefault(offset, {})[turn] = pk
-    return existing
+def content_hashes(conversation: Conversation) -> list[str]:
+    """Return 32 hex digits for each message: a digest of the instance and of all messages up to it."""
+    digest = hashlib.blake2b(conversation.instance_id.encode("utf-8", "surrogatepass"), digest_size=16)
+    hashes = []
+    for message in conversation.messages:
+        digest.update(b"\n" + orjson.dumps(message, option=orjson.OPT_SORT_KEYS))
+        hashes.append(digest.hexdigest())
+    return hashes
 
 
-def _source_of(
-    target: Target, other: str, existing: dict[str, dict[int, dict[int, int]]], offset: int, conversation: Conversation
-) -> str:
-    """Return the name under which a row is, or will be, stored."""
-    there = existing[target.source].get(offset)
-    if there:
-        if _same(there, conversation):
-            return target.source
-        target.memory["other"] = True
-        return other
-    return other if target.memory.get("other") else target.source
+def _sources(project: Project, hashes: Iterable[str]) -> dict[str, str]:
+    """Return the sources of the project's prompts by content."""
+    found = Prompt.objects.of(project).filter(content_hash__in=KeyList(list(hashes))).order_by("-pk")
+    return dict(found.values_list("content_hash", "source"))
 
 
-def _same(there: dict[int, int], conversation: Conversation) -> bool:
-    """Compare with the last existing turn, whose history has all earlier ones."""
-    turn = max(there)
-    kept = PromptText.objects.filter(pk=there[turn]).first()
-    return kept is not None and [*kept.history, kept.reference] == conversation.messages[: turn + 1]
+def _taken_offsets(project: Project, source: str, offsets: Sequence[int]) -> dict[int, set[str]]:
+    """Return the contents of existing prompts of a source by offset."""
+    taken: dict[int, set[str]] = {}
+    if offsets:
+        found = Prompt.objects.of(project).filter(source=source, row_offset__range=(min(offsets), max(offsets)))
+        for offset, content_hash in found.values_list("row_offset", "content_hash"):
+            taken.setdefault(offset, set()).add(content_hash)
+    return taken
 
 
 def _running_sizes(messages: list[Message]) -> list[int]:
@@ -134,6 +143,7 @@ def _write(target: Target, batch: list[_New]) -> None:
                 new.conversation.instance_id,
                 new.conversation.repo,
                 new.tokens,
+                new.content_hash,
                 now,
             )
             for pk, new in zip(ids, batch, strict=True)

@@ -2,24 +2,33 @@
 database takes to find the rows."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import orjson
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BigIntegerField, Func
+from django.db.models import BigIntegerField, Func, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
 
 class IdList(Func):
     """`rows.filter(sample_id__in=IdList(ids))`; any number of ids."""
 
-    def __init__(self, ids: Sequence[int]) -> None:
-        super().__init__(output_field=BigIntegerField())
-        self.ids = ids
+    of: ClassVar[tuple[type[BigIntegerField | TextField], str]] = (BigIntegerField, "bigint")
+
+    def __init__(self, values: Sequence[int] | Sequence[str]) -> None:
+        super().__init__(output_field=self.of[0]())
+        self.values = values
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object) -> tuple[str, tuple[str]]:
-        return "(SELECT value FROM json_each(%s))", (orjson.dumps(self.ids).decode(),)
+        return "(SELECT value FROM json_each(%s))", (orjson.dumps(self.values).decode(),)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
-    ) -> tuple[str, list[list[int]]]:
-        return "(SELECT unnest(%s::bigint[]))", [list(self.ids)]
+    ) -> tuple[str, list[list[int | str]]]:
+        return f"(SELECT unnest(%s::{self.of[1]}[]))", [list(self.values)]
+
+
+class KeyList(IdList):
+    """The same for text, such as hashes."""
+
+    of = (TextField, "text")

@@ -66,6 +66,29 @@ def test_a_corrected_file_adds_its_corrected_rows_under_the_same_name() -> None:
     assert set(Prompt.objects.values_list("source", flat=True)) == {"turns.jsonl"}
 
 
+def test_the_same_rows_under_another_name_or_at_other_offsets_add_nothing() -> None:
+    project = make_project()
+    bring(project, "turns", [chat(1, 2), chat(2)])
+
+    copy = bring(project, "turns", [chat(2), chat(1, 2), chat(3)], "renamed.jsonl")
+    again = bring(project, "turns", [chat(2), chat(1, 2), chat(3)], "renamed.jsonl")
+
+    figures = ("prompts", "duplicates", "copies")
+    assert [copy.result[name] for name in figures] == [1, 3, 3]
+    assert copy.result["copies_of"] == "turns.jsonl"
+    assert [again.result[name] for name in figures] == [0, 4, 3]
+    assert Prompt.objects.of(project).count() == 4
+
+
+def test_the_same_messages_of_another_instance_are_another_turn() -> None:
+    project = make_project()
+    bring(project, "turns", [{**chat(1), "instance_id": "acme__a-1"}])
+
+    run = bring(project, "turns", [{**chat(1), "instance_id": "acme__a-2"}], "other.jsonl")
+
+    assert (run.result["prompts"], run.result["copies"]) == (1, 0)
+
+
 def test_another_project_has_its_own_prompts() -> None:
     for project in (make_project(), make_project()):
         assert bring(project, "turns", [chat(1)]).result["prompts"] == 1
