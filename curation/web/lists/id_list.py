@@ -2,18 +2,18 @@
 database takes to find the rows."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import orjson
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BigIntegerField, Func, TextField
+from django.db.models import BigIntegerField, Field, Func, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
 
 class IdList(Func):
     """`rows.filter(sample_id__in=IdList(ids))`; any number of ids."""
 
-    of: ClassVar[tuple[type[BigIntegerField | TextField], str]] = (BigIntegerField, "bigint")
+    of: ClassVar["tuple[type[Field[Any, Any]], str]"] = (BigIntegerField, "bigint")
 
     def __init__(self, values: Sequence[int] | Sequence[str]) -> None:
         super().__init__(output_field=self.of[0]())
