@@ -1,5 +1,6 @@
 """What every page shows around its content (project, sidebar, the page as curl), and the error pages."""
 
+import sys
 from dataclasses import dataclass
 
 from django.core.exceptions import DisallowedHost
@@ -10,7 +11,8 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.queue.take import open_count
-from curation.web.http.middleware import is_api
+from curation.web.failures import failure_of
+from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response
 from curation.web.problems import NotAllowed, NotFound, Problem
 
@@ -90,6 +92,9 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    error = sys.exc_info()[1]
+    if failure := failure_of(error) if error else None:
+        return refused(request, failure)
     problem = Problem("Something went wrong on the server. Search its log for the request id.", code="internal")
     problem.status, problem.title = 500, "Internal error"
     return _failed(request, problem, "errors/500.html")

@@ -3,17 +3,64 @@
 SQLite lets one process write at a time; the others sleep and retry, up to 100 ms apart. With eight writers the database
 is mostly idle and waiting times are random. Here a writer first takes a kernel lock on a file beside the database; its
 release wakes the next writer at once. Other programs, which do not take the lock, wait as SQLite does.
+
+A writer waits at most `OPTIONS["timeout"]` seconds, for the lock and for SQLite together, also if the writer before it
+is stopped or slow. Then it gets an `OperationalError` that begins with SQLite's own words, "database is locked".
 """
 
 import contextlib
 import fcntl
 import os
 import sqlite3
+import threading
+import time
 from typing import Any, cast
 
+from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
+
+
+class _Wait:
+    """A thread that waits for the lock of an open file: the kernel knows no limit for such a wait.
+
+    If the writer leaves first, the thread stays in the queue, and unlocks the file at once when it gets the lock.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._state = threading.Condition()
+        self._wanted, self._ended, self._closed = True, False, False
+        threading.Thread(target=self._take, name="sqlite-turn", daemon=True).start()
+
+    def _take(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        with self._state:
+            self._ended = True
+            if self._closed:
+                os.close(self._file)
+            elif not self._wanted:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._state.notify_all()
+
+    def takes_within(self, seconds: float) -> bool:
+        """Return whether the file is locked for the caller within `seconds`."""
+        with self._state:
+            self._wanted = self._state.wait_for(lambda: self._ended, seconds)
+            return self._wanted
+
+    def rejoin(self) -> bool:
+        """Want the lock again. Return False if the thread has ended meanwhile."""
+        with self._state:
+            self._wanted = not self._ended
+            return self._wanted
+
+    def close(self) -> None:
+        with self._state:
+            self._closed = True
+            if self._ended:
+                os.close(self._file)
 
 
 class Cursor(base.SQLiteCursorWrapper):
@@ -36,6 +83,9 @@ class Connection(sqlite3.Connection):
 
 class DatabaseWrapper(base.DatabaseWrapper):
     _lock: int | None = None
+    _wait: _Wait | None = None
+    _seconds = 0.0
+    _busy_limited = False
 
     def get_connection_params(self) -> dict[str, Any]:
         return {**super().get_connection_params(), "factory": Connection}
@@ -51,6 +101,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.is_in_memory_db():
             path = f"{conn_params['database']}-lock"
             self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._seconds = float(conn_params["timeout"])
         return connection
 
     def create_cursor(self, name: str | None = None) -> Cursor:
@@ -58,12 +109,32 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return cursor
 
     def take_turn(self) -> None:
-        if self._lock is not None:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        if self._lock is None:
+            return
+        if self._wait is None or not self._wait.rejoin():
+            self._wait = None
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            self._wait = _Wait(self._lock)
+        begun = time.monotonic()
+        if not self._wait.takes_within(self._seconds):
+            raise OperationalError(f"database is locked: another process has written for more than {self._seconds:g} s")
+        self._wait = None
+        if (waited := time.monotonic() - begun) > 1:
+            self._limit_busy(self._seconds - waited)
 
     def end_turn(self) -> None:
-        if self._lock is not None:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+        if self._lock is None:
+            return
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+        if self._busy_limited:
+            self._limit_busy(self._seconds)
+
+    def _limit_busy(self, seconds: float) -> None:
+        """Limit how long SQLite waits for programs outside the queue."""
+        self.connection.execute(f"PRAGMA busy_timeout = {max(0, round(1000 * seconds))}")
+        self._busy_limited = seconds < self._seconds
 
     def _start_transaction_under_autocommit(self) -> None:
         self.take_turn()
@@ -83,6 +154,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         super()._close()  # type: ignore[misc]  # a hook that the stubs leave out
-        if self._lock is not None:
+        if self._wait is not None:
+            self._wait.close()
+        elif self._lock is not None:
             os.close(self._lock)
-            self._lock = None
+        self._wait = self._lock = None

@@ -49,7 +49,7 @@ def retry_failed(*, run: Run, user: User | None) -> Run:
         _forget_later_stages(run, names[names.index(first) + 1 :])
         last_call = Call.objects.filter(run=run).aggregate(last=Max("pk"))["last"]
         count = failed.filter(stage=first).update(
-            state=ItemState.PENDING, reason="", claims=0, finished_at=None, cache_after=last_call or 0
+            state=ItemState.PENDING, reason="", claims=0, deaths=0, finished_at=None, cache_after=last_call or 0
         )
         changes = {"state": RunState.RUNNING, "stage": first, "finished_at": None, "error": ""}
         Run.objects.filter(pk=run.pk).update(items_failed=F("items_failed") - count)

@@ -137,6 +137,11 @@ class Item(models.Model):
     data = models.JSONField(default=dict)
     state = models.CharField(max_length=8, choices=ItemState, default=ItemState.PENDING)
     claims = models.PositiveSmallIntegerField(default=0, help_text="How often a worker took it.")
+    claimed_at = models.DateTimeField(null=True, help_text="When a worker took it last.")
+    suspects = models.BigIntegerField(
+        null=True, help_text="One of several items whose worker died: only those with the same number run beside it."
+    )
+    deaths = models.PositiveSmallIntegerField(default=0, help_text="How often its worker died of it alone, in a row.")
     lease_owner = models.CharField(max_length=80, blank=True, default="")
     lease_until = models.DateTimeField(null=True)
     cache_after = models.BigIntegerField(

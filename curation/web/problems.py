@@ -22,7 +22,7 @@ class Problem(Exception):
     """A refused request, explained to the person who sent it (RFC 9457).
 
     `code` is stable, for programs; `detail` says what to do about it; `current` is the state that the request did not
-    know of, such as the version of a stale write.
+    know of, such as the version of a stale write. `retry_after` is the seconds after which to try again.
     """
 
     status = 400
@@ -36,12 +36,14 @@ class Problem(Exception):
         code: str = "",
         errors: Sequence[FieldError] = (),
         current: dict[str, object] | None = None,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.code = code or type(self).code
         self.errors = tuple(errors)
         self.current = current or {}
+        self.retry_after = retry_after
 
     @classmethod
     def fields(cls, errors: Sequence[FieldError], *, code: str = "") -> Self:
@@ -80,10 +82,6 @@ class Conflict(Problem):
 class InProgress(Conflict):
     code, title = "in_progress", "The first such request is still in progress"
 
-    def __init__(self, detail: str, *, retry_after: int) -> None:
-        super().__init__(detail)
-        self.retry_after = retry_after
-
 
 class Stale(Problem):
     status, code, title = 412, "stale_version", "It has changed since you read it"
@@ -106,10 +104,6 @@ class Invalid(Problem):
 
 class TooManyRequests(Problem):
     status, code, title = 429, "too_many_requests", "Too many requests"
-
-    def __init__(self, detail: str, *, retry_after: int) -> None:
-        super().__init__(detail)
-        self.retry_after = retry_after
 
 
 class Unavailable(Problem):

@@ -1,18 +1,22 @@
 """Writers of the embedded database queue for their turn, however they end."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from django.db import connection, transaction
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+from django.test import Client
 
 from curation.projects.models import Project
-from tests.factories import make_project
+from tests.factories import make_bearer, make_project, make_user
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -61,8 +65,9 @@ def test_no_writer_is_passed_over_while_seven_others_write() -> None:
     assert longest < 1.0
 
 
-def test_a_killed_writer_leaves_the_turn_to_the_next() -> None:
-    project = make_project()
+@contextmanager
+def another_process_writes(*, stopped: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    """Another program has taken its turn; with `stopped` it is stopped in the middle of it."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDS, str(connection.settings_dict["NAME"])],
         cwd=Path(__file__).parents[2],
@@ -72,14 +77,107 @@ def test_a_killed_writer_leaves_the_turn_to_the_next() -> None:
         },
         stdout=subprocess.PIPE,
     )
-    assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-    done = threading.Thread(target=in_own_connection, args=(lambda: rename(project, "after"),))
-    done.start()
-    done.join(0.5)
-    assert done.is_alive(), "nobody else may write meanwhile"
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    done.join(5)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        if stopped:
+            holder.send_signal(signal.SIGSTOP)
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+@pytest.fixture
+def a_second(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Writers wait for a second instead of twenty."""
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 1)
+    connection.close()
+    yield
+    connection.close()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_writer_waits_no_longer_than_the_limit_and_blocks_nobody_afterwards(a_second: None, stopped: bool) -> None:
+    project = make_project()
+    with another_process_writes(stopped=stopped) as holder:
+        for _ in range(2):  # the second wait takes the place of the first in the queue
+            begun = time.perf_counter()
+            with pytest.raises(OperationalError, match="database is locked: another process has written for more than"):
+                rename(project, "never")
+            assert 0.9 < time.perf_counter() - begun < 3
+        holder.kill()
+        holder.wait()
+    other = threading.Thread(target=in_own_connection, args=(lambda: rename(project, "other"),))
+    other.start()
+    other.join(5)  # this connection left the queue: it does not keep the turn that it gets now
+    assert not other.is_alive()
+    assert rename(project, "after") < 1
+    project.refresh_from_db()
+    assert project.name == "after"
+
+
+def test_one_limit_is_for_the_queue_and_for_programs_outside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 3)
+    connection.close()
+    project, waited = make_project(), list[float]()
+
+    def wait() -> None:
+        begun = time.perf_counter()
+        with pytest.raises(OperationalError, match="database is locked"):
+            rename(project, "never")
+        waited.append(time.perf_counter() - begun)
+        connection.close()
+
+    stranger = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
+    stranger.execute("BEGIN IMMEDIATE")
+    threads = [threading.Thread(target=wait) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.5)
+    for thread in threads:
+        thread.join()
+    stranger.close()
+    assert max(waited) < 4.5
+    assert rename(project, "after") < 1
+    connection.close()
+
+
+def test_the_limit_is_the_promised_one() -> None:
+    assert settings.DATABASES["default"]["OPTIONS"]["timeout"] == 20
+
+
+def test_a_page_and_a_call_answer_503_with_the_time_to_try_again(a_second: None, client: Client) -> None:
+    user = make_user()
+    make_project("busy", user=user)
+    bearer = make_bearer(user, "admin")
+    client.raise_request_exception = False  # answer as the server does
+    client.force_login(user)
+    with another_process_writes(stopped=True):
+        told = client.post("/api/v1/projects", {"slug": "x", "name": "x"}, "application/json", headers=bearer)
+        page = client.post("/p/busy/settings/tokens/", {"name": "a", "scopes": "read"})
+    assert (told.status_code, told.json()["code"], told["Retry-After"]) == (503, "database_busy", "10")
+    assert "Another process has been writing" in told.json()["detail"] and "again in 10 s" in told.json()["detail"]
+    assert (page.status_code, page["Retry-After"]) == (503, "10")
+    assert "Another process has been writing" in page.content.decode()
+
+
+def test_a_middleware_that_cannot_write_answers_503_too(a_second: None, client: Client) -> None:
+    client.raise_request_exception = False
+    with another_process_writes(stopped=True):
+        page = client.post("/login/", {"username": "nobody", "password": "wrong"})
+    assert (page.status_code, page["Retry-After"]) == (503, "10")
+
+
+def test_a_killed_writer_leaves_the_turn_to_the_next() -> None:
+    project = make_project()
+    with another_process_writes() as holder:
+        done = threading.Thread(target=in_own_connection, args=(lambda: rename(project, "after"),))
+        done.start()
+        done.join(0.5)
+        assert done.is_alive(), "nobody else may write meanwhile"
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        done.join(5)
     project.refresh_from_db()
     assert project.name == "after"
 

@@ -12,6 +12,7 @@ from curation.projects.audit import record
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import Stage, kind_of, stages_of
 from curation.runs.models import LIVE, Item, ItemState, Run, RunEvent, RunState
+from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
@@ -68,18 +69,22 @@ def advance(run_id: int) -> None:
 def fail_run_on_error(run_id: int) -> Iterator[None]:
     """End the run, with the reason, on an error that would otherwise repeat for ever.
 
-    A `Problem` is something that a person can fix (its model was deleted, the settings no longer fit), and then
-    resume the run. Database errors are not caught: the reaper tries again.
+    A `Problem` is something that a person can fix (its model was deleted, the disk is full), and then resume the run.
+    Other database errors are not caught: the reaper tries again.
     """
     try:
         yield
     except Problem as problem:
         _end(run_id, RunState.FAILED, problem.detail)
-    except Error:
-        raise
     except Exception as error:  # error boundary of planning and loading: a bug ends its run, not the worker
-        logger.exception("run %s", run_id)
-        _end(run_id, RunState.FAILED, f"Internal error: {error!r}")
+        failure = failure_of(error)
+        if isinstance(failure, DiskFull):
+            _end(run_id, RunState.FAILED, failure.detail)
+        elif isinstance(error, Error):
+            raise
+        else:
+            logger.exception("run %s", run_id)
+            _end(run_id, RunState.FAILED, f"Internal error: {error!r}")
 
 
 def _advance(run_id: int) -> bool:

@@ -12,12 +12,11 @@ from django.utils import timezone
 
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.counters import count
+from curation.runs.engine.suspects import pending_for
 from curation.runs.kinds import Json, Write
 from curation.runs.models import LIVE, Item, ItemState, Run, RunState
 
 LEASE = timedelta(seconds=15)
-# An item that was claimed this often without ending probably kills its workers.
-MOST_CLAIMS = 6
 # Raw: it ends every item, and Django takes ten times as long to build the query as the database to run it.
 END_ITEM = (
     "UPDATE runs_item SET state = %s, reason = %s, result = %s, finished_at = %s, lease_owner = '', lease_until = NULL "
@@ -33,7 +32,8 @@ class LeaseLost(Exception):
 def claim(*, run: Run, owner: str, limit: int, most: int | None = None) -> list[Item]:
     """Claim up to `limit` of the run's oldest pending items for `owner`; none if the run has ended.
 
-    At most `most` of the run's items are claimed at a time, over all workers.
+    At most `most` of the run's items are claimed at a time, over all workers. Suspects
+    (`curation.runs.engine.suspects`) come last, and only by themselves.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -44,14 +44,14 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None) -> list[
         if most is not None:
             claimed = Item.objects.filter(run=run, stage=run.stage, state=ItemState.CLAIMED)
             limit = max(0, min(limit, most - claimed.count()))
-        items = list(
-            Item.objects.select_for_update(skip_locked=True, no_key=True)
-            .filter(run=run, stage=run.stage, state=ItemState.PENDING)
-            .order_by("id")[:limit]
-        )
+        items = pending_for(run=run, owner=owner, limit=limit)
         ids = [item.pk for item in items]
         Item.objects.filter(pk__in=ids, state=ItemState.PENDING).update(
-            state=ItemState.CLAIMED, lease_owner=owner, lease_until=now + LEASE, claims=F("claims") + 1
+            state=ItemState.CLAIMED,
+            lease_owner=owner,
+            lease_until=now + LEASE,
+            claims=F("claims") + 1,
+            claimed_at=now,
         )
         if items:
             alive.filter(Q(state=RunState.QUEUED) | Q(started_at=None)).update(state=RunState.RUNNING, started_at=now)

@@ -12,10 +12,12 @@ from typing import Any, Protocol, TypeVar
 from django.db import DatabaseError, Error, connection, transaction
 
 from curation.runs.engine.counters import counting_together
+from curation.web.failures import DatabaseBusy, failure_of
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 MOST_TOGETHER = 64
+MOST_TRIES = 3
 
 
 class Joint(Protocol):
@@ -94,14 +96,21 @@ class GroupCommit:
 
     def _ended(self, batch: list[_Waiting]) -> list[_Ended]:
         """Return the result or error of each work. Nothing is raised: the coroutines would wait for ever."""
-        try:
-            return self._commit(batch)
-        except Error as error:
-            logger.warning("a group of %s writes was not committed: %s", len(batch), error)
-            connection.close()  # the connection itself may be broken
-            return self._one_by_one(batch)
-        except Exception:  # part of the run loop: the error is raised where the work was awaited
-            return self._one_by_one(batch)
+        for tried in range(1, MOST_TRIES + 1):
+            try:
+                return self._commit(batch)
+            except Error as error:
+                logger.warning("a group of %s writes was not committed: %s", len(batch), error)
+                connection.close()  # the connection itself may be broken
+                failure = failure_of(error)
+                if isinstance(failure, DatabaseBusy) and tried < MOST_TRIES:
+                    continue  # answers that were paid for wait a little longer
+                if failure is not None:
+                    return [(waiting.future, None, error) for waiting in batch]
+                break
+            except Exception:  # part of the run loop: the error is raised where the work was awaited
+                break
+        return self._one_by_one(batch)
 
     def _commit(self, batch: list[_Waiting]) -> list[_Ended]:
         with transaction.atomic(), counting_together():

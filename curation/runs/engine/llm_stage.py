@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, cast
 
@@ -22,12 +22,14 @@ from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat
 from curation.runs.kinds import MOST_TRIES, ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
+from curation.web.failures import DatabaseBusy, DiskFull, failure_of
 from curation.web.text.storable import storable
 
 logger = logging.getLogger(__name__)
 SHARD_SECONDS = 120.0
 SHARE_SECONDS = 0.5
 SWITCH_SECONDS = 0.001
+Claimed = tuple[list[Item], dict[int, Any]]
 
 
 class ShardContext:
@@ -38,6 +40,7 @@ class ShardContext:
         self.owner = owner
         self.commit = commit
         self.budget_spent = False
+        self.disk_full: DiskFull | None = None
         self._limiters: dict[int, EndpointLimiter] = {}
         self._clients: dict[int, Client] = {}
 
@@ -102,7 +105,7 @@ def _runner() -> asyncio.Runner:
 def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
     """Claim items as slots become free, for about two minutes; then other runs get their turn.
 
-    Return whether there was an item to claim.
+    Return whether there was an item to claim. Raise `DiskFull`, with all items released.
     """
     worker = cast("LlmStage[Any]", stage)
     targets = worker.targets(run)
@@ -116,6 +119,8 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
         release(run_id=run.pk, owner=owner)
     if context.budget_spent:
         stop_for_budget(run.pk)
+    if context.disk_full:
+        raise context.disk_full
     return took
 
 
@@ -135,11 +140,11 @@ async def _drive(
         freed.set()
 
     try:
-        while not heartbeat.stopped and not context.budget_spent:
+        while not (heartbeat.stopped or context.budget_spent or context.disk_full):
             freed.clear()
             wanted = window - len(open_items)
             if not exhausted and time.monotonic() < until and wanted >= window // 4:
-                items, jobs = await commit(partial(_take, run, stage, owner, wanted))
+                items, jobs = await _claim(commit, partial(_take, run, stage, owner, wanted))
                 exhausted, took = not items, took or bool(items)
                 for item in items:
                     task = asyncio.create_task(_work_on(stage, context, item, jobs.get(item.pk)))
@@ -162,7 +167,18 @@ async def _drive(
     return took
 
 
-def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> tuple[list[Item], dict[int, Any]]:
+async def _claim(commit: GroupCommit, take: Callable[[], Claimed]) -> Claimed:
+    """Claim nothing while the database is busy: the items that are being worked on must not be dropped for it."""
+    try:
+        return await commit(take)
+    except OperationalError as error:
+        if not isinstance(failure_of(error), DatabaseBusy):
+            raise
+        logger.warning("nothing claimed: %s", error)
+        return [], {}
+
+
+def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> Claimed:
     kind = kind_of(run.kind)
     items = claim(run=run, owner=owner, limit=limit, most=kind.max_in_progress(kind.read(run)))
     return items, stage.load(run, items) if items else {}
@@ -175,9 +191,11 @@ async def _work_on(stage: "LlmStage[Any]", context: ShardContext, item: Item, jo
         context.budget_spent = True
     except LeaseLost as error:
         logger.info("another worker has %s; the result is dropped", error)
-    except (OperationalError, InterfaceError) as error:
+    except (OperationalError, InterfaceError, DiskFull) as error:
         # Not the item's fault: it is released with the shard and done again, with recorded answers where there are.
         logger.warning("item %s left: %s", item.pk, error)
+        if isinstance(failure := failure_of(error), DiskFull):
+            context.disk_full = failure
 
 
 async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, job: Any) -> None:
@@ -191,6 +209,8 @@ async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, j
     except (BudgetSpent, LeaseLost, OperationalError, InterfaceError):
         raise
     except Exception as error:  # error boundary of a stage: a bug ends the item, not the worker
+        if isinstance(known := failure_of(error), DiskFull):
+            raise known from error
         logger.exception("item %s of run %s", item.pk, item.run_id)
         await _give_up(context, item, ItemState.FAILED, f"Internal error: {error!r}")
 

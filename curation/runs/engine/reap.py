@@ -2,16 +2,18 @@
 
 import logging
 import threading
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import Error, connection, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.advance import advance, fail_run_on_error
-from curation.runs.engine.claim import MOST_CLAIMS
+from curation.runs.engine.claim import LEASE
 from curation.runs.engine.dispatch import dispatch
+from curation.runs.engine.suspects import return_items
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
 
 logger = logging.getLogger(__name__)
@@ -21,7 +23,8 @@ DISPATCH_AGAIN = timedelta(seconds=10)
 DISPATCH_MORE = timedelta(seconds=300)
 # No call takes that long: its worker had lost the item, and died.
 FORGOTTEN = timedelta(hours=2)
-BATCH = 500
+# Workers that stop within this time were restarted, or lost their machine or database; three heartbeats.
+TOGETHER = timedelta(seconds=6)
 
 
 def reap_all() -> None:
@@ -29,10 +32,8 @@ def reap_all() -> None:
 
     Any number of workers may do this at once. An error in one run does not stop the others.
     """
-    lapsed = Item.objects.filter(state=ItemState.CLAIMED, lease_until__lt=timezone.now())
-    for run_id in sorted(set(lapsed.values_list("run_id", flat=True)[: 10 * BATCH])):
-        while _return_lapsed(run_id) == BATCH:
-            pass
+    for dead in _dead_workers():
+        _return_lapsed(dead)
     for run_id in sorted(set(_forgotten_calls().values_list("run_id", flat=True))):
         _lose_forgotten(run_id)
     now = timezone.now()
@@ -52,35 +53,50 @@ def _go_on(run_id: int, dispatched_at: datetime | None, waits: bool, works: bool
         dispatch(run_id)
 
 
-def _return_lapsed(run_id: int) -> int:
-    """Return expired leases, fail items that keep killing their workers; return the number of items."""
+@dataclass(frozen=True, slots=True)
+class _Dead:
+    """A worker whose leases have expired, at `last` the latest. `restarted`: others stopped at the same time."""
+
+    run_id: int
+    owner: str
+    last: datetime
+    restarted: bool = False
+
+
+def _dead_workers() -> list[_Dead]:
+    """Return the workers whose leases have expired; wait a little while others are silent, to judge them together."""
+    now = timezone.now()
+    silent = Item.objects.filter(state=ItemState.CLAIMED, lease_until__lt=now + LEASE - TOGETHER).order_by()
+    found = [
+        _Dead(run_id, owner, last)
+        for run_id, owner, last in silent.values_list("run_id", "lease_owner").annotate(last=Max("lease_until"))
+    ]
+    expired = [one for one in found if one.last < now]
+    if len(expired) < len(found):
+        expired = [one for one in expired if one.last < now - TOGETHER]
+    return [
+        replace(
+            one, restarted=any(abs(one.last - other.last) < TOGETHER for other in found if other.owner != one.owner)
+        )
+        for one in sorted(expired, key=lambda one: one.run_id)
+    ]
+
+
+def _return_lapsed(dead: _Dead) -> None:
+    """Return the items of a dead worker, or fail the one that kills its workers."""
     with transaction.atomic():
-        Run.objects.hold(run_id)
+        Run.objects.hold(dead.run_id)
         lapsed = list(
             Item.objects.select_for_update(skip_locked=True, no_key=True)
-            .filter(run_id=run_id, state=ItemState.CLAIMED, lease_until__lt=timezone.now())
-            .order_by("id")[:BATCH]
+            .filter(run_id=dead.run_id, state=ItemState.CLAIMED, lease_owner=dead.owner, lease_until__lt=timezone.now())
+            .order_by("id")
         )
         if not lapsed:
-            return 0
+            return
         lose_calls([item.pk for item in lapsed], "its worker stopped responding")
-        back = [item.pk for item in lapsed if item.claims < MOST_CLAIMS]
-        Item.objects.filter(pk__in=back).update(state=ItemState.PENDING, lease_owner="", lease_until=None)
-        for item in lapsed:
-            if item.claims >= MOST_CLAIMS:
-                _fail(item)
-        message = f"A worker stopped responding; {len(lapsed)} of its items are pending again."
-        RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
-    logger.warning("run %s: %s items of a worker that stopped responding are pending again", run_id, len(lapsed))
-    return len(lapsed)
-
-
-def _fail(item: Item) -> None:
-    reason = f"Given up: its worker stopped responding {item.claims} times in a row."
-    Item.objects.filter(pk=item.pk).update(
-        state=ItemState.FAILED, reason=reason, lease_owner="", lease_until=None, finished_at=timezone.now()
-    )
-    Run.objects.filter(pk=item.run_id).update(items_failed=F("items_failed") + 1)
+        message = return_items(lapsed, restarted=dead.restarted)
+        RunEvent.objects.create(run_id=dead.run_id, level=RunEvent.Level.WARNING, message=message)
+    logger.warning("run %s: %s", dead.run_id, message)
 
 
 def _lose_forgotten(run_id: int) -> None:

@@ -10,6 +10,7 @@ from curation.runs.engine.claim import LeaseLost, claim, finish, give_up, releas
 from curation.runs.engine.heartbeat import Heartbeat
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, Stage, SyncStage, Write
 from curation.runs.models import Item, ItemState, Run
+from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
 from curation.web.text.storable import storable
 
@@ -39,7 +40,7 @@ class ItemContext:
             if result is not None:
                 Run.objects.hold(self.run.pk)
             held = Item.objects.filter(pk=item.pk, state=ItemState.CLAIMED, lease_owner=item.lease_owner)
-            if held.update(data=progress) != 1:
+            if held.update(data=progress, deaths=0) != 1:
                 raise Interrupted("lease lost")
             if result is not None:
                 row = Run.objects.select_for_update(no_key=True).get(pk=self.run.pk)
@@ -66,21 +67,26 @@ def drive_sync(run: Run, stage: Stage, owner: str) -> None:
                 logger.info("item %s left: %s", items[0].pk, error)
                 release(run_id=run.pk, owner=owner)
                 return
+            except (OperationalError, InterfaceError, DiskFull):
+                release(run_id=run.pk, owner=owner)
+                raise
 
 
 def _end_item(stage: SyncStage, context: ItemContext, item: Item, owner: str) -> None:
-    """Database errors are not caught: the task ends, and the item's lease expires."""
+    """Raise what is not the item's fault: errors of the database, and `DiskFull`."""
     try:
         finish(item=item, owner=owner, write=stage.work(context, item))
     except ItemFailed as failure:
         _give_up(item, ItemState.FAILED, str(failure), failure.write)
     except ItemSkipped as skipped:
         _give_up(item, ItemState.SKIPPED, str(skipped))
+    except (LeaseLost, Interrupted, OperationalError, InterfaceError, DiskFull):
+        raise
     except Problem as problem:
         _give_up(item, ItemState.FAILED, problem.detail)
-    except (LeaseLost, Interrupted, OperationalError, InterfaceError):
-        raise
     except Exception as error:  # error boundary of a stage: a bug ends the item, not the worker
+        if isinstance(known := failure_of(error), DiskFull):
+            raise known from error
         logger.exception("item %s of run %s", item.pk, item.run_id)
         _give_up(item, ItemState.FAILED, f"Internal error: {error!r}")
 

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from prometheus_client import Counter, Histogram
 
+from curation.web.failures import failure_of
 from curation.web.http import idempotency
 from curation.web.http.responses import UNSTORABLE, problem_response, unstorable_problem
 from curation.web.problems import FieldError, Invalid, MethodNotAllowed, NotAuthenticated, Problem, TooManyRequests
@@ -80,7 +81,8 @@ class ProblemMiddleware(Middleware):
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, UNSTORABLE):
             error = unstorable_problem(request, error)
-        return refused(request, error) if isinstance(error, Problem) else None
+        problem = error if isinstance(error, Problem) else failure_of(error)
+        return refused(request, problem) if problem else None
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         """Refuse NUL in the form of a page. Forms of REST calls are read after authentication, by their calls."""
@@ -144,6 +146,8 @@ def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
         response = render(request, "errors/problem.html", context, status=problem.status)
     if isinstance(problem, NotAuthenticated):
         response["WWW-Authenticate"] = "Bearer"
+    if problem.retry_after is not None:
+        response["Retry-After"] = str(problem.retry_after)
     return response
 
 

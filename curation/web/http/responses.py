@@ -12,16 +12,15 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
 from ninja.parser import Parser
 
+from curation.web.failures import failure_of
 from curation.web.problems import (
     FieldError,
-    InProgress,
     Invalid,
     NotAllowed,
     NotAuthenticated,
     NotFound,
     Problem,
     TooLarge,
-    TooManyRequests,
 )
 from curation.web.text.storable import read_json
 
@@ -76,7 +75,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     if problem.current:
         body["current"] = problem.current
     response = HttpResponse(orjson.dumps(body), status=problem.status, content_type="application/problem+json")
-    if isinstance(problem, TooManyRequests | InProgress):
+    if problem.retry_after is not None:
         response["Retry-After"] = str(problem.retry_after)
     if isinstance(problem, NotAuthenticated):
         response["WWW-Authenticate"] = "Bearer"
@@ -122,6 +121,8 @@ def install_problem_handlers(api: NinjaAPI) -> None:
     def on_bug(request: HttpRequest, error: Exception) -> HttpResponse:
         if isinstance(error, UNSTORABLE):
             return problem_response(request, unstorable_problem(request, error))
+        if failure := failure_of(error):
+            return problem_response(request, failure)
         logger.error("request %s failed", request.META.get("winnow.request_id"), exc_info=error)
         problem = Problem("Something went wrong on the server. Search its log for the request id.", code="internal")
         problem.status, problem.title = 500, "Internal error"

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from curation.runs.engine.claim import MOST_CLAIMS, LeaseLost, claim, extend, finish, give_up, release
+from curation.runs.control import retry_failed
+from curation.runs.engine.claim import LeaseLost, claim, extend, finish, give_up, release
 from curation.runs.engine.reap import reap_all
+from curation.runs.engine.suspects import MOST_DEATHS
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from tests.factories import make_project, make_run
+from tests.runs.asking import register_asking
 
 pytestmark = pytest.mark.django_db
 
@@ -106,21 +109,96 @@ def test_the_reaper_returns_the_items_of_a_worker_that_stopped_responding() -> N
     assert Item.objects.filter(run=run, state=ItemState.PENDING, claims=1).count() == 2
     assert (Call.objects.get().status, run.calls, run.cost_unknown_calls) == (CallStatus.LOST, 1, 1)
     assert [event.message for event in run.events.all()] == [
-        "A worker stopped responding; 2 of its items are pending again."
+        "A worker stopped responding; 2 of its items are pending again, in two halves."
     ]
 
 
-def test_an_item_that_takes_its_workers_down_fails_after_six_of_them() -> None:
+def keys(items: list[Item]) -> str:
+    return "".join(item.key for item in items)
+
+
+def end_all(items: list[Item], owner: str) -> None:
+    for item in items:
+        finish(item=item, owner=owner, write=dict)
+
+
+def test_suspects_come_last_in_halves_and_each_half_alone() -> None:
+    run = make_waiting(items=6)
+    assert keys(claim(run=run, owner="dead", limit=4)) == "0123"
+    lapse(run)
+    reap_all()
+    others = claim(run=run, owner="a", limit=4)
+    assert keys(others) == "45"
+    assert claim(run=run, owner="a", limit=4) == []  # not beside others
+    half = claim(run=run, owner="b", limit=4)
+    assert keys(half) == "01"
+    assert claim(run=run, owner="b", limit=4) == []  # nothing beside suspects
+    end_all(others, "a")
+    assert keys(claim(run=run, owner="a", limit=4)) == "23"
+
+
+def test_the_item_that_kills_its_workers_is_failed_alone() -> None:
+    run, died = make_waiting(items=6), 0
+    while items := claim(run=run, owner="a", limit=4):
+        if any(item.key == "2" for item in items):
+            died += 1
+            lapse(run)
+            reap_all()
+        else:
+            end_all(items, "a")
+    run.refresh_from_db()
+    poison = Item.objects.get(run=run, key="2")
+    assert (run.items_done, run.items_failed, poison.state) == (5, 1, ItemState.FAILED)
+    assert poison.reason == "Given up: its worker died 5 times while working on it alone."
+    assert died == 2 + MOST_DEATHS
+
+
+def test_workers_that_stop_together_blame_nobody() -> None:
     run = make_waiting(items=2)
-    for _ in range(MOST_CLAIMS):
+    for _ in range(100):
+        assert len(claim(run=run, owner="a", limit=1) + claim(run=run, owner="b", limit=1)) == 2
+        lapse(run)
+        reap_all()
+    run.refresh_from_db()
+    assert run.items_failed == 0
+    assert not Item.objects.filter(run=run).exclude(suspects=None, deaths=0).exists()
+
+
+def test_workers_that_stop_together_are_judged_together() -> None:
+    run = make_waiting(items=2)
+    claim(run=run, owner="a", limit=1)
+    claim(run=run, owner="b", limit=1)
+    now = timezone.now()
+    Item.objects.filter(lease_owner="a").update(lease_until=now - timedelta(seconds=1))
+    Item.objects.filter(lease_owner="b").update(lease_until=now + timedelta(seconds=1))
+    reap_all()
+    assert Item.objects.filter(state=ItemState.CLAIMED).count() == 2
+    Item.objects.filter(lease_owner="b").update(lease_until=now - timedelta(seconds=0.5))
+    reap_all()
+    assert Item.objects.filter(state=ItemState.PENDING, suspects=None, deaths=0).count() == 2
+
+
+def test_progress_between_two_deaths_counts_for_the_item() -> None:
+    run = make_waiting(items=1)
+    for _ in range(3 * MOST_DEATHS):
+        item = claim(run=run, owner="a", limit=1)[0]
+        Call.objects.create(project=run.project, run=run, item=item, endpoint_name="m", content_hash="0", status="ok")
+        lapse(run)
+        reap_all()
+    assert Item.objects.get(run=run).deaths == 1
+
+
+def test_retry_failed_forgets_the_deaths() -> None:
+    run = make_waiting(items=1)
+    for _ in range(MOST_DEATHS):
         claim(run=run, owner="a", limit=1)
         lapse(run)
         reap_all()
-    poison = Item.objects.get(run=run, key="0")
+    Run.objects.filter(pk=run.pk).update(params={"n": 1})
     run.refresh_from_db()
-    assert (poison.state, run.items_failed) == (ItemState.FAILED, 1)
-    assert poison.reason == "Given up: its worker stopped responding 6 times in a row."
-    assert claim(run=run, owner="b", limit=2)[0].key == "1"
+    register_asking()
+    retry_failed(run=run, user=None)
+    assert Item.objects.filter(run=run, state=ItemState.PENDING, deaths=0).count() == 1
 
 
 def test_a_call_that_everybody_forgot_is_lost_after_hours() -> None:

@@ -19,3 +19,22 @@ def test_two_workers_do_every_item_once_and_keep_the_endpoints_concurrency(tmp_p
     assert (found["asked"], found["most_times_one_was_answered"], found["from_the_record"]) == (300, 1, 0)
     assert found["most_at_once"] <= 6
     assert (found["calls"], found["calls_counted"]) == (300, 300)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+def test_an_item_that_kills_its_workers_is_failed_and_no_other(tmp_path: Path) -> None:
+    with own_database() as database:
+        found = run_elsewhere("tests.runs.dying_workers", "poison", "0", folder=tmp_path, database=database)
+    words = "Given up: its worker died 5 times while working on it alone."
+    assert found["failed"] == {"ask 7": words, "ask 44": words, "count 5": words}, found["events"]
+    assert (found["state"], found["done"], found["counted"]) == ("succeeded", 117, [120, 117, 3])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+def test_a_hundred_kills_fail_no_healthy_item(tmp_path: Path) -> None:
+    with own_database() as database:
+        found = run_elsewhere("tests.runs.dying_workers", "kills", "100", folder=tmp_path, database=database)
+    assert found["deaths"] >= 100
+    assert (found["failed"], found["state"], found["counted"]) == ({}, "succeeded", [120, 120, 0]), found["events"]

@@ -1,0 +1,80 @@
+"""Find the item that kills its workers.
+
+A worker that dies (a segmentation fault, too much memory) takes every item that it works on with it. They become
+suspects: the items of one worker are tried again in two halves, each by a worker that works on nothing else, and a half
+whose worker dies again is halved again. An item that is alone is failed after `MOST_DEATHS` deaths without progress in
+between. No other is.
+
+Several workers that die at the same time were restarted, or lost their machine or database: nobody is suspected.
+"""
+
+from collections.abc import Collection, Sequence
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from curation.runs.engine.counters import count
+from curation.runs.models import Call, CallStatus, Item, ItemState, Run
+
+MOST_DEATHS = 5
+
+
+def pending_for(*, run: Run, owner: str, limit: int) -> list[Item]:
+    """Return the pending items that `owner` may claim beside those that it works on, oldest first and locked."""
+    stage = Item.objects.filter(run=run, stage=run.stage)
+    pending = stage.filter(state=ItemState.PENDING).select_for_update(skip_locked=True, no_key=True).order_by("id")
+    mine = list(stage.filter(state=ItemState.CLAIMED, lease_owner=owner).values_list("suspects", flat=True)[:1])
+    if mine and mine[0] is not None:
+        return []
+    found = list(pending.filter(suspects=None)[:limit])
+    if found or mine:
+        return found
+    first = pending.first()
+    return list(pending.filter(suspects=first.suspects)[:limit]) if first else []
+
+
+def return_items(items: Sequence[Item], *, restarted: bool) -> str:
+    """Make the claimed items of one dead worker pending again, or fail the one that kills its workers.
+
+    `restarted`: other workers died at the same time. Return what happened, for the run's log. Needs a transaction that
+    holds the run.
+    """
+    if restarted:
+        _return([item.pk for item in items])
+        return f"Workers stopped responding together; {len(items)} items are pending again."
+    if len(items) > 1:
+        half = (len(items) + 1) // 2
+        for part in (items[:half], items[half:]):
+            _return([item.pk for item in part], suspects=part[0].pk)
+        return f"A worker stopped responding; {len(items)} of its items are pending again, in two halves."
+    item = items[0]
+    deaths = 1 if _made_progress(item) else item.deaths + 1
+    if deaths < MOST_DEATHS:
+        # The first time it is an accident, and the item keeps its place.
+        _return([item.pk], suspects=item.pk if deaths > 1 else item.suspects, deaths=deaths)
+        return f"A worker stopped responding; its item {item.key} is pending again (death {deaths} of {MOST_DEATHS})."
+    reason = f"Given up: its worker died {deaths} times while working on it alone."
+    _of([item.pk]).update(
+        state=ItemState.FAILED,
+        reason=reason,
+        deaths=deaths,
+        lease_owner="",
+        lease_until=None,
+        finished_at=timezone.now(),
+    )
+    count(item.run_id, {"items_failed": 1})
+    return f"Item {item.key} was given up: its worker died {deaths} times while working on it alone."
+
+
+def _return(ids: Collection[int], **changes: object) -> None:
+    _of(ids).update(state=ItemState.PENDING, lease_owner="", lease_until=None, **changes)
+
+
+def _of(ids: Collection[int]) -> QuerySet[Item]:
+    return Item.objects.filter(pk__in=ids, state=ItemState.CLAIMED)
+
+
+def _made_progress(item: Item) -> bool:
+    """Whether a model answered since the item was claimed. Stages that store progress set `deaths` to 0 themselves."""
+    answered = Call.objects.filter(item=item, status=CallStatus.OK, created_at__gte=item.claimed_at)
+    return item.claimed_at is not None and answered.exists()
