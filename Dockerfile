@@ -1,9 +1,10 @@
-# Winnow: one image for web, workers and beat; the command selects which.
+# Winnow: one image. Without a command a container is the whole product; a command makes it web, a worker or beat.
 #
-# BASE needs python3 (3.11 to 3.13) with venv and pip, nothing else; Debian's own python3 does.
+# BASE needs python3 (3.11 to 3.13) with venv and pip, nothing else; Debian's own python3 does. `make pin-images` looks
+# its digest up again.
 # With a private certificate authority: a BASE that has its bundle, and --build-arg PIP_CERT=/path/in/the/base.
 # Plain Dockerfile syntax: it builds without BuildKit and fetches no syntax image.
-ARG BASE=python:3.12-slim
+ARG BASE=python:3.12-slim@sha256:229a2c5bfa27522db7815ea81f9bed70af17ccb9de9fc7ad142b1877b5830d36
 
 FROM ${BASE} AS build
 # Arguments, not ENV: only the installation needs them, and they must not be in the image.
@@ -34,15 +35,18 @@ RUN groupadd --gid 10001 winnow \
     && install --directory --owner winnow --group winnow --mode 0700 /data
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
+# The volume is shared by all containers of an installation, so the first one makes their SECRET_KEY there.
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     WINNOW_DATA=/data \
+    GENERATE_KEY=1 \
     BIND=0.0.0.0 \
     PORT=8000
 WORKDIR /app
 USER winnow
 VOLUME /data
 EXPOSE 8000
-ENTRYPOINT ["/app/deploy/entrypoint"]
-CMD ["gunicorn", "config.wsgi"]
+# Of containers that serve pages. compose.yaml has other checks for the workers.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["/app/deploy/web-answers"]
+CMD ["python", "manage.py", "serve"]

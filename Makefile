@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help install install-dev demo test check bench soak newest-litellm lock image
+.PHONY: help install install-dev demo test check bench soak newest-litellm lock image up pin-images
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -70,5 +70,16 @@ lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hash
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
 
-image: ## Build the container image (BASE=python:3.12-slim, TAG=winnow)
+image: ## Build the container image (BASE=python:3.13-slim, TAG=winnow)
 	@exec docker build --tag $(or $(TAG),winnow) $(if $(BASE),--build-arg BASE=$(BASE)) .
+
+up: ## Build the image and start it with PostgreSQL and Redis, by Docker Compose 2.24 or newer
+	@found=$$(docker compose version --short 2>/dev/null) || { \
+		echo "This needs Docker with the plugin Compose, 2.24 or newer; on Debian and Ubuntu: apt install docker-compose-v2 or docker-compose-plugin" >&2; exit 1; }; \
+	IFS=. read -r major minor _ <<<"$${found#v}"; \
+	((major > 2 || (major == 2 && minor >= 24))) || { \
+		echo "compose.yaml needs Docker Compose 2.24 or newer; this is $$found. Install a newer plugin: https://docs.docker.com/compose/install/" >&2; exit 1; }
+	@exec docker compose up --build
+
+pin-images: ## Look up the digests of the base images again
+	@exec deploy/pin-images

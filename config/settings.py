@@ -6,6 +6,7 @@
 import contextlib
 import os
 import secrets
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -38,24 +39,29 @@ PROJECT_CREATORS = env.creators("PROJECT_CREATORS", "staff,group:project-creator
 
 
 def _secret_key() -> str:
-    """The key in the environment, or on a loopback-only server one that is created once in the data folder."""
-    given = env.text("SECRET_KEY", "")
-    if given:
-        if len(given) < 32:
-            raise ImproperlyConfigured("SECRET_KEY must have at least 32 characters")
-        return given
-    if not LOOPBACK_ONLY:
-        raise ImproperlyConfigured("SECRET_KEY must be set when BIND is not a loopback address")
-    path = WINNOW_DATA / "secret_key"
-    if not path.exists():
+    """The key in the environment, else the one in the data folder, which is made once if this server may make one."""
+    given, path = env.text("SECRET_KEY", ""), WINNOW_DATA / "secret_key"
+    if not given and not path.exists():
+        if not env.flag("GENERATE_KEY", default=LOOPBACK_ONLY):
+            raise ImproperlyConfigured(
+                "SECRET_KEY must be set when BIND is not a loopback address. "
+                "Where all processes share WINNOW_DATA, GENERATE_KEY=1 makes one there instead"
+            )
         # Linked into place: of processes that start at the same time one wins, and none reads half a key.
-        temporary = path.with_name(f".secret_key.{os.getpid()}")
-        temporary.touch(0o600)
-        temporary.write_text(secrets.token_urlsafe(64))
-        with contextlib.suppress(FileExistsError):
-            path.hardlink_to(temporary)
-        temporary.unlink()
-    return path.read_text()
+        with tempfile.NamedTemporaryFile("w", dir=WINNOW_DATA, prefix=".secret_key.") as made:
+            made.write(secrets.token_urlsafe(64))
+            made.flush()
+            with contextlib.suppress(FileExistsError):
+                path.hardlink_to(made.name)
+    try:
+        key = given or path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"SECRET_KEY is not set, and its file cannot be read: {error}") from None
+    if len(key) < 32:
+        raise ImproperlyConfigured(
+            f"{'SECRET_KEY' if given else f'SECRET_KEY in {path}'} must have at least 32 characters"
+        )
+    return key
 
 
 SECRET_KEY = _secret_key()

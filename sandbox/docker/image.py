@@ -11,7 +11,7 @@ from sandbox.docker.engine import BoundedClient, Engine, engine_errors_as
 from sandbox.errors import BuildFailed
 from sandbox.rootfs import PARTS, RECIPE
 
-BASE = "debian:bookworm-slim"
+BASE = "debian:bookworm-slim@sha256:abd67ffcfa541b485a3dff59865ab629aa048a6c613e639d36e7456b0b229241"
 IMPORTED = "winnow-sandbox-root:imported"
 LABEL = "winnow.recipe"
 SECONDS = 1800

@@ -140,3 +140,34 @@ def test_the_product_does_not_start_on_nonsense(variables: dict[str, str], said:
     assert started.returncode != 0
     last = started.stderr.strip().splitlines()[-1]
     assert "ImproperlyConfigured" in last and said in last
+
+
+def _secret_key(folder: Path, **variables: str) -> str:
+    """What the settings of a server that others can reach have as SECRET_KEY, or the end of their error."""
+    started = subprocess.run(
+        [sys.executable, "-c", "from config.settings import SECRET_KEY; print(SECRET_KEY)"],
+        cwd=ROOT,
+        env={**os.environ, "WINNOW_DATA": str(folder), "BIND": "0.0.0.0", "SECRET_KEY": "", **variables},  # noqa: S104
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (started.stdout or started.stderr).strip().splitlines()[-1]
+
+
+def test_a_server_finds_the_key_that_another_process_made(tmp_path: Path) -> None:
+    assert "GENERATE_KEY=1" in _secret_key(tmp_path)
+
+    made = _secret_key(tmp_path, GENERATE_KEY="1")
+
+    assert len(made) > 60
+    assert (tmp_path / "secret_key").stat().st_mode & 0o777 == 0o600
+    assert _secret_key(tmp_path) == _secret_key(tmp_path, GENERATE_KEY="1") == made
+    assert _secret_key(tmp_path, SECRET_KEY="x" * 40) == "x" * 40
+    assert [path.name for path in tmp_path.glob("*secret_key*")] == ["secret_key"]
+
+
+def test_a_file_with_half_a_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").write_text("half")
+
+    assert f"SECRET_KEY in {tmp_path}/secret_key must have at least 32" in _secret_key(tmp_path)

@@ -1,9 +1,11 @@
 """The image on a base made from Debian packages, and containers started from it as `compose.yaml` starts services."""
 
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from pathlib import Path
 from tests.parts import missing
 
 ROOT = Path(__file__).resolve().parents[2]
-BASE = "winnow-test-base:bookworm"
+BASE, SERVERS, TAG = "winnow-test-base:bookworm", "winnow-test-servers:bookworm", "winnow-test:latest"
 CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -24,10 +26,18 @@ def docker(*words: str, timeout: int = 120) -> str:
     return done.stdout.strip()
 
 
-def build_base() -> str:
+@contextmanager
+def _one_builder() -> Iterator[None]:
+    """Test processes build one after the other: the second one finds the images."""
+    with (Path(tempfile.gettempdir()) / f"winnow-test-images-{os.getuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build_base() -> None:
     """A base image from Debian's packages alone, with this machine's certificate authorities; no registry is asked."""
     if docker("images", "--quiet", BASE):
-        return BASE
+        return
     if shutil.which("mmdebstrap") is None or os.geteuid() != 0:
         missing("a base image needs mmdebstrap, run as root")
     mirror = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
@@ -42,18 +52,26 @@ def build_base() -> str:
     imported = subprocess.run(["docker", "import", "-", BASE], stdin=bootstrap.stdout, capture_output=True, check=False)
     assert bootstrap.wait(timeout=300) == 0, "mmdebstrap failed"
     assert imported.returncode == 0, imported.stderr.decode()
-    return BASE
 
 
-def build_image(tag: str) -> str:
-    """The product's image from this working tree."""
-    certificates = f"PIP_CERT={CA_BUNDLE}"
-    docker(
-        *("build", "--quiet", "--network", "host", "--tag", tag),
-        *("--build-arg", f"BASE={build_base()}", "--build-arg", certificates, str(ROOT)),
-        timeout=900,
-    )
+def _build(tag: str, folder: Path, *options: str) -> str:
+    command = ("build", "--quiet", "--network", "host", "--tag", tag, "--build-arg", f"BASE={BASE}")
+    docker(*command, *options, str(folder), timeout=900)
     return tag
+
+
+def build_image() -> str:
+    """The product's image from this working tree."""
+    with _one_builder():
+        _build_base()
+        return _build(TAG, ROOT, "--build-arg", f"PIP_CERT={CA_BUNDLE}")
+
+
+def build_servers() -> str:
+    """PostgreSQL and Redis from Debian's packages, in place of the official images."""
+    with _one_builder():
+        _build_base()
+        return _build(SERVERS, ROOT / "tests/deploy/servers")
 
 
 def free_port() -> int:
@@ -74,7 +92,7 @@ def eventually(
 
 @dataclass
 class Installation:
-    """Containers of one image that share a data volume, a database and a broker, on the host's network."""
+    """Containers of one image that share a data volume, on the host's network."""
 
     image: str
     name: str
@@ -84,7 +102,7 @@ class Installation:
     def _options(self) -> list[str]:
         settings = [word for key, value in self.environment.items() for word in ("--env", f"{key}={value}")]
         return [
-            *("--network", "host", "--init", "--volume", f"{self.name}:/data"),
+            *("--network", "host", "--volume", f"{self.name}:/data"),
             *("--cap-drop", "ALL", "--security-opt", "no-new-privileges:true", *settings),
         ]
 
@@ -101,7 +119,7 @@ class Installation:
         return docker("exec", f"{self.name}-{service}", *command)
 
     def logs(self, service: str) -> str:
-        words = ["docker", "logs", "--tail", "60", f"{self.name}-{service}"]
+        words = ["docker", "logs", "--tail", "500", f"{self.name}-{service}"]
         return subprocess.run(
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=30
         ).stdout

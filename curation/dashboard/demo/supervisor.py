@@ -1,8 +1,10 @@
 """Run web and workers as child processes: start them, restart one that dies, stop them.
 
-`manage.py demo` becomes this program after it has made the project. It imports no Django, which would stay in memory.
+`manage.py demo` and `manage.py serve` become this program after they have prepared the database. It imports no Django,
+which would stay in memory.
 """
 
+import fcntl
 import http.client
 import json
 import os
@@ -13,8 +15,11 @@ import subprocess
 import sys
 import time
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 from curation.runs.workers.parent import die_with
 
@@ -31,7 +36,7 @@ COMMANDS = {
 
 
 class StartFailed(Exception):
-    """The demo cannot start; the message says what to do or ends with a child's log."""
+    """It cannot start; the message says what to do or ends with a child's log."""
 
 
 def require_port(host: str, port: int) -> None:
@@ -56,20 +61,21 @@ def _refusal(host: str, port: int) -> OSError | None:
 
 
 class Supervisor:
-    """Runs until SIGTERM, SIGINT or SIGHUP. The output of the children goes to `logs/` in the data folder.
+    """Runs until SIGTERM, SIGINT or SIGHUP. The children write to files in `logs`, or without it where this one writes.
 
     The children die with this process, even if it is killed. Their health answer contains `instance`, so that another
     server on the port is not taken for them.
     """
 
-    def __init__(self, data: Path, host: str, port: int) -> None:
+    def __init__(self, data: Path, host: str, port: int, logs: Path | None) -> None:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._stopping = False
         self._host, self._port = host, port
         self._instance = secrets.token_hex(16)
         self._environment: dict[str, str] = os.environ | {"WINNOW_DATA": str(data), "WINNOW_INSTANCE": self._instance}
-        self._logs = data / "logs"
-        self._logs.mkdir(exist_ok=True)
+        self._logs = logs
+        if logs is not None:
+            logs.mkdir(exist_ok=True)
 
     def run(self, greeting: str) -> None:
         """Start the children, print the greeting once the site responds, and return after they have stopped."""
@@ -79,7 +85,7 @@ class Supervisor:
             for name in COMMANDS:
                 self._start(name)
             self._wait_until_ready()
-            if not self._stopping:
+            if greeting and not self._stopping:
                 print(greeting, flush=True)
             while not self._stopping:
                 self._restart_dead()
@@ -91,7 +97,7 @@ class Supervisor:
         self._stopping = True
 
     def _start(self, name: str) -> None:
-        with self._log(name).open("ab") as log:
+        with self._log(name) as log:
             # In a session of its own, so that Ctrl+C reaches only this process, which then stops the children.
             self._children[name] = subprocess.Popen(  # noqa: S603 - our own commands
                 [sys.executable, "-m", *COMMANDS[name]],
@@ -107,8 +113,7 @@ class Supervisor:
     def _restart_dead(self) -> None:
         for name, child in list(self._children.items()):
             if child.poll() is not None:
-                with self._log(name).open("a") as log:
-                    log.write(f"--- exited with status {child.returncode}, restarted\n")
+                self._report(name, f"exited with status {child.returncode}, restarted")
                 self._start(name)
                 time.sleep(1.0)  # so that a child that dies at once is not restarted in a busy loop
 
@@ -119,16 +124,14 @@ class Supervisor:
             if dead or time.monotonic() > until:
                 if dead == "web":
                     require_port(self._host, self._port)  # another server may have taken it meanwhile
-                name = dead or "web"
-                tail = self._log(name).read_text(errors="replace")[-1500:]
-                raise StartFailed(f"{name} did not start ({self._log(name)}):\n{tail}")
+                raise StartFailed(f"{dead or 'web'} did not start{self._end_of_log(dead or 'web')}")
             time.sleep(0.2)
 
     def _responds(self) -> bool:
         # Not by urllib, which would ask a proxy of the environment.
         connection = http.client.HTTPConnection(self._host, self._port, timeout=2)
         try:
-            connection.request("GET", "/api/v1/health")
+            connection.request("GET", "/api/v1/health", headers={"Host": _own_name()})
             answer = json.loads(connection.getresponse().read(10_000))
         except (http.client.HTTPException, OSError, ValueError):
             return False
@@ -148,22 +151,58 @@ class Supervisor:
                 child.kill()
                 child.wait()
 
-    def _log(self, name: str) -> Path:
-        return self._logs / f"{name}.log"
+    @contextmanager
+    def _log(self, name: str) -> Iterator[BinaryIO | None]:
+        if self._logs is None:
+            yield None
+        else:
+            with (self._logs / f"{name}.log").open("ab") as log:
+                yield log
+
+    def _report(self, name: str, happened: str) -> None:
+        with self._log(name) as log:
+            if log is not None:
+                log.write(f"--- {happened}\n".encode())
+            else:
+                print(f"{name} {happened}", flush=True)
+
+    def _end_of_log(self, name: str) -> str:
+        if self._logs is None:
+            return "; its log is above."
+        path = self._logs / f"{name}.log"
+        return f" ({path}):\n{path.read_text(errors='replace')[-1500:]}"
 
 
-def become_supervisor(data: Path, host: str, port: int, greeting: str, lock: int) -> None:
+def _own_name() -> str:
+    """A name that the site responds to."""
+    first = os.environ.get("ALLOWED_HOSTS", "").split(",")[0].strip()
+    return first.lstrip(".").replace("*", "") or "localhost"
+
+
+def lock_data_folder(data: Path) -> TextIO:
+    """Return a locked file: two supervisors would do each other's runs and remove each other's files."""
+    lock = (data / "demo.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise StartFailed(f"Winnow is running on {data} already. Stop it, or change WINNOW_DATA.") from None
+    return lock
+
+
+def become_supervisor(data: Path, host: str, port: int, lock: int, *, greeting: str = "", logs: Path | None) -> None:
     """Replace this process by the supervisor, which keeps the lock's file descriptor open."""
     os.set_inheritable(lock, True)
     os.environ[GREETING] = greeting
     os.chdir(ROOT)
-    os.execv(sys.executable, [sys.executable, "manage.py", "demo", "--supervise", str(data), host, str(port)])  # noqa: S606
+    words = [sys.executable, "manage.py", "demo", "--supervise", str(data), host, str(port), str(logs or "")]
+    os.execv(sys.executable, words)  # noqa: S606
 
 
-def supervise(data: str, host: str, port: str) -> str | None:
+def supervise(data: str, host: str, port: str, logs: str) -> str | None:
     """Run the supervisor; return what prevented its start."""
     try:
-        Supervisor(Path(data), host, int(port)).run(os.environ.pop(GREETING))
+        Supervisor(Path(data), host, int(port), Path(logs) if logs else None).run(os.environ.pop(GREETING))
     except StartFailed as failed:
         return str(failed)
     return None

@@ -185,7 +185,7 @@ def test_an_occupied_port_is_named_with_the_next_free_one(tmp_path: Path, occupi
 def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path, occupied: int) -> None:
     """It took the port after it was tried."""
     env = environment(tmp_path, occupied) | {"WINNOW_DEMO_GREETING": "Winnow is ready"}
-    process = demo(env, "--supervise", str(tmp_path), "127.0.0.1", str(occupied))
+    process = demo(env, "--supervise", str(tmp_path), "127.0.0.1", str(occupied), str(tmp_path / "logs"))
     said, _ = process.communicate(timeout=120)
     assert process.returncode != 0
     assert f"Port {occupied} is in use." in said and "Winnow is ready" not in said

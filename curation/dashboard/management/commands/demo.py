@@ -1,6 +1,5 @@
 """`manage.py demo`: Winnow with a sample project, without other services, on loopback only."""
 
-import fcntl
 import os
 import shutil
 from argparse import ArgumentParser
@@ -13,7 +12,7 @@ from django.db import connections
 
 from curation.dashboard.demo.builder import DemoFailed
 from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project
-from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, require_port
+from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder, require_port
 from curation.projects.models import Project
 
 DATA_FILES = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
@@ -45,7 +44,8 @@ class Command(BaseCommand):
                 greeting = self._greeting(project)
                 connections.close_all()
                 self.stdout.flush()
-                become_supervisor(settings.WINNOW_DATA, settings.BIND, settings.PORT, greeting, lock.fileno())
+                data, logs = settings.WINNOW_DATA, settings.WINNOW_DATA / "logs"
+                become_supervisor(data, settings.BIND, settings.PORT, lock.fileno(), greeting=greeting, logs=logs)
 
     def _require_port(self) -> None:
         try:
@@ -58,15 +58,10 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _lock(self) -> TextIO:
-        """One demo per data folder: two would do each other's runs and remove each other's files."""
-        lock: TextIO = (settings.WINNOW_DATA / "demo.lock").open("w")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            busy = f"A demo is running on {settings.WINNOW_DATA} already. Stop it, or change WINNOW_DATA."
-            raise CommandError(busy) from None
-        return lock
+            return lock_data_folder(settings.WINNOW_DATA)
+        except StartFailed as error:
+            raise CommandError(str(error)) from None
 
     def _reset(self) -> None:
         connections.close_all()
