@@ -167,6 +167,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(WINNOW_DATA / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "curation.runs.tasks.reap", "schedule": 5.0, "options": {"expires": 5.0}},
+    "deletions": {"task": "curation.projects.tasks.continue_deletions", "schedule": 10.0, "options": {"expires": 10.0}},
     "webhooks": {"task": "curation.webhooks.tasks.deliver", "schedule": 10.0, "options": {"expires": 10.0}},
 }
 if CELERY_BROKER_URL.startswith("filesystem"):

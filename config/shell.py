@@ -60,7 +60,7 @@ def shell(request: HttpRequest) -> Context:
         context |= {"project": access.project, "access": access}
     if request.headers.get("HX-Request") or user is None or not user.is_authenticated:
         return context
-    context["projects"] = Project.objects.visible_to(user).only("slug", "name")[:50]
+    context["projects"] = Project.objects.visible_to(user).archived(False).only("slug", "name")[:50]
     if isinstance(access, Access):
         context |= {
             "nav": _nav(request, access.project),

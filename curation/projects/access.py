@@ -14,6 +14,7 @@ from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound
 
 P = ParamSpec("P")
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,12 @@ def principal_of(request: HttpRequest) -> Principal:
     raise NotAuthenticated("Sign in first.")
 
 
-def enter(request: HttpRequest, project: str | Project, scope: str) -> Access:
-    """Return the caller's access to a project (slug or row): `NotFound` for non-members, `NotAllowed` without scope."""
+def enter(request: HttpRequest, project: str | Project, scope: str, *, while_archived: bool = False) -> Access:
+    """Return the caller's access to a project (slug or row): `NotFound` for non-members, `NotAllowed` without scope.
+
+    `Gone` while the project is being deleted. An archived project refuses every method that is not a read with
+    `Conflict`, unless `while_archived`.
+    """
     principal = principal_of(request)
     if isinstance(project, str):
         slug, (found, role) = project, _by_slug(principal.user, project)
@@ -61,7 +66,11 @@ def enter(request: HttpRequest, project: str | Project, scope: str) -> Access:
     if found is None or role is None:
         raise NotFound(f"There is no project {slug!r}, or you are not a member of it.")
     access = Access(principal.user, found, role, SCOPES_OF_ROLE[role] & principal.scopes)
+    if found.deleting_at is not None:
+        found.require_writable()
     access.require(scope)
+    if request.method not in SAFE and not while_archived:
+        found.require_writable()
     return access
 
 
@@ -88,7 +97,7 @@ _member_by_slug = Prepared(
 
 
 def project_page(
-    scope: str,
+    scope: str, *, while_archived: bool = False
 ) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
     """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument."""
 
@@ -96,7 +105,7 @@ def project_page(
         @wraps(view)
         @login_required
         def page(request: HttpRequest, slug: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-            access = enter(request, slug, scope)
+            access = enter(request, slug, scope, while_archived=while_archived)
             request.META["winnow.access"] = access  # for the page shell, which shows the project and its queue count
             return view(request, access, *args, **kwargs)
 

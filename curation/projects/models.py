@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from curation.projects.settings.document import ProjectSettings
-from curation.web.problems import Problem
+from curation.web.problems import Conflict, Gone, Problem
 
 
 class Role(models.TextChoices):
@@ -37,15 +37,29 @@ SCOPES_OF_ROLE: dict[str, frozenset[str]] = {
 }
 
 
+class Removable(models.Model):
+    """A row that can be archived (hidden from lists by default) and deleted, which takes a while (`removal/`)."""
+
+    archived_at = models.DateTimeField(null=True, editable=False)
+    deleting_at = models.DateTimeField(null=True, editable=False, help_text="Since then it answers as deleted.")
+
+    class Meta:
+        abstract = True
+
+
 class ProjectQuerySet(models.QuerySet["Project"]):
     def visible_to(self, user: AbstractBaseUser) -> "ProjectQuerySet":
-        """The projects that this user is a member of; all for a superuser."""
+        """The projects that this user is a member of, all for a superuser; without those that are being deleted."""
+        rows = self.filter(deleting_at=None)
         if getattr(user, "is_superuser", False):
-            return self
-        return self.filter(members__user_id=user.pk)
+            return rows
+        return rows.filter(members__user_id=user.pk)
+
+    def archived(self, wanted: bool) -> "ProjectQuerySet":
+        return self.filter(archived_at__isnull=not wanted)
 
 
-class Project(models.Model):
+class Project(Removable):
     slug = models.CharField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
     guidelines = models.TextField(blank=True, default="", help_text="What reviewers go by, in Markdown.")
@@ -64,6 +78,16 @@ class Project(models.Model):
     @property
     def settings(self) -> ProjectSettings:
         return ProjectSettings.model_validate(self.settings_json)
+
+    def require_writable(self) -> None:
+        """Raise `Gone` while the project is being deleted, `Conflict` while it is archived."""
+        if self.deleting_at is not None:
+            raise Gone(f"The project {self.name} is being deleted.", code="project_deleted")
+        if self.archived_at is not None:
+            raise Conflict(
+                f"The project {self.name} is archived: it can be read, but not changed. An admin can unarchive it.",
+                code="project_archived",
+            )
 
 
 class MemberQuerySet(models.QuerySet["Member"]):
@@ -89,7 +113,7 @@ class Member(models.Model):
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
     def pending(self) -> "InvitationQuerySet":
-        return self.filter(accepted_at=None, expires_at__gt=timezone.now())
+        return self.filter(accepted_at=None, expires_at__gt=timezone.now(), project__deleting_at=None)
 
     def waiting_for(self, user: AbstractBaseUser) -> "InvitationQuerySet":
         """The pending invitations for this user's name, with their projects."""
@@ -175,6 +199,51 @@ class InstructionsOverride(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
+
+
+class DeletionQuerySet(models.QuerySet["Deletion"]):
+    def open(self) -> "DeletionQuerySet":
+        return self.filter(finished_at=None)
+
+    def visible_to(self, user: AbstractBaseUser) -> "DeletionQuerySet":
+        """Those that the user asked for, and those in projects that the user administers; all for a superuser."""
+        if getattr(user, "is_superuser", False):
+            return self
+        mine = Member.objects.filter(user_id=user.pk, role=Role.ADMIN).values("project_id")
+        return self.filter(models.Q(requested_by_id=user.pk) | models.Q(project_id__in=mine))
+
+
+class Deletion(models.Model):
+    """The removal of a project, or of one row of it, with everything that hangs on it.
+
+    It has no foreign key to what it deletes, so it outlives that. A worker that works on it has its lease.
+    """
+
+    noun = models.CharField(max_length=12)
+    target_id = models.BigIntegerField()
+    project_id = models.BigIntegerField()
+    label = models.CharField(max_length=200, help_text="What is deleted, in words.")
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    counts = models.JSONField(default=dict, help_text="Deleted rows per table, so far.")
+    owner = models.CharField(max_length=32, blank=True, default="")
+    lease_until = models.DateTimeField(null=True)
+    error = models.CharField(max_length=500, blank=True, default="", help_text="Why the last try stopped.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = DeletionQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        # The reaper continues what is not finished.
+        indexes: ClassVar = [models.Index(fields=["id"], name="deletion_open", condition=models.Q(finished_at=None))]
+
+    def __str__(self) -> str:
+        return f"deletion of {self.label}"
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts.values())
 
 
 class AuditQuerySet(models.QuerySet["AuditEntry"]):

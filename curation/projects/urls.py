@@ -6,6 +6,7 @@ from curation.projects.instructions import views as instruction_views
 from curation.projects.invitations import views as invitation_views
 from curation.projects.members import views as member_views
 from curation.projects.pages import views
+from curation.projects.removal import views as removal_views
 from curation.projects.tokens import views as token_views
 
 SETTINGS = "p/<slug:slug>/settings"
@@ -14,6 +15,10 @@ urlpatterns = [
     path("", views.home, name="home"),
     path("projects/new/", views.project_new, name="project-new"),
     path(f"{SETTINGS}/", views.settings, name="settings"),
+    path(f"{SETTINGS}/archive/", removal_views.project_archive, name="project-archive"),
+    path(f"{SETTINGS}/delete/", removal_views.project_delete, name="project-delete"),
+    path("deletions/<str:pk>/", removal_views.deletion_page, name="deletion-page"),
+    path("audit/", removal_views.server_audit, name="server-audit"),
     path(f"{SETTINGS}/guidelines/preview/", views.guidelines_preview, name="guidelines-preview"),
     path(f"{SETTINGS}/rules/", views.settings_rules, name="settings-rules"),
     path(f"{SETTINGS}/rules/toml/", views.settings_toml, name="settings-toml"),

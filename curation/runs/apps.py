@@ -5,8 +5,11 @@ class RunsConfig(AppConfig):
     name = "curation.runs"
 
     def ready(self) -> None:
+        from curation.projects.removal.nouns import register_work
+        from curation.runs.control import RunWork
         from curation.runs.endpoint_check.kind import TestRun
         from curation.runs.kinds import register
         from curation.runs.workers import housekeeping, presence  # noqa: F401 - connect their signals
 
         register(TestRun())
+        register_work(RunWork())

@@ -1,5 +1,6 @@
 """Cancel, resume, retry failed, clone. Each is a conditional update, so that two clicks do it once."""
 
+from contextlib import suppress
 from decimal import Decimal
 
 from django.contrib.auth.models import User
@@ -55,6 +56,21 @@ def retry_failed(*, run: Run, user: User | None) -> Run:
         Run.objects.filter(pk=run.pk).update(items_failed=F("items_failed") - count)
         _move(run, (*ENDED, *LIVE), user, "retry-failed", f"Trying {count} failed items again.", **changes)
     return run
+
+
+class RunWork:
+    """The runs of a project, as work that a deletion stops first."""
+
+    def in_progress(self, project_id: int) -> str:
+        live = Run.objects.live().filter(project=project_id).count()
+        return "" if live == 0 else "1 run is in progress." if live == 1 else f"{live} runs are in progress."
+
+    def stop(self, project_id: int) -> bool:
+        """Cancel the live runs. Workers release their items within seconds, dead ones when their leases lapse."""
+        for run in Run.objects.live().filter(project=project_id):
+            with suppress(Conflict):  # it has ended meanwhile
+                cancel(run=run, user=None)
+        return not Item.objects.filter(run__project=project_id, state=ItemState.CLAIMED).exists()
 
 
 def clone(*, run: Run, user: User | None) -> Run:

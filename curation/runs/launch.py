@@ -45,6 +45,8 @@ def launch(
             created_by=user,
             cloned_from=cloned_from,
         )
+        # Read after the insert, which waits for an archive in progress.
+        Project.objects.get(pk=project.pk).require_writable()
         run.result = found.begin(run, read)
         run.save(update_fields=["result"])
         stage = found.stages(read)[0]

@@ -83,6 +83,10 @@ class InProgress(Conflict):
     code, title = "in_progress", "The first such request is still in progress"
 
 
+class Gone(Problem):
+    status, code, title = 410, "gone", "This is deleted"
+
+
 class Stale(Problem):
     status, code, title = 412, "stale_version", "It has changed since you read it"
 

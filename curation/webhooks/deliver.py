@@ -93,6 +93,7 @@ def _claim(free: int, busy: Mapping[int, int]) -> list[Delivery]:
             Delivery.objects.select_for_update(skip_locked=True, of=("self",))
             .select_related("webhook")
             .filter(state=DeliveryState.PENDING, due_at__lte=now)
+            .filter(webhook__project__archived_at=None, webhook__project__deleting_at=None)
             .exclude(webhook__in=full)
             .order_by("due_at")[:free]
         )

@@ -14,7 +14,12 @@ logger = logging.getLogger(__name__)
 
 
 def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
-    """Write a delivery for each webhook that subscribes to the event; return how many. Needs a transaction."""
+    """Write a delivery for each webhook that subscribes to the event; return how many. Needs a transaction.
+
+    An archived project sends nothing.
+    """
+    if project.archived_at is not None or project.deleting_at is not None:
+        return 0
     now = timezone.now()
     wanted = [hook for hook in Webhook.objects.filter(project=project) if event.value in hook.events]
     body = {"event": event.value, "project": project.slug, "created_at": now.isoformat(), "data": dict(data)}

@@ -12,7 +12,10 @@ V1 = "/api/v1"
 PROJECT = "/projects/{slug}"
 PROMISED = {
     "/projects": "get post",
-    PROJECT: "get patch",
+    PROJECT: "get patch delete",
+    "/deletions": "get",
+    "/deletions/{deletion_id}": "get",
+    "/audit": "get",
     f"{PROJECT}/members": "get post",
     f"{PROJECT}/invitations": "get post",
     f"{PROJECT}/invitations/{{invitation_id}}": "delete",

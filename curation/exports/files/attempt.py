@@ -14,6 +14,10 @@ from types import TracebackType
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
+from curation.exports.models import Export
+from curation.projects.removal.erase import cleans_up
+from curation.projects.removal.files import delete_folder
+
 # Buffers of this size stay in the processor's cache. From about 128 KiB on, the allocator returns freed blocks to the
 # system and requests them again, a page fault per row: that took a fifth of the writing time.
 _BUFFER = 64 * 1024
@@ -93,7 +97,7 @@ class AttemptFiles:
     """A context manager that deletes what was written when an exception leaves it."""
 
     def __init__(self, export_id: int) -> None:
-        self._export_folder = f"exports/{export_id}"
+        self._export_folder = _folder_of(export_id)
         self._folder = f"{self._export_folder}/{uuid.uuid4().hex}"
         self._open_files: dict[str, _OpenFile] = {}
         self._finished: list[WrittenFile] = []
@@ -152,13 +156,14 @@ class AttemptFiles:
 
     def _delete_earlier(self) -> None:
         """Delete the files of earlier attempts. None was published, or this attempt would not have begun."""
-        try:
-            attempts, _ = default_storage.listdir(self._export_folder)
-        except FileNotFoundError:
-            return
-        for attempt in attempts:
-            folder = f"{self._export_folder}/{attempt}"
-            _, names = default_storage.listdir(folder)
-            for name in names:
-                default_storage.delete(f"{folder}/{name}")
-            default_storage.delete(folder)
+        delete_folder(self._export_folder)
+
+
+@cleans_up(Export)
+def delete_files(export_ids: Sequence[int]) -> None:
+    for export_id in export_ids:
+        delete_folder(_folder_of(export_id))
+
+
+def _folder_of(export_id: int) -> str:
+    return f"exports/{export_id}"

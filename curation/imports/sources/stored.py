@@ -2,12 +2,15 @@
 
 import re
 import uuid
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 
 from curation.projects.models import Project
+from curation.projects.removal.erase import cleans_up
+from curation.projects.removal.files import delete_folder
 from curation.web.problems import Invalid, TooLarge
 
 UPLOADS = "uploads/"
@@ -21,6 +24,12 @@ def store_upload(*, project: Project, file: "File[bytes]", name: str) -> str:
     if file.size == 0:
         raise Invalid("The file is empty.", code="empty_file")
     return default_storage.save(f"{_folder(project)}{uuid.uuid4().hex}/{safe_name(name)}", file)
+
+
+@cleans_up(Project)
+def delete_uploads(project_ids: Sequence[int]) -> None:
+    for project_id in project_ids:
+        delete_folder(f"{UPLOADS}{project_id}")
 
 
 def safe_name(name: str) -> str:

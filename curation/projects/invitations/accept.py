@@ -33,6 +33,7 @@ def accept_invitation(user: User, *, secret: str = "", invitation_id: str = "") 
     """Make the user a member, once. Raises `NotFound` as `invitation_for`, `Conflict` for a member."""
     with transaction.atomic():
         row = invitation_for(user, secret=secret, invitation_id=invitation_id)
+        row.project.require_writable()
         taken = Invitation.objects.pending().filter(pk=row.pk).update(accepted_by=user, accepted_at=timezone.now())
         if taken != 1:
             raise NotFound(GONE, code="no_invitation")

@@ -1,5 +1,7 @@
 """REST calls about projects, members, the audit log and instructions. Tokens are in `tokens/api.py`."""
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
@@ -18,6 +20,10 @@ from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
 from curation.projects.members.change import add_member, change_role, may_see_users, remove_member
 from curation.projects.models import AuditEntry, Member, Project, Scope
 from curation.projects.pages import schemas as s
+from curation.projects.removal.api import accepted
+from curation.projects.removal.api import router as removal_router
+from curation.projects.removal.change import archive_project, delete_project, unarchive_project
+from curation.projects.removal.schemas import DeletionOut
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.tokens.api import router as token_router
 from curation.web.http.etag import refuse_stale, set_etag
@@ -27,6 +33,7 @@ from curation.web.problems import NotAllowed
 router = Router(tags=["projects"])
 router.add_router("", token_router)
 router.add_router("", invitation_router)
+router.add_router("", removal_router)
 
 
 @router.get("/projects", response=s.ProjectPage, exclude_unset=True, summary="Projects that you are a member of")
@@ -35,7 +42,7 @@ def list_projects(request: HttpRequest, params: Query[s.ProjectList]) -> dict[st
     if Scope.READ not in principal.scopes:
         raise NotAllowed("This needs the scope `read`.")
     rows = Project.objects.visible_to(principal.user)
-    return params.page(rows).response(s.ProjectOut.of)
+    return params.page(rows.archived(params.archived)).response(s.ProjectOut.of)
 
 
 @router.post("/projects", response={201: s.ProjectOut}, summary="Create a project; you become its admin")
@@ -56,10 +63,14 @@ def get_project(request: HttpRequest, response: HttpResponse, slug: str) -> s.Pr
     return s.ProjectOut.of(project)
 
 
-@router.patch("/projects/{slug}", response=s.ProjectOut, summary="Change name, guidelines or settings")
+@router.patch(
+    "/projects/{slug}", response=s.ProjectOut, summary="Change name, guidelines or settings; archive or unarchive"
+)
 def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body: s.ProjectPatch) -> s.ProjectOut:
-    access = enter(request, slug, Scope.ADMIN)
+    access = enter(request, slug, Scope.ADMIN, while_archived=body.archived is False)
     refuse_stale(request, access.project.version)
+    if body.archived is False:
+        access = replace(access, project=unarchive_project(access=access))
     changed = change_project(
         access=access,
         name=body.name,
@@ -68,8 +79,18 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
         # Checked again under the row's lock: of two writers with the same version one is refused.
         seen_version=access.project.version if request.headers.get("If-Match", "*").strip() != "*" else None,
     )
-    set_etag(response, changed.project.version)
-    return s.ProjectOut.of(changed.project)
+    project = archive_project(access=access) if body.archived else changed.project
+    set_etag(response, project.version)
+    return s.ProjectOut.of(project)
+
+
+@router.delete("/projects/{slug}", response={202: DeletionOut}, summary="Delete a project with everything in it")
+def delete_one_project(
+    request: HttpRequest, response: HttpResponse, slug: str, params: Query[s.Confirmation]
+) -> Status[DeletionOut]:
+    """`name` is the project's name. From now on the project answers as deleted (410); its slug is free at the end."""
+    access = enter(request, slug, Scope.ADMIN, while_archived=True)
+    return accepted(delete_project(access=access, name=params.name), response)
 
 
 @router.get("/projects/{slug}/members", response=s.MemberPage, exclude_unset=True, summary="Members and their roles")

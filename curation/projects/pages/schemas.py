@@ -24,6 +24,8 @@ class Strict(Schema):
 class ProjectList(ListParams):
     sorts: ClassVar = ("slug", "-id", "id")
 
+    archived: bool = Field(False, description="True lists the archived projects instead.")
+
 
 class ProjectIn(Strict):
     slug: str = Field(examples=["shell-agents"])
@@ -35,7 +37,12 @@ class ProjectPatch(Strict):
 
     name: str | None = Field(None, examples=["Shell agents"])
     guidelines: str | None = Field(None, examples=["## Approve\nA step that the history supports."])
+    archived: bool | None = Field(None, description="True makes the project read-only and hides it; false undoes that.")
     settings: dict[str, JsonValue] | None = Field(None, examples=[{"thresholds": {"final": 82}}])
+
+
+class Confirmation(Strict):
+    name: str = Field("", examples=["Shell agents"], description="The project's name, typed to confirm.")
 
 
 class ProjectOut(Schema):
@@ -45,6 +52,7 @@ class ProjectOut(Schema):
     guidelines: str
     settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 80.0, "refined": 66.0}}])
     version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
+    archived_at: datetime | None = Field(examples=[None], description="Null unless the project is archived.")
     created_at: datetime = Field(examples=[STAMP])
 
     @staticmethod
@@ -56,6 +64,7 @@ class ProjectOut(Schema):
             guidelines=project.guidelines,
             settings=project.settings.model_dump(mode="json"),
             version=project.version,
+            archived_at=project.archived_at,
             created_at=project.created_at,
         )
 

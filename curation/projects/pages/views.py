@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.projects.access import Access, principal_of, project_page
-from curation.projects.models import Invitation, Project, Scope
+from curation.projects.models import Deletion, Invitation, Project, Scope
 from curation.projects.pages.forms import GeneralForm, ProjectForm, SettingsForm, TomlForm
 from curation.projects.settings.change import (
     MAX_GUIDELINES,
@@ -29,12 +29,15 @@ from curation.web.problems import NotAllowed
 def home(request: HttpRequest) -> HttpResponse:
     """The caller's projects. With a single project it redirects to its overview, unless `?all=1` is given."""
     user = principal_of(request).user
-    rows = list(Project.objects.visible_to(user))
+    archived = request.GET.get("archived") == "true"
+    visible = Project.objects.visible_to(user)
+    rows = list(visible.archived(archived))
     invitations = list(Invitation.objects.waiting_for(user))
-    if len(rows) == 1 and not invitations and "all" not in request.GET:
+    if len(rows) == 1 and not invitations and not archived and "all" not in request.GET:
         return redirect("overview", rows[0].slug)
     context = {"rows": rows, "api_path": "/api/v1/projects", "may_create": may_create_projects(user)}
-    context["invitations"] = invitations
+    context |= {"invitations": invitations, "archived": archived, "some_archived": visible.archived(True).exists()}
+    context["deletions"] = Deletion.objects.visible_to(user).open().filter(noun="project")
     return render(request, "projects/home.html", context)
 
 

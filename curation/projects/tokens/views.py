@@ -16,7 +16,7 @@ from curation.projects.tokens.issue import create_token, revoke_token
 
 @never_cache
 @require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, while_archived=True)
 def token_list(request: HttpRequest, access: Access) -> HttpResponse:
     """The caller's tokens, for all projects. A new token's secret is shown only in the response to its form."""
     form = TokenForm(request.POST or None)
@@ -32,7 +32,7 @@ def token_list(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 @require_POST
-@project_page(Scope.READ)
+@project_page(Scope.READ, while_archived=True)
 def token_revoke(request: HttpRequest, access: Access, token_id: str) -> HttpResponse:
     revoke_token(principal_of(request), token_id)
     messages.success(request, "The token is revoked.")

@@ -21,7 +21,7 @@ from curation.duels.models import Duel, Exclusion, Prompt
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Split
 from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.llm.models import Endpoint
-from curation.projects.models import Invitation, Project, Role
+from curation.projects.models import Deletion, Invitation, Project, Role
 from curation.review.models import Lease
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SavedView
@@ -40,6 +40,8 @@ OWN = {
     "/api/v1/tokens/{token_id}",
     "/api/v1/invitations",
     "/api/v1/invitations/accept",
+    "/api/v1/deletions",
+    "/api/v1/audit",
 }
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
 # POSTs that change nothing: everyone who may read may send them.
@@ -107,8 +109,9 @@ def rows(owner: User) -> Rows:
     invited = Invitation.objects.create(
         project=project, role="viewer", invited_by=owner, digest="", expires_at=tomorrow
     )
+    deletion = Deletion.objects.create(noun="run", target_id=1, project_id=project.pk, label="run 1")
     ids = {
-        "invitation_id": str(invited.pk),
+        "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk),
         "slug": project.slug, "username": owner.username, "run_id": str(run.pk), "prompt_id": str(duel.prompt_id),
         "duel_id": str(duel.pk), "sample_id": str(duel.sample_id), "lease_id": str(lease.pk),
         "export_id": str(export.pk), "before": str(export.pk), "after": str(export.pk), "view_id": str(view.pk),

@@ -1,0 +1,1 @@
+"""Archive and delete: projects here, other nouns as their apps register them."""

@@ -1,0 +1,48 @@
+"""REST calls of deletions and of the server's audit log."""
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from curation.projects.access import principal_of
+from curation.projects.models import AuditEntry, Deletion, DeletionQuerySet, Scope
+from curation.projects.pages.schemas import AuditList, AuditOut, AuditPage
+from curation.projects.removal import schemas as s
+from curation.web.ids import find
+from curation.web.lists.params import ListParams
+from curation.web.problems import NotAllowed
+
+router = Router(tags=["deletions"])
+
+
+@router.get("/deletions", response=s.DeletionPage, exclude_unset=True, summary="Deletions, newest first")
+def list_deletions(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
+    """Those that you asked for, and those in projects that you administer."""
+    return params.page(_visible(request)).response(s.DeletionOut.of)
+
+
+@router.get("/deletions/{deletion_id}", response=s.DeletionOut, summary="The progress of a deletion")
+def get_deletion(request: HttpRequest, deletion_id: str) -> s.DeletionOut:
+    return s.DeletionOut.of(find(_visible(request), deletion_id, "deletion"))
+
+
+@router.get("/audit", response=AuditPage, exclude_unset=True, summary="The server's audit log, newest first")
+def list_server_audit(request: HttpRequest, params: Query[AuditList]) -> dict[str, object]:
+    """What belongs to no project: tokens, and the deletion of projects. For superusers."""
+    principal = principal_of(request)
+    if not principal.user.is_superuser or Scope.ADMIN not in principal.scopes:
+        raise NotAllowed("The server's audit log is for superusers, with the scope `admin`.")
+    log = AuditEntry.objects.filter(project=None).select_related("actor")
+    return params.page(params.narrow(log)).response(AuditOut.of)
+
+
+def _visible(request: HttpRequest) -> DeletionQuerySet:
+    principal = principal_of(request)
+    if Scope.READ not in principal.scopes:
+        raise NotAllowed("This needs the scope `read`.")
+    return Deletion.objects.visible_to(principal.user).select_related("requested_by")
+
+
+def accepted(deletion: Deletion, response: HttpResponse) -> Status[s.DeletionOut]:
+    """The answer of every call that begins a deletion."""
+    response["Location"] = f"/api/v1/deletions/{deletion.pk}"
+    return Status(202, s.DeletionOut.of(deletion))

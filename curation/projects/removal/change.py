@@ -1,0 +1,68 @@
+"""Archive, unarchive and delete a project."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from curation.projects.access import Access
+from curation.projects.audit import record
+from curation.projects.models import Deletion, Project, Scope
+from curation.projects.removal.carry_out import send
+from curation.projects.removal.nouns import PROJECT, work_in_progress
+from curation.web.problems import Conflict, FieldError, Invalid
+
+
+def archive_project(*, access: Access) -> Project:
+    """Make the project read-only and hide it. Raises `Conflict` while one of its runs is in progress."""
+    access.require(Scope.ADMIN)
+    with transaction.atomic():
+        # The lock makes a launch wait, which then finds the project archived.
+        project = Project.objects.select_for_update().get(pk=access.project.pk)
+        project.require_writable()
+        if working := work_in_progress(project.pk):
+            raise Conflict(f"{working} Cancel or wait, then archive the project.", code="in_progress")
+        project.archived_at = timezone.now()
+        project.save(update_fields=["archived_at"])
+        record(actor=access.user, project=project, action="project.archive", subject=project.slug)
+    return project
+
+
+def unarchive_project(*, access: Access) -> Project:
+    """Raises `Conflict` if the project is not archived."""
+    access.require(Scope.ADMIN)
+    with transaction.atomic():
+        project = Project.objects.select_for_update().get(pk=access.project.pk)
+        if project.archived_at is None:
+            raise Conflict(f"The project {project.name} is not archived.", code="not_archived")
+        project.archived_at = None
+        project.save(update_fields=["archived_at"])
+        record(actor=access.user, project=project, action="project.unarchive", subject=project.slug)
+    return project
+
+
+def delete_project(*, access: Access, name: str) -> Deletion:
+    """Begin to delete the project, which answers as deleted from now on.
+
+    `name` is the project's name as the admin typed it; another one is `Invalid`.
+    """
+    access.require(Scope.ADMIN)
+    with transaction.atomic():
+        project = Project.objects.select_for_update().get(pk=access.project.pk)
+        if name.strip() != project.name.strip():
+            detail = f"Type the project's name, {project.name}, to delete it."
+            raise Invalid(detail, code="wrong_name", errors=[FieldError("name", detail)])
+        if project.deleting_at is not None:
+            project.require_writable()
+        project.deleting_at = timezone.now()
+        project.save(update_fields=["deleting_at"])
+        deletion = Deletion.objects.create(
+            noun=PROJECT,
+            target_id=project.pk,
+            project_id=project.pk,
+            label=f"project {project.name}",
+            requested_by=access.user,
+        )
+        # Without a project: the entries of the project are deleted with it.
+        data = {"id": str(project.pk), "name": project.name, "deletion": str(deletion.pk)}
+        record(actor=access.user, action="project.delete", subject=project.slug, data=data)
+        transaction.on_commit(lambda: send(deletion.pk))
+    return deletion
