@@ -1,4 +1,4 @@
-# The second part of supervisor.pl: runs the checker, with nothing of the agent's in its way.
+# The third part of supervisor.pl: runs the checker, with nothing of the agent's in its way.
 #
 # Its text arrives only now, and every process that could read or change it is killed first. It runs as the agent's user
 # and sees the agent's files where they are, since it has to judge them. What the agent could still decide is which code
@@ -16,8 +16,8 @@ sub check {
     clear_search_paths($text);
     $cwd = $home;
     # `~` is the agent's home for the checker's own shell, but no program that it starts inherits it.
-    my $result = run($milliseconds, { %own, PWD => $home, TMPDIR => fresh_folder() }, undef,
-        'sh', '-c', 'HOME=' . quoted($home) . ";$text");
+    my $own_env = { %own, PWD => enter()->{PWD}, TMPDIR => fresh_folder() };
+    my $result = run($milliseconds, $own_env, sub { exec { '/bin/sh' } 'sh', '-c', 'HOME=' . quoted($home) . ";$text" });
     sweep();
     reply_result($result, 0, '');
 }

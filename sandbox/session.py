@@ -17,6 +17,7 @@ from sandbox.setup import BANNER, CHECK_ENVIRONMENT, ENVIRONMENT, FOLDERS, MOTD,
 # The supervisor's time beyond a command's limit to kill, drain and reply on a busy machine.
 GRACE_SECONDS = 15.0
 OPENING_SECONDS = 60.0
+PARTS = ("supervisor.pl", "shell.pl", "checker.pl")
 NOTHING: Mapping[str, int] = MappingProxyType({})
 _CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items() for text in variable)
 
@@ -47,7 +48,7 @@ def supervisor_command() -> list[str]:
 
 @functools.cache
 def supervisor_text() -> str:
-    return "".join(files("sandbox").joinpath(part).read_text() for part in ("supervisor.pl", "checker.pl"))
+    return "".join(files("sandbox").joinpath(part).read_text() for part in PARTS)
 
 
 class SupervisedSession:

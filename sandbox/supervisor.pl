@@ -1,6 +1,7 @@
-# The first process (PID 1) of every session: writes the fixtures, runs and kills commands. checker.pl, the second part
-# of this program, runs the checker. session.py talks to it over stdin and stdout in the frames of frames.py, and passes it as the text of `perl -e`: it
-# always matches the code that talks to it and is no file that the agent could read.
+# The first process (PID 1) of every session: writes the fixtures, runs and kills commands. The other parts of this
+# program are shell.pl, a command's shell, and checker.pl, which runs the checker. session.py talks to it over stdin and
+# stdout in the frames of frames.py, and passes it as the text of `perl -e`: it always matches the code that talks to it
+# and is no file that the agent could read.
 #
 # Perl, because perl-base is in every Debian, starts in 2 ms and can make system calls. No module is loaded, not even
 # strict.pm: that would take longer than the rest of the start. So system calls and flags are numbers here.
@@ -19,16 +20,21 @@ sysread($self, my $elf, 20);
 close $self;
 my $machine = unpack('v', substr($elf, 18, 2));
 my %call;       # system call numbers
-@call{qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset O_NOFOLLOW)} =
-    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 0x20000)    # x86_64
-  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  0x8000)     # aarch64
+@call{qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset memfd_create O_NOFOLLOW)} =
+    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 0x20000)    # x86_64
+  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 0x8000)     # aarch64
   :                    die "unknown machine $machine\n";
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 0x800, 0xC1);
 my ($WNOHANG, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 6, 9);
+my ($F_SETPIPE_SZ, $FIONREAD, $PART) = (1031, 0x541B, 4096);
 my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 4194304, 1048576, 67108864);
-my ($STATE_FD, $HIGH) = (7, 20);    # a child reports its state on fd 7; ours start at 20
+# A shell reports its state on fd 7, reads its text from 8 and is executed from 9; our descriptors start at 20.
+my ($STATE_FD, $SCRIPT_FD, $SHELL_FD, $HIGH) = (7, 8, 9, 20);
 
+# Opened before: a process that is not dumpable cannot open its own.
+open(my $oom_score, '+<', '/proc/self/oom_score_adj') or die "oom_score_adj: $!\n";
+sysread($oom_score, my $own_oom_score, 16);
 syscall($call{prctl}, $PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 or die "prctl: $!\n";
 umask 022;
 # For every child: no core dumps, 1024 open files, no message queues, no locked memory.
@@ -57,8 +63,14 @@ my $inbox = '';                  # bytes received that are not a whole frame yet
 my %pipes;                       # fileno => read end of an output pipe that a process still has open
 my ($head, $tail, $total) = ('', '', 0);    # output since the last reply
 my ($state_end, $state) = (undef, '');      # read end of the running command's state, and what it sent
+my ($feed, @parts, $mark);                  # write end of its shell's text, what makes the next parts, the end's mark
 my ($child, $status);
 open(my $random, '<', '/dev/urandom') or die "/dev/urandom: $!\n";
+my $shell = copy_of_shell();
+# A folder of root's with two links: `sh` to $SCRIPT_FD, as a shell's messages begin with the name of its script, and
+# `bin/sh` to $SHELL_FD.
+my ($links) = grep { -l "$_/sh" } qw(/dev/shell /usr/lib/shell);
+$links or die "The root has no /usr/lib/shell: build it again with `manage.py sandbox build`\n";
 
 while (1) {
     my ($kind, @field) = request();
@@ -153,78 +165,7 @@ sub fixture {
     push @fixtures, $path;
 }
 
-# ---- commands
-
-# The state that carries over is what the shell reports when it ends: `export -p` (PWD included) on $STATE_FD. An EXIT
-# trap reports it, and so does a line after the command, in case the agent sets a trap of its own. The line also says
-# that the end was reached, by a mark that no earlier command could know. No `eval` around the command: every message of
-# the shell would name it.
-sub command {
-    my ($text, $milliseconds) = @_;
-    my $note = make_room();
-    my $mark = fresh_name();
-    my $trap = "trap '{ set +x;export -p;} 2>/dev/null >&$STATE_FD' 0;";
-    my $end  = "\n{ set -- \$?;set +aex;export -p;echo .$mark;} 2>/dev/null >&$STATE_FD;exit \$1";
-    my $body = is_open_ended($text) ? 'eval ' . quoted($text) : $text;
-    pipe(my $state_read, my $state_write) or fail("pipe: $!");
-    $state_end = quiet($state_read);
-    $state = '';
-    my $result = run($milliseconds, { %env, PWD => $cwd }, $state_write, 'sh', '-c', "$trap$body$end");
-    my $left = carry_over($mark) || $result->{timed_out} ? 0 : 1;
-    reply_result($result, $left, $note);
-}
-
-# Whether the shell would read the line after the command as part of it. Such a command is put into an `eval`.
-# Here and in carry_over the text is hostile: every regex takes linear time.
-sub is_open_ended {
-    my $text = shift;
-    my $trimmed = $text =~ /\A(.*\S)/s ? $1 : '';
-    return 1 if $trimmed =~ /[\\|&]\z/ || $trimmed =~ /\(\s*+\)\z/;
-    my $comment = -1;    # where the last comment after a `|` or `&` begins
-    $comment = pos $trimmed while $trimmed =~ /[|&]\s*+(?=#)/g;
-    return 1 if $comment > rindex($trimmed, "\n");
-    my (%last, %last_after_tabs);    # line => where it last occurs
-    my $at = 0;
-    for my $line ($text =~ /<</ ? split(/\n/, $text, -1) : ()) {
-        $last{$line} = $last_after_tabs{ $line =~ s/\A\t++//r } = $at;
-        $at += length($line) + 1;
-    }
-    while ($text =~ /(?<!<)<<(?!<)(-?)[ \t]*+(\S++)/g) {
-        my ($delimiters, $word) = ($1 ? \%last_after_tabs : \%last, $2);
-        $word =~ s/[;|&<>()].*//s;
-        $word =~ tr/'"\\//d;
-        return 1 unless ($delimiters->{$word} // -1) > pos $text;
-    }
-    return 0;
-}
-
-sub quoted { my $text = shift; $text =~ s/'/'\\''/g; return "'$text'" }
-
-# Reads the shell's variables, each `export NAME='value'` in any of the shell's ways of quoting. If something cannot be
-# read (cut by a kill, too long), the earlier state stays. True if the end of the command was reached.
-sub carry_over {
-    my $mark = shift;
-    my $text = $state;
-    my $reached = $text =~ s/^\.$mark\n(?=export |declare |\z)//m;
-    return $reached if length $state >= $STATE_MOST || !length $text;
-    my %new;
-    while ($text =~ /\G(?:export|declare -x) ([A-Za-z_][A-Za-z0-9_]*+)(=?)/gc) {
-        my ($name, $is_set, $value, $in_quotes) = ($1, $2, '', 0);
-        until (!$in_quotes && $text =~ /\G\n/gc) {
-            if ($text =~ /\G"/gc) { $in_quotes = !$in_quotes; next }
-            return $reached unless $in_quotes
-                ? $text =~ /\G(?|([^"\\]++)|\\([\$`"\\])|(\\))/gc
-                : $text =~ /\G(?|'([^']*+)'|\\(.)|([^\s'"\\]++))/gcs;
-            $value .= $1;
-        }
-        $new{$name} = $value if $is_set;
-    }
-    return $reached if (pos($text) || 0) != length $text;
-    my $folder = delete $new{PWD};
-    $cwd = $folder if defined $folder && $folder =~ m{^/};
-    %env = %new;
-    return $reached;
-}
+# ---- processes
 
 # A fork bomb left running would let no command run again: with fewer than 8 processes free, all are killed first.
 sub make_room {
@@ -236,19 +177,25 @@ sub make_room {
     return "sh: too many processes: all that were running have been killed\n";
 }
 
+# Enters the next command's folder and returns its environment.
+sub enter {
+    return { %env, PWD => chdir $cwd ? $cwd : chdir $home ? $home : chdir '/' ? '/' : '' };    # removed, or not permitted
+}
+
+# Forks, lets the child `$exec`, and waits for its end. `@childs` are descriptors that only the child needs.
 sub run {
-    my ($milliseconds, $own_env, $state_write, @argv) = @_;
+    my ($milliseconds, $own_env, $exec, @childs) = @_;
     my $began = now();
     pipe(my $read, my $write) or fail("pipe: $!");
     $pipes{ fileno $read } = quiet($read);
     # Before the fork: in the child each write to memory would first copy a page.
-    chdir $cwd or $own_env->{PWD} = chdir $home ? $home : chdir '/' ? '/' : '';    # removed, or not permitted
     %ENV = %$own_env;
     ($child, $status) = (undef, undef);
+    set_oom_score(1000);    # out of memory, the kernel kills the highest score first
     $child = fork_or_make_room();
-    become($write, $state_write, @argv) if $child == 0;
-    close $write;
-    close $state_write if $state_write;
+    become($write, $exec) if $child == 0;
+    set_oom_score($own_oom_score);
+    close $_ for $write, @childs;
     my $timed_out = 0;
     until (defined $status) {
         my $left = $milliseconds * 1000 - (now() - $began);
@@ -262,6 +209,8 @@ sub run {
     return { code => $status & 127 ? 128 + ($status & 127) : $status >> 8, timed_out => $timed_out, took => $took };
 }
 
+sub set_oom_score { syswrite($oom_score, $_[0]) }
+
 sub reply_result {
     my ($result, $left, $note) = @_;
     my $half = $limit{output} / 2;
@@ -273,24 +222,20 @@ sub reply_result {
 
 sub forget_output { ($head, $tail, $total) = ('', '', 0) }
 
-# In the child. It closes our ends before it becomes dumpable, which lets other processes of the agent inspect it.
+# In the child, which is not dumpable before `$exec`: until then its memory is the supervisor's.
 sub become {
-    my ($write, $state_write, @argv) = @_;
+    my ($write, $exec) = @_;
     close $in;
     close $out;
     syscall($call{setsid});
     syscall($call{dup3}, fileno $null,  0, 0);
     syscall($call{dup3}, fileno $write, 1, 0);
     syscall($call{dup3}, fileno $write, 2, 0);
-    syscall($call{dup3}, fileno $state_write, $STATE_FD, 0) if $state_write;
     my $none = pack('Q', 0);
     syscall($call{rt_sigprocmask}, $SIG_SETMASK, $none, 0, 8);
     set_limit($RLIMIT_NPROC, $limit{nproc}) if $limit{nproc};
     set_limit($RLIMIT_AS, $limit{memory}) if $limit{memory};
-    syscall($call{prctl}, $PR_SET_DUMPABLE, 1, 0, 0, 0);
-    my $score;    # out of memory, the kernel kills the highest score first
-    write_all($score, '1000') if open($score, '>', '/proc/self/oom_score_adj');
-    exec { '/bin/sh' } @argv;
+    $exec->();
     syswrite(STDERR, "sh: $!\n");
     syscall($call{prctl}, 1, 9, 0, 0, 0);
     kill 9, $$;
@@ -328,15 +273,18 @@ sub pump {
     my $bits = '';
     my $heard = defined $microseconds || $total < $IDLE_MOST;    # a writer that floods an idle session blocks
     vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), $state_end ? $state_end : ();
+    my $hungry = '';
+    vec($hungry, fileno $feed, 1) = 1 if $feed;
     my $seconds;
     { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
-    return if select(my $ready = $bits, undef, undef, $seconds) <= 0;
+    return if select(my $ready = $bits, $hungry, undef, $seconds) <= 0;
     vec($ready, $_, 1) && take_output($_) for keys %pipes;
     take_state() if $state_end && vec($ready, fileno $state_end, 1);
     if (vec($ready, fileno $signals, 1)) {
         sysread($signals, my $ignored, 1024);
         while ((my $pid = waitpid(-1, $WNOHANG)) > 0) { ended($pid) }
     }
+    feed_shell() if $feed && vec($hungry, fileno $feed, 1);
     if (vec($ready, fileno $in, 1)) {
         sysread($in, $inbox, $READ, length $inbox) or exit 0;    # without the other end the sandbox ends
     }
@@ -372,6 +320,8 @@ sub take_state {
     $state_end = undef if defined $count && $count == 0;    # or select would return at once until the shell ends
     return $count;
 }
+
+sub pause { select(undef, undef, undef, 0.001) }
 
 sub fresh_name { sysread($random, my $bytes, 16) == 16 or fail("/dev/urandom: $!"); return unpack('H*', $bytes) }
 

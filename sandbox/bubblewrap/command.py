@@ -13,6 +13,8 @@ from sandbox.setup import BANNER, HOSTNAME, MODES, MOTD, UID, tmpfs_sizes
 # The host's user for agents if the server is root: no package and no login uses it, so it owns nothing here.
 HOST_UID = 60999
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+# What shell.pl starts a shell with; Docker's image has them in /usr/lib/shell.
+SHELL_LINKS = {"sh": "/proc/self/fd/8", "bin/sh": "/proc/self/fd/9"}
 ETC = Path(__file__).parents[1] / "docker" / "etc"
 # Joins the control groups, then runs the rest of the line in the same process: nothing runs outside the groups, and
 # Python need not fork.
@@ -91,6 +93,8 @@ def _devices() -> list[str]:
         line += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     for name, target in {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}.items():
         line += ["--symlink", f"/proc/self/fd{target}", f"/dev/{name}"]
+    for link, target in SHELL_LINKS.items():
+        line += ["--symlink", target, f"/dev/shell/{link}"]
     return [*line, "--remount-ro", "/dev"]
 
 

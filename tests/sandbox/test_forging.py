@@ -300,17 +300,7 @@ class TestWhatTheCheckerSees:
         assert result.output == "x\nx\n640\n"
 
 
-class TestTheStateOfACommand:
-    def test_that_its_end_was_reached_cannot_be_said_by_the_agent(self, session: Session) -> None:
-        for says in ("echo . >&7", "export -p >&7; echo . >&7", "trap 'echo . >&7' 0"):
-            result = session.exec(f"{says}; exit 3")
-            assert (result.exit_code, result.left) == (3, True)
-
-    def test_nor_with_the_mark_of_an_earlier_command(self, session: Session) -> None:
-        session.exec("tr '\\0' '\\n' < /proc/$$/cmdline | sed -n 's/.*echo \\(\\.[0-9a-f]*\\);.*/\\1/p' > /srv/mark")
-        assert session.exec("wc -c < /srv/mark").output == "34\n"
-        assert session.exec("cat /srv/mark >&7; exit 0").left
-
+class TestSchedules:
     @pytest.mark.parametrize("command", ["nice -n 19 true", "renice -n 19 -u 1000", "renice -n 5 $$", "chrt -b -p 0 $$",
                                          "taskset -cp 0 $$", "ionice -c 3 -p $$"])  # fmt: skip
     def test_no_schedule_is_changed(self, session: Session, command: str) -> None:
