@@ -11,6 +11,15 @@ if __name__ == "__main__":
 
         sys.exit(supervise(*sys.argv[3:]))
     from django.core.management import execute_from_command_line
+    from django.db import Error
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except (OSError, Error) as error:
+        from curation.web.failures import DiskFull, failure_of
+
+        failure = failure_of(error)
+        if isinstance(failure, DiskFull):
+            sys.exit(failure.detail)
+        raise

@@ -4,27 +4,34 @@ Kombu opens a message's file under its final name and then writes it; a worker t
 file and crash. Here a file is written under a temporary name and renamed, which POSIX does atomically.
 """
 
+import contextlib
 import fcntl
 import logging
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty
-from time import monotonic
 from typing import Any
 
 from kombu.transport import TRANSPORT_ALIASES, filesystem
 from kombu.utils.json import dumps, loads
 
 logger = logging.getLogger(__name__)
+LEFT_SECONDS = 3600.0
 
 
 class Channel(filesystem.Channel):
     """A folder of messages. Workers claim a message by renaming its file: of two workers only one succeeds."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for folder in {self.data_folder_out, self.processed_folder, self.control_folder}:
+            _delete_leftovers(Path(folder))
+
     def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]  # Kombu declares it twice
-        name = f"{round(monotonic() * 1000):014d}_{uuid.uuid4()}.{queue}.msg"
+        name = f"{round(time.monotonic() * 1000):014d}_{uuid.uuid4()}.{queue}.msg"
         _write_atomically(Path(self.data_folder_out) / name, dumps(payload))
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
@@ -66,8 +73,20 @@ def register() -> None:
 
 def _write_atomically(path: Path, text: str) -> None:
     temporary = path.with_name(f".{uuid.uuid4().hex}")
-    temporary.write_text(text)
-    temporary.replace(path)
+    try:
+        temporary.write_text(text)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _delete_leftovers(folder: Path) -> None:
+    """Delete files that a killed process was writing or reading. Nothing takes that long."""
+    for file in folder.glob("*") if folder.name == "processed" else folder.glob(".*"):
+        with contextlib.suppress(FileNotFoundError):  # another process deletes them too
+            if file.name != ".lock" and file.stat().st_mtime < time.time() - LEFT_SECONDS:
+                file.unlink()
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def storage(name: str, value: str) -> tuple[str, dict[str, Any]]:
     if scheme == "file":
         if not rest.startswith("/"):
             raise ImproperlyConfigured(f"{name} must name an absolute folder: file:///folder")
-        return rest, {"BACKEND": "django.core.files.storage.FileSystemStorage"}
+        return rest, {"BACKEND": "curation.web.files.CleanFileSystemStorage"}
     bucket, _, prefix = rest.partition("/")
     if not bucket:
         raise ImproperlyConfigured(f"{name} must name a bucket: s3://bucket or s3://bucket/prefix")

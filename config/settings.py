@@ -48,11 +48,15 @@ def _secret_key() -> str:
                 "Where all processes share WINNOW_DATA, GENERATE_KEY=1 makes one there instead"
             )
         # Linked into place: of processes that start at the same time one wins, and none reads half a key.
-        with tempfile.NamedTemporaryFile("w", dir=WINNOW_DATA, prefix=".secret_key.") as made:
-            made.write(secrets.token_urlsafe(64))
-            made.flush()
-            with contextlib.suppress(FileExistsError):
-                path.hardlink_to(made.name)
+        try:
+            with tempfile.NamedTemporaryFile("w", dir=WINNOW_DATA, prefix=".secret_key.") as made:
+                made.write(secrets.token_urlsafe(64))
+                made.flush()
+                with contextlib.suppress(FileExistsError):
+                    path.hardlink_to(made.name)
+        except OSError as error:
+            error.filename = str(path)  # a full disk is named with its folder
+            raise
     try:
         key = given or path.read_text().strip()
     except OSError as error:

@@ -266,6 +266,7 @@ class WorkerSeen(models.Model):
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     sandbox = models.JSONField(default=dict, help_text="What works on its machine: a `SandboxReport`.")
+    storage = models.JSONField(default=dict, help_text="Which files it sees: a `StorageReport`.")
 
     class Meta:
         ordering: ClassVar = ["name"]

@@ -56,9 +56,10 @@ def health(request: HttpRequest) -> HealthOut:
     return HealthOut(status="ok", instance=settings.INSTANCE or None)
 
 
-@router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker and sandbox")
+@router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker, disk, files and sandbox")
 def ready(request: HttpRequest) -> Status[dict[str, object]]:
-    """503 while the database or the broker does not respond. A missing sandbox is reported but does not count.
+    """503 while the database or the broker does not respond, a disk is full, or a worker has other files than the web
+    server. A missing sandbox is reported but does not count.
 
     `parts` and `sandboxes` are empty for a caller who may not read the metrics.
     """

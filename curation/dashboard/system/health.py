@@ -1,4 +1,4 @@
-"""Check the components that Winnow needs: database, broker, sandbox."""
+"""Check the components that Winnow needs: database, broker, disk, files, sandbox."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from kombu.exceptions import KombuError, OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
 
+from curation.runs.workers.presence import workers_alive
 from curation.runs.workers.sandbox_report import sandbox_reports
+from curation.runs.workers.storage import StorageReport, own_storage, storage_of
 
 SECONDS = 2
 
@@ -28,7 +30,7 @@ class Component:
 
 
 def check_components() -> list[Component]:
-    return [database(), broker(), sandbox()]
+    return [database(), broker(), disk(), files(), sandbox()]
 
 
 def database() -> Component:
@@ -59,6 +61,37 @@ def broker() -> Component:
         # The text of the error may contain the URL and with it a password.
         return Component("broker", False, f"{scheme}: {type(error).__name__}, no connection within {SECONDS} s")
     return Component("broker", True, scheme)
+
+
+def disk() -> Component:
+    """Whether this process and the workers have room where they write."""
+    full = {detail: None for report in [own_storage(), *_of_workers().values()] for detail in report.full}
+    return Component("disk", not full, " ".join(full) or "has room")
+
+
+def files() -> Component:
+    """Whether the workers see the files that this process sees."""
+    own = own_storage()
+    if own.error:
+        return Component("files", False, f"{own.files}: {own.error}")
+    wrong = []
+    for name, report in _of_workers().items():
+        if report.error:
+            wrong.append(f"Worker {name} cannot use {report.files}: {report.error}")
+        elif report.differs_from(own):
+            wrong.append(
+                f"Worker {name} on {report.host} has other files than this server: FILES_URL is {report.files} there "
+                f"(WINNOW_DATA={report.data}) and {own.files} here (WINNOW_DATA={own.data}, host {own.host}). "
+                "Set FILES_URL, or share WINNOW_DATA, so that both have the same."
+            )
+    return Component("files", not wrong, " ".join(wrong) or own.files.split("://")[0])
+
+
+def _of_workers() -> dict[str, StorageReport]:
+    try:
+        return {worker.name: storage_of(worker) for worker in workers_alive() if worker.storage}
+    except DatabaseError:
+        return {}
 
 
 def sandbox() -> Component:

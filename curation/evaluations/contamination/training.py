@@ -3,14 +3,13 @@
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from django.core.files.storage import default_storage
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split
 from curation.evaluations.splits.rows import EvalRow, read_row
 from curation.exports.models import Export
 from curation.imports.sources.open import open_stored
-from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, RowRefused
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
@@ -73,8 +72,6 @@ def rows_of_split(split: Split) -> Iterator[EvalRow]:
 
 
 def _stored_rows(key: str) -> Iterator[EvalRow]:
-    if not default_storage.exists(key):
-        raise SourceError("The file is no longer in storage.")
     with open_stored(key) as opened:
         for row in opened.reader.rows(Position()):
             if isinstance(row, BadRow):

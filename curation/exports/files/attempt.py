@@ -4,6 +4,7 @@ An attempt is published by the database rows that point to its files, in one tra
 folder of one that was never published, because its worker was killed.
 """
 
+import contextlib
 import hashlib
 import uuid
 from collections.abc import Sequence
@@ -110,10 +111,13 @@ class AttemptFiles:
         if kind is None:
             return
         for file in self._open_files.values():
-            file.stored.close()
+            with contextlib.suppress(OSError):  # what is still buffered does not fit on a full disk
+                file.stored.close()
         keys = [file.stored.key for file in self._open_files.values()]
         for key in keys + [file.stored_as for file in self._finished]:
             default_storage.delete(key)
+        with contextlib.suppress(OSError):  # a folder where there are folders, nothing in a bucket
+            default_storage.delete(self._folder)
 
     def add(self, name: str, line: bytes, *, format: str = "", split: str = "", gzip: bool = False) -> None:
         """Append one line with its newline to the file of that name."""

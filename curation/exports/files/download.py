@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header, parse_etags
 
 from curation.exports.models import Export
+from curation.web.files import missing_file
 from curation.web.problems import NotFound, Unavailable
 
 ARCHIVE = "archive.tar"
@@ -54,7 +55,7 @@ def download_of(export: Export, name: str) -> Download:
     if file is None:
         raise NotFound(f"Export {export.pk} has no file {name!r}.")
     if not default_storage.exists(file.stored_as):
-        raise Unavailable(f"{name} is no longer in storage. Make the export again.", code="file_lost")
+        raise Unavailable(f"{missing_file(file.stored_as)} Or make the export again.", code="file_lost")
     segment = Segment(file.bytes, stored_as=file.stored_as)
     return Download(file.name, _media_type(file.name), file.sha256, [segment], sha256=file.sha256)
 

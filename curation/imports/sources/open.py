@@ -24,6 +24,7 @@ from curation.imports.sources.array import split_array
 from curation.imports.sources.parquet import ParquetReader, connect_local, connect_remote
 from curation.imports.sources.rows import Reader, SourceError
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
+from curation.web.files import missing_file
 
 # An unpacked gzip file may be this many times MAX_UPLOAD_BYTES long.
 MOST_GROWTH = 10
@@ -42,7 +43,11 @@ class Opened:
 @contextmanager
 def open_stored(key: str) -> Iterator[Opened]:
     """Open an upload or a fetched file. Raises `SourceError` if it cannot be read at all."""
-    with default_storage.open(key, "rb") as file:
+    try:
+        stored = default_storage.open(key, "rb")
+    except FileNotFoundError:
+        raise SourceError(missing_file(key)) from None
+    with stored as file:
         path = getattr(file, "name", "")
         local = Path(path) if path and Path(path).is_absolute() else None
         with _open(cast(BinaryIO, file), local) as opened:

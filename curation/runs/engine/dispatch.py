@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError
 
 from curation.runs.kinds import LlmStage, Stage, stage_of
 from curation.runs.models import Item, ItemState, Run, RunEvent
+from curation.web.failures import failure_of
 
 logger = logging.getLogger(__name__)
 
@@ -69,9 +70,11 @@ def _send(run_id: int, dispatched: str, queue: str, *, times: int) -> None:
             send_work(run_id, dispatched, queue)
     except (OperationalError, OSError) as error:
         # The run is safe in the database; the reaper dispatches it as soon as the broker is back.
-        logger.warning("broker does not answer, run %s waits: %s", run_id, error)
-        if not connection.in_atomic_block and _last_message(run_id) != NO_BROKER:
-            RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=NO_BROKER)
+        failure = failure_of(error)
+        message = f"{failure.detail} The run continues then." if failure else NO_BROKER
+        logger.warning("run %s waits: %s", run_id, error)
+        if not connection.in_atomic_block and _last_message(run_id) != message:
+            RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
 
 
 def _last_message(run_id: int) -> str | None:

@@ -10,6 +10,7 @@ from django.db import Error, connection
 from django.utils import timezone
 
 from curation.runs.models import WorkerSeen
+from curation.runs.workers.storage import own_storage
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0
@@ -53,9 +54,8 @@ def _report(name: str, queues: str, slots: int) -> None:
     try:
         while True:
             try:
-                WorkerSeen.objects.update_or_create(
-                    name=name, defaults={**values, "sandbox": _sandbox, "seen_at": timezone.now()}
-                )
+                told = {**values, "sandbox": _sandbox, "storage": own_storage().model_dump()}
+                WorkerSeen.objects.update_or_create(name=name, defaults={**told, "seen_at": timezone.now()})
                 WorkerSeen.objects.filter(seen_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
             except Error as error:
                 logger.warning("presence: %s", error)

@@ -1,0 +1,68 @@
+"""Web and workers must see the same files: each tells which storage it has, by a mark in it."""
+
+import logging
+import socket
+import time
+import uuid
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from pydantic import BaseModel
+
+from curation.runs.models import WorkerSeen
+from curation.web.failures import failure_of, full_disks
+
+logger = logging.getLogger(__name__)
+MARK = "storage-mark"
+FRESH_SECONDS = 30.0
+_last: tuple[float, object, "StorageReport"] | None = None
+
+
+class StorageReport(BaseModel):
+    """`mark` is the same for all processes with the same files. `error` says why they cannot be read or written."""
+
+    mark: str = ""
+    files: str = ""
+    data: str = ""
+    host: str = ""
+    error: str = ""
+    full: list[str] = []
+
+    def differs_from(self, other: "StorageReport") -> bool:
+        return bool(self.mark and other.mark and self.mark != other.mark)
+
+
+def own_storage() -> StorageReport:
+    """Return the report of this process, at most `FRESH_SECONDS` old; its disks are looked at each time."""
+    global _last  # noqa: PLW0603 - one report per process
+    now, where = time.monotonic(), (settings.FILES_URL, settings.MEDIA_ROOT)
+    if _last is None or _last[1] != where or now - _last[0] > FRESH_SECONDS or _last[2].error:
+        _last = (now, where, _look())
+    return _last[2].model_copy(update={"full": [disk.detail for disk in full_disks()]})
+
+
+def storage_of(worker: WorkerSeen) -> StorageReport:
+    return StorageReport.model_validate(worker.storage)
+
+
+def _look() -> StorageReport:
+    report = StorageReport(files=settings.FILES_URL, data=str(settings.WINNOW_DATA), host=socket.gethostname())
+    try:
+        return report.model_copy(update={"mark": _mark()})
+    except (OSError, BotoCoreError, Boto3Error, ClientError) as error:
+        failure = failure_of(error)
+        logger.warning("files at %s: %r", settings.FILES_URL, error)
+        return report.model_copy(update={"error": failure.detail if failure else f"{type(error).__name__}"})
+
+
+def _mark() -> str:
+    """Return the storage's mark. The first process makes it; of two that make it at once, one name wins."""
+    if not default_storage.exists(MARK):
+        made = default_storage.save(MARK, ContentFile(uuid.uuid4().hex.encode()))
+        if made != MARK:
+            default_storage.delete(made)
+    with default_storage.open(MARK) as file:
+        return str(file.read(64).decode())
