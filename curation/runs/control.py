@@ -11,7 +11,7 @@ from django.utils import timezone
 from curation.projects.audit import record
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
-from curation.runs.kinds import kind_of, stages_of
+from curation.runs.kinds import LastingStage, Stage, kind_of, stages_of
 from curation.runs.launch import check_budget, launch
 from curation.runs.models import ENDED, LIVE, Call, Item, ItemState, Run, RunEvent, RunState
 from curation.web.problems import Conflict, FieldError
@@ -41,13 +41,13 @@ def retry_failed(*, run: Run, user: User | None) -> Run:
     with transaction.atomic():
         Run.objects.hold(run.pk)
         failed = Item.objects.failed(run).order_by()
-        stages = set(failed.values_list("stage", flat=True).distinct())
-        first = next((stage.name for stage in stages_of(run) if stage.name in stages), None)
+        with_failures = set(failed.values_list("stage", flat=True).distinct())
+        first = next((stage.name for stage in stages_of(run) if stage.name in with_failures), None)
         if first is None:
             raise Conflict("The run has no failed items.", code="nothing_failed")
         # Later stages were planned from the results of this one; they are planned again when it has ended.
-        names = [stage.name for stage in stages_of(run)]
-        _forget_later_stages(run, names[names.index(first) + 1 :])
+        stages = list(stages_of(run))
+        _forget_later_stages(run, stages[[stage.name for stage in stages].index(first) + 1 :])
         last_call = Call.objects.filter(run=run).aggregate(last=Max("pk"))["last"]
         count = failed.filter(stage=first).update(
             state=ItemState.PENDING, reason="", claims=0, deaths=0, finished_at=None, cache_after=last_call or 0
@@ -78,9 +78,14 @@ def clone(*, run: Run, user: User | None) -> Run:
     return launch(project=run.project, kind=run.kind, params=run.params, user=user, budget=run.budget, cloned_from=run)
 
 
-def _forget_later_stages(run: Run, names: list[str]) -> None:
-    """Delete the items of later stages. Their results stay: recorded answers and verdicts are found again."""
-    later = Item.objects.filter(run=run, stage__in=names)
+def _forget_later_stages(run: Run, stages: list[Stage]) -> None:
+    """Delete the items of later stages, except what is done and lasts: it stays in the run's figures.
+
+    What is done again finds its recorded answers.
+    """
+    lasting = [stage.name for stage in stages if isinstance(stage, LastingStage)]
+    later = Item.objects.filter(run=run, stage__in=[stage.name for stage in stages])
+    later = later.exclude(stage__in=lasting, state=ItemState.DONE)
     lose_calls(list(later.filter(state=ItemState.CLAIMED).values_list("pk", flat=True)), "its stage is planned again")
     counts = {state: later.filter(state=state).count() for state in ItemState}
     Run.objects.filter(pk=run.pk).update(

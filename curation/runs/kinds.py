@@ -92,6 +92,14 @@ class Stage(Protocol):
     def plan(self, run: Run) -> Iterable[PlannedItem]: ...
 
 
+@runtime_checkable
+class LastingStage(Stage, Protocol):
+    """A stage whose items do not depend on each other: those that are done stay done and counted when failed items of
+    earlier stages are retried. All items of other stages are planned again then."""
+
+    lasting: ClassVar[bool]
+
+
 class SyncStage(Stage, Protocol):
     """A stage that works on one item at a time."""
 

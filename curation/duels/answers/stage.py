@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import orjson
 from django.db.models import Max
@@ -79,6 +80,7 @@ class AnswerStage:
 
     queue = "llm"
     most_open = MOST_OPEN_CALLS
+    lasting: ClassVar = True
 
     def __init__(self, side: Side, *, model: str, samples: int, attempts: int, fresh: bool, filter: Json) -> None:
         self.name = side.value

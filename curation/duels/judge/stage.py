@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
+from typing import ClassVar
 
 from django.db.models import F
 
@@ -75,6 +76,7 @@ class JudgeStage:
     name = "judge"
     queue = "llm"
     most_open = MOST_OPEN_CALLS
+    lasting: ClassVar = True
 
     def __init__(self, params: JudgeParams, entrants: Callable[[Run], Entrants]) -> None:
         self._params = params

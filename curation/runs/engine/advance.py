@@ -23,10 +23,16 @@ BATCH = 1000
 
 
 def enter_stage(run: Run, stage: Stage) -> int:
-    """Create the stage's items and make it the current stage; return their number. Needs a transaction."""
+    """Create the stage's items and make it the current stage; return their number. Needs a transaction.
+
+    After a retry, items that the run has done already are not planned again.
+    """
     total = skipped = 0
     batch: list[Item] = []
+    done = set(Item.objects.filter(run=run, stage=stage.name).values_list("key", flat=True))
     for planned in stage.plan(run):
+        if planned.key in done:
+            continue
         state = ItemState.SKIPPED if planned.skipped else ItemState.PENDING
         batch.append(
             Item(

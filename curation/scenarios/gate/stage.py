@@ -5,6 +5,7 @@ A dry run checks only the bundle's structure and marks the scenario as such.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from django.db import transaction
 
@@ -41,6 +42,7 @@ class GateStage:
     """`scenarios` returns the run's scenarios; admitted ones are skipped unless `again`."""
 
     name = "gate"
+    lasting: ClassVar = True
 
     def __init__(
         self,
