@@ -1,7 +1,8 @@
 """Chat messages in the form of the OpenAI API."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 
@@ -44,12 +45,56 @@ def content_of(message: object) -> str:
 
 
 def message_text(message: Mapping[str, object] | Message) -> str:
-    """Return a message's content, followed by its tool calls as judges see them."""
-    lines = [content_of(message)]
-    calls = message.get("tool_calls")
-    if isinstance(calls, Sequence) and not isinstance(calls, str):
-        lines += [_render_call(call) for call in calls]
-    return "\n".join(filter(None, lines))
+    """Return a message's content, followed by its tool calls as judges and people see them, one on a line."""
+    return "\n".join(filter(None, [content_of(message), calls_text(message.get("tool_calls"))]))
+
+
+def calls_text(calls: object) -> str:
+    """Return tool calls as lines `[tool call ID] name arguments`."""
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        return ""
+    return "\n".join(_render_call(call) for call in calls)
+
+
+def without_calls(text: str, calls: Sequence[ToolCall]) -> str:
+    """Return the content of a message from its text with calls, the reverse of `message_text`."""
+    return text.removesuffix(calls_text(calls)).removesuffix("\n") if calls else text
+
+
+def split_calls(text: str, names: Collection[str]) -> tuple[str, list[ToolCall]]:
+    """Return the content and the calls of a text that a person wrote in the form of `message_text`.
+
+    Calls are the last lines that name a tool of `names` with an object of arguments as JSON. Other lines are content.
+    """
+    lines = text.rstrip().split("\n")
+    calls: list[ToolCall] = []
+    while lines and (call := _parse_call(lines[-1], names)) is not None:
+        calls.insert(0, call)
+        lines.pop()
+    return ("\n".join(lines), calls) if calls else (text, [])
+
+
+def tool_names(tools: Iterable[Mapping[str, object]], calls: Iterable[Iterable[ToolCall]]) -> frozenset[str]:
+    """Return the names of the functions that are offered or called."""
+    offered = (tool.get("function") for tool in tools)
+    called = (call.get("function") for some in calls for call in some)
+    functions = (function for function in (*offered, *called) if isinstance(function, Mapping))
+    return frozenset(str(function.get("name", "")) for function in functions)
+
+
+_CALL = re.compile(r"\[tool call(?: (?P<id>[^\]\n]+))?\] (?P<name>\S+) (?P<arguments>\{.*\})\s*")
+
+
+def _parse_call(line: str, names: Collection[str]) -> ToolCall | None:
+    found = _CALL.fullmatch(line)
+    if found is None or found["name"] not in names:
+        return None
+    try:
+        json.loads(found["arguments"])
+    except ValueError:
+        return None
+    function: ToolFunction = {"name": found["name"], "arguments": found["arguments"]}
+    return {"id": found["id"] or "", "type": "function", "function": function}
 
 
 def _render_call(call: object) -> str:

@@ -90,11 +90,13 @@ class Prompt(models.Model):
 
 
 class PromptText(models.Model):
-    """`history`: the messages before the turn (`role`, `content`, tool calls kept); `reference`: the source's turn."""
+    """`history`: the messages before the turn, with tool calls and reasoning; `reference`: the source's turn; `tools`:
+    the functions that the turn may call, in OpenAI's form."""
 
     prompt = models.OneToOneField(Prompt, models.CASCADE, primary_key=True, related_name="text")
     history = models.JSONField()
     reference = models.JSONField()
+    tools = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return f"text of prompt {self.prompt_id}"
@@ -205,8 +207,11 @@ class Answer(models.Model):
 
 class AnswerText(models.Model):
     answer = models.OneToOneField(Answer, models.CASCADE, primary_key=True, related_name="text")
-    text = models.TextField()
-    thinking = models.TextField(blank=True, default="", help_text="Kept apart; never judged or exported.")
+    text = models.TextField(help_text="The answer, with its tool calls as lines below it.")
+    thinking = models.TextField(
+        blank=True, default="", help_text="Kept apart and never judged; exported if the recipe keeps reasoning."
+    )
+    tool_calls = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return self.text[:60]

@@ -1,7 +1,7 @@
 """Row layouts of agent turns, recognised by their columns and converted to one form of messages.
 
 A message is `{"role": "system" | "user" | "assistant" | "tool", "content": str}`; tool calls keep `tool_calls`,
-`tool_call_id` and `name` as the source has them.
+`tool_call_id` and `name` as the source has them, and reasoning is in `reasoning_content`. Tools have OpenAI's form.
 """
 
 import re
@@ -50,6 +50,7 @@ class Conversation:
     messages: list[Message]
     instance_id: str
     repo: str
+    tools: list[object]
 
     def turns(self) -> list[int]:
         """Return the indexes of assistant messages after the first message of a user or tool."""
@@ -72,7 +73,28 @@ def read_conversation(row: Mapping[str, object]) -> Conversation:
     if not messages:
         raise RowRefused(f"column {column} is empty")
     instance_id = name_of(row, "instance_id")
-    return Conversation(COLUMNS[column], messages, instance_id, name_of(row, "repo") or repo_of(instance_id))
+    repo = name_of(row, "repo") or repo_of(instance_id)
+    return Conversation(COLUMNS[column], messages, instance_id, repo, _tools(row.get("tools")))
+
+
+def _tools(given: object) -> list[object]:
+    """Return the functions of a row in OpenAI's form. Sources have a list or JSON text, of tools or bare functions."""
+    if given is None or given == "" or given == []:
+        return []
+    tools = _as_list(given, "tools")
+    if any(not isinstance(tool, dict) for tool in tools):
+        raise RowRefused("column tools is not a list of objects")
+    _refuse_nul(tools, "tools")
+    return [tool if isinstance(tool, dict) and "function" in tool else _function(tool) for tool in tools]
+
+
+def _function(tool: object) -> dict[str, object]:
+    return {"type": "function", "function": tool}
+
+
+def _refuse_nul(value: object, path: str) -> None:
+    if b"\\u0000" in orjson.dumps(value):
+        raise RowRefused(f"{path} contains a NUL character")
 
 
 def repo_of(instance_id: str) -> str:
@@ -117,8 +139,12 @@ def _message(entry: object, path: str) -> Message:
     if role is None:
         raise RowRefused(f"{path} has the role {given!r}; known are {', '.join(ROLES)}"[:300])
     message: Message = {"role": role, "content": without_nul(_text(_content(entry, role), path), path)}
-    if role == "assistant" and (calls := _tool_calls(entry, given, path)):
-        message["tool_calls"] = calls
+    if role == "assistant":
+        if calls := _tool_calls(entry, given, path):
+            message["tool_calls"] = calls
+        reasoning = entry.get("reasoning_content") or entry.get("reasoning") or entry.get("thinking")
+        if isinstance(reasoning, str):
+            message["reasoning_content"] = without_nul(reasoning, f"{path}.reasoning_content")
     for key in ("tool_call_id", "name"):
         value = entry.get(key)
         if isinstance(value, str) and value:
@@ -169,8 +195,7 @@ def _tool_calls(entry: Mapping[str, object], role: object, path: str) -> list[ob
         calls = _as_list(calls, f"{path}.tool_calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise RowRefused(f"{path}.tool_calls is not a list of objects")
-    if calls and b"\\u0000" in orjson.dumps(calls):
-        raise RowRefused(f"{path}.tool_calls contains a NUL character")
+    _refuse_nul(calls, f"{path}.tool_calls")
     return calls
 
 

@@ -151,9 +151,14 @@ def _write(target: Target, batch: list[_New]) -> None:
     )
     insert_rows(
         PromptText,
-        ("prompt", "history", "reference"),
+        ("prompt", "history", "reference", "tools"),
         [
-            (pk, as_json(new.conversation.messages[: new.turn]), as_json(new.conversation.messages[new.turn]))
+            (
+                pk,
+                as_json(new.conversation.messages[: new.turn]),
+                as_json(new.conversation.messages[new.turn]),
+                as_json(new.conversation.tools),
+            )
             for pk, new in zip(ids, batch, strict=True)
         ],
     )

@@ -6,16 +6,22 @@ folder of one that was never published, because its worker was killed.
 
 import contextlib
 import hashlib
+import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from gzip import GzipFile
 from types import TracebackType
+from typing import IO
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
+from curation.exports.formats import FORMATS
+from curation.exports.formats.row import Columns
 from curation.exports.models import Export
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.filter import METADATA
 from curation.projects.removal.erase import cleans_up
 from curation.projects.removal.files import delete_folder
 
@@ -40,6 +46,8 @@ class WrittenFile:
 class _StoredFile:
     """A file in storage that counts and hashes what is written to it."""
 
+    closed = False
+
     def __init__(self, key: str) -> None:
         # Saving creates the folders, and opening for writing then streams.
         self.key = default_storage.save(key, ContentFile(b""))
@@ -54,7 +62,7 @@ class _StoredFile:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: `GzipFile` calls this, and closing the file writes everything."""
+        """Do nothing: writers call this, and closing the file writes everything."""
 
     def close(self) -> str:
         self._file.close()
@@ -70,6 +78,8 @@ class _OpenFile:
     split: str
     stored: _StoredFile
     gzip: GzipFile | None
+    # The lines of a Parquet file: its columns are known when all rows are.
+    lines: IO[bytes] | None
     rows: int = 0
     buffer: list[bytes] = field(default_factory=list)
     buffered: int = 0
@@ -82,14 +92,20 @@ class _OpenFile:
             self.flush()
 
     def flush(self) -> None:
-        (self.gzip or self.stored).write(b"".join(self.buffer))
+        (self.lines or self.gzip or self.stored).write(b"".join(self.buffer))
         self.buffer.clear()
         self.buffered = 0
 
-    def close(self) -> WrittenFile:
+    def close(self, columns: Columns) -> WrittenFile:
         self.flush()
         if self.gzip is not None:
             self.gzip.close()
+        if self.lines is not None:
+            from curation.exports.files.parquet import write_parquet
+
+            self.lines.seek(0)
+            write_parquet(self.lines, self.stored, columns)
+            self.lines.close()
         digest, stored = self.stored.close(), self.stored
         return WrittenFile(self.name, stored.key, self.format, self.split, self.rows, stored.bytes, digest)
 
@@ -97,7 +113,10 @@ class _OpenFile:
 class AttemptFiles:
     """A context manager that deletes what was written when an exception leaves it."""
 
-    def __init__(self, export_id: int) -> None:
+    def __init__(self, export_id: int, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self._names: dict[tuple[str, str], str] = {}
+        self._not_plain: set[str] = set()
         self._export_folder = _folder_of(export_id)
         self._folder = f"{self._export_folder}/{uuid.uuid4().hex}"
         self._open_files: dict[str, _OpenFile] = {}
@@ -113,16 +132,33 @@ class AttemptFiles:
         for file in self._open_files.values():
             with contextlib.suppress(OSError):  # what is still buffered does not fit on a full disk
                 file.stored.close()
+            if file.lines is not None:
+                file.lines.close()
         keys = [file.stored.key for file in self._open_files.values()]
         for key in keys + [file.stored_as for file in self._finished]:
             default_storage.delete(key)
         with contextlib.suppress(OSError):  # a folder where there are folders, nothing in a bucket
             default_storage.delete(self._folder)
 
-    def add(self, name: str, line: bytes, *, format: str = "", split: str = "", gzip: bool = False) -> None:
-        """Append one line with its newline to the file of that name."""
-        file = self._open_files.get(name) or self._open(name, format, split, gzip)
-        file.add(line)
+    def add_row(self, format: str, split: str, line: bytes, *, plain: bool) -> None:
+        """Append a row to the file of its format and split."""
+        name = self._names.get((format, split))
+        if name is None:
+            name = self._names[format, split] = f"{format}.{split}.{self._recipe.storage(format)}"
+            self._open(name, format, split)
+        if not plain:
+            self._not_plain.add(format)
+        self._open_files[name].add(line)
+
+    def add(self, name: str, line: bytes) -> None:
+        """Append one line with its newline to a list beside the data files."""
+        self._open_files[name].add(line)
+
+    def columns(self, format: str) -> Columns:
+        """Return the columns of a format's rows so far; they are the same in all of its files."""
+        form = FORMATS[format]
+        columns = form.columns if format in self._not_plain else form.plain_columns
+        return {**columns, **METADATA} if self._recipe.metadata else columns
 
     def touch(self, name: str) -> None:
         """Create a file that exists even without lines."""
@@ -145,16 +181,18 @@ class AttemptFiles:
             self._close(file)
         return sorted(self._finished, key=lambda file: file.name)
 
-    def _open(self, name: str, format: str = "", split: str = "", gzip: bool = False) -> _OpenFile:
+    def _open(self, name: str, format: str = "", split: str = "") -> _OpenFile:
         stored = _StoredFile(f"{self._folder}/{name}")
         # Without name and time in the header the same rows give the same bytes.
-        packed = GzipFile("", "wb", 6, stored, mtime=0) if gzip else None
-        file = self._open_files[name] = _OpenFile(name, format, split, stored, packed)
+        packed = GzipFile("", "wb", 6, stored, mtime=0) if name.endswith(".gz") else None
+        # It is closed with the file.
+        lines = tempfile.TemporaryFile() if name.endswith(".parquet") else None  # noqa: SIM115
+        file = self._open_files[name] = _OpenFile(name, format, split, stored, packed, lines)
         return file
 
     def _close(self, file: _OpenFile) -> WrittenFile:
+        written = file.close(self.columns(file.format) if file.lines else {})
         del self._open_files[file.name]
-        written = file.close()
         self._finished.append(written)
         return written
 

@@ -3,29 +3,38 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from curation import __version__
 from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import BINS, Counts, ending_shares
 from curation.exports.formats import FORMATS
+from curation.exports.formats.row import Column, Columns, DataFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
 from curation.projects.models import Project
 
 BAR = 40
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_REASONING = {
+    "drop": "Models' thinking text is never part of a row.",
+    "keep": "Models' thinking text is in `reasoning_content`, in formats that have such a field; nobody reviewed it.",
+}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~-])")
 
 
-def card(project: Project, recipe: Recipe, counts: Counts, files: Sequence[WrittenFile]) -> str:
-    """Return the card as Markdown with YAML front matter. `files` are the data files and lists beside it."""
+def card(
+    project: Project, recipe: Recipe, counts: Counts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
+) -> str:
+    """Return the card as Markdown with YAML front matter. `files` are the data files and what is beside them;
+    `columns` are those of each format."""
     sections = [
-        _front_matter(project, counts, files),
+        _front_matter(project, recipe, counts, files, columns),
         f"# {_plain(project.name)}",
         "Training data for agent models, judged by a panel of models and approved by people, exported by Winnow "
         f"{__version__}.",
         "## Files\n\n" + _files(files),
+        "## Training\n\n" + _training(recipe, files),
         "## Counts\n\n" + _counts(recipe, counts),
         "## Skipped\n\n" + _skip_reasons(counts),
         "## Scores of the exported samples\n\n" + _histogram(counts),
@@ -35,37 +44,73 @@ def card(project: Project, recipe: Recipe, counts: Counts, files: Sequence[Writt
     return "\n\n".join(sections) + "\n"
 
 
-def _front_matter(project: Project, counts: Counts, files: Sequence[WrittenFile]) -> str:
-    """Return the front matter. Strings are JSON, which is YAML too."""
+def _front_matter(
+    project: Project, recipe: Recipe, counts: Counts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
+) -> str:
+    """Return the front matter. Strings are JSON, which is YAML too.
+
+    The first format is the default configuration. `datasets` reads all files of a folder with one reader, so formats
+    that are stored in another way have no configuration.
+    """
     configs: dict[str, list[WrittenFile]] = defaultdict(list)
     for file in files:
         if file.format:
-            configs[file.format + ("-tools" if ".tools." in file.name else "")].append(file)
+            configs[file.format].append(file)
+    names = [name for name in recipe.formats if name in configs]
+    names = [name for name in names if recipe.storage(name) == recipe.storage(names[0])]
     size = next((name for limit, name in SIZES if counts.exported < limit), "n>1M")
     lines = ["---", f"pretty_name: {json.dumps(project.name)}", "tags:", "- agent", "- winnow"]
     lines += ["size_categories:", f"- {size}"]
     if license := project.settings.export.license:
         lines.append(f"license: {json.dumps(license)}")
-    if configs:
+    if names:
         lines.append("configs:")
-    for name, parts in sorted(configs.items()):
-        lines += [f"- config_name: {name}", "  data_files:"]
-        for file in parts:
+    for name in names:
+        lines += [f"- config_name: {name}", *(["  default: true"] if name == names[0] else []), "  data_files:"]
+        for file in configs[name]:
             lines += [f"  - split: {file.split}", f"    path: {file.name}"]
+    if names:
+        # Without it a reader would take the columns from the first rows of a file.
+        lines.append("dataset_info:")
+    for name in names:
+        lines += [f"- config_name: {name}", "  features:", *_features(columns[name], "  ")]
     return "\n".join([*lines, "---"])
+
+
+def _features(columns: Columns, indent: str) -> list[str]:
+    """Return columns as `datasets` writes them in a card."""
+    lines = []
+    for name, column in columns.items():
+        lines.append(f"{indent}- name: {name}")
+        lines += _type("dtype", column, f"{indent}  ")
+    return lines
+
+
+def _type(key: str, column: Column, indent: str) -> list[str]:
+    if isinstance(column, str):
+        return [f"{indent}{key}: {column}"]
+    if isinstance(column, list):
+        return _type("list", column[0], indent)
+    return [f"{indent}{'struct' if key == 'dtype' else key}:", *_features(column, indent)]
 
 
 def _files(files: Sequence[WrittenFile]) -> str:
     rows = [f"| `{f.name}` | {f.rows} | {f.bytes} | `{f.sha256}` |" for f in files]
     notes = [f"- `{name}`: {form.about}" for name, form in FORMATS.items() if any(f.format == name for f in files)]
-    if any(".tools." in f.name for f in files):
-        notes.append(
-            "- `….tools.jsonl`: rows whose history calls tools. Each message also has `tool_calls`, `tool_call_id`"
-            " and `name`, empty where they do not apply; arguments are a string of JSON."
-        )
     notes += ["- `frozen.jsonl`: each sample at the time of the export, and the sha256 of its rows"]
     notes += ["- `excluded.jsonl`: skipped samples, and why", "- `manifest.json`: all of this for programs"]
     return "\n".join(["| file | rows | bytes | sha256 |", "| --- | ---: | ---: | --- |", *rows, "", *notes])
+
+
+def _training(recipe: Recipe, files: Sequence[WrittenFile]) -> str:
+    """Return what a trainer learns from each format, and the commands that start it."""
+    data = [DataFile(file.name, file.format, file.split) for file in files if file.format]
+    lines = [f"- `{name}`: {FORMATS[name].trained}." for name in recipe.formats]
+    for trainer in recipe.trainers():
+        if commands := trainer.commands(data):
+            lines += ["", f"With {trainer.title}, in this folder (put your model in the configuration):"]
+            lines += ["", "```sh", *commands, "```"]
+    return "\n".join(lines)
 
 
 def _counts(recipe: Recipe, counts: Counts) -> str:
@@ -117,8 +162,8 @@ def _making(recipe: Recipe) -> str:
         " group are never in two splits. Turns without one are grouped by the row of their source. The `instance_id` of"
         " a trajectory is its scenario.",
         f"- Preferences come from: {', '.join(recipe.sources)}.",
-        "- Only answers and trajectories that a person approved are chosen. Models' thinking text is never part of a"
-        " row. Of a trajectory, a row has the terminal's output and what was typed: no instructions, no prose.",
+        f"- Only answers and trajectories that a person approved are chosen. {_REASONING[recipe.reasoning]} Of a"
+        " trajectory, a row has the terminal's output and what was typed: no instructions, no prose.",
     ]
     if recipe.max_tokens is not None:
         lines.append(f"- Rows over {recipe.max_tokens} tokens are skipped ({TOKENIZER}).")

@@ -51,7 +51,7 @@ def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
 class Counts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
-    from a stored pair of them.
+    from a stored pair of them. `longest` is the longest row in tokens, by the estimate.
     """
 
     samples: int = 0
@@ -63,6 +63,7 @@ class Counts:
     examples: dict[str, list[str]] = field(default_factory=dict)
     histogram: list[int] = field(default_factory=lambda: [0] * BINS)
     revisions: int = 0
+    longest: int = 0
     trajectories: int = 0
     pairs: int = 0
     endings: Endings = field(default_factory=Endings)
@@ -73,6 +74,7 @@ class Counts:
             self.rows[line.format, line.split] += 1
             self.bytes += len(line.data)
             self.pairs += line.pair != ""
+            self.longest = max(self.longest, line.tokens)
         self.trajectories += filtered.rollout is not None
         if filtered.lines:
             self._add_exported(filtered)

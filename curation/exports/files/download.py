@@ -107,6 +107,7 @@ def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
 
 def _media_type(name: str) -> str:
     endings = {".jsonl": "application/x-ndjson", ".json": "application/json", ".gz": "application/gzip"}
+    endings |= {".parquet": "application/vnd.apache.parquet", ".yaml": "application/yaml", ".py": "text/x-python"}
     endings |= {".md": "text/markdown; charset=utf-8", ".tar": "application/x-tar"}
     return next((kind for ending, kind in endings.items() if name.endswith(ending)), "application/octet-stream")
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 
 import orjson
 
@@ -14,9 +13,10 @@ from curation.exports.files.attempt import AttemptFiles, WrittenFile
 from curation.exports.files.card import card
 from curation.exports.files.counts import Counts
 from curation.exports.files.manifest import manifest
+from curation.exports.formats.row import DataFile
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import CHUNK, ExportFilter, FilteredSample
+from curation.exports.rows.filter import CHUNK, ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import frozen_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 
@@ -39,7 +39,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
     """Write all files of a frozen export. `checkpoint` raises to stop between chunks; no file remains then."""
     recipe = Recipe.model_validate(export.recipe)
     export_filter, counts = ExportFilter(export.project, recipe, export), Counts()
-    with AttemptFiles(export.pk) as files:
+    with AttemptFiles(export.pk, recipe) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
         saved = time.monotonic()
@@ -48,13 +48,19 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
                 checkpoint()
                 for filtered in export_filter.apply(chunk):
                     counts.add(filtered)
-                    _add(files, filtered, gzip=recipe.gzip)
+                    _add(files, filtered)
                 files.flush()
                 if time.monotonic() - saved > _PROGRESS_EVERY:
                     saved = time.monotonic()
                     _save_progress(export, counts.samples)
         counts_json = counts.as_json(recipe, export.project.settings.balance)
-        files.write(CARD, card(export.project, recipe, counts, files.close()).encode())
+        written = files.close()
+        data = [DataFile(file.name, file.format, file.split) for file in written if file.format]
+        for trainer in recipe.trainers():
+            for name, text in trainer.config(data, counts.longest).items():
+                files.write(name, text.encode())
+        columns = {name: files.columns(name) for name in recipe.formats}
+        files.write(CARD, card(export.project, recipe, counts, files.close(), columns).encode())
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
         return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256)
@@ -71,25 +77,27 @@ def _frozen_garbage() -> Iterator[None]:
         gc.unfreeze()
 
 
-@cache
-def file_name(format: str, split: str, *, tools: bool, gzip: bool) -> str:
-    """Return `<format>.<split>.jsonl`. Rows with tool calls have more columns and so a file of their own."""
-    return f"{format}.{split}{'.tools' if tools else ''}.jsonl{'.gz' if gzip else ''}"
-
-
-def _add(files: AttemptFiles, filtered: FilteredSample, *, gzip: bool) -> None:
+def _add(files: AttemptFiles, filtered: FilteredSample) -> None:
     rows = []
     for line in filtered.lines:
-        name = file_name(line.format, line.split, tools=line.tools, gzip=gzip)
-        files.add(name, line.data, format=line.format, split=line.split, gzip=gzip)
-        digest = hashlib.sha256(line.data).hexdigest()
-        row = {"format": line.format, "source": line.source, "split": line.split, "sha256": digest}
-        if line.pair:
-            row["pair"] = line.pair
-        rows.append(row)
+        files.add_row(line.format, line.split, line.data, plain=line.plain)
+        rows.append(_frozen_row(line))
     for reason, formats in filtered.skipped.items():
         files.add(EXCLUDED, orjson.dumps(_excluded(filtered.sample, reason, formats), option=_LINE))
     files.add(FROZEN, orjson.dumps(_frozen(filtered, rows), option=_LINE))
+
+
+def _frozen_row(line: Line) -> dict[str, object]:
+    """Return what identifies a row in `frozen.jsonl`. Its sha256 is that of its line of JSON, in Parquet too."""
+    row: dict[str, object] = {"format": line.format, "source": line.source, "split": line.split}
+    row["sha256"] = hashlib.sha256(line.data).hexdigest()
+    if line.pair:
+        row["pair"] = line.pair
+    if line.turn is not None:
+        row["turn"] = line.turn
+    if line.rejected:
+        row["rejected"] = True
+    return row
 
 
 def _excluded(sample: FrozenSample, reason: SkipReason, formats: list[str]) -> dict[str, object]:
@@ -102,7 +110,7 @@ def _excluded(sample: FrozenSample, reason: SkipReason, formats: list[str]) -> d
     }
 
 
-def _frozen(filtered: FilteredSample, rows: list[dict[str, str]]) -> dict[str, object]:
+def _frozen(filtered: FilteredSample, rows: list[dict[str, object]]) -> dict[str, object]:
     sample, rollout = filtered.sample, filtered.rollout
     entry = {
         "sample": str(sample.sample_id),

@@ -1,6 +1,13 @@
-"""Formats by name. A new one is a module with a `Format` at its end and an entry in `FORMATS`."""
+"""Formats and trainers by name. A module for each trainer ends with its formats and a `Trainer`."""
 
-from curation.exports.formats import dpo, sft_messages
-from curation.exports.formats.row import Format
+from curation.exports.formats import axolotl, llamafactory, openai, trl, verl
+from curation.exports.formats.row import Format, Trainer
 
-FORMATS: dict[str, Format] = {form.name: form for form in (sft_messages.FORMAT, dpo.FORMAT)}
+FORMATS: dict[str, Format] = {
+    form.name: form for module in (trl, openai, llamafactory, axolotl, verl) for form in module.FORMATS
+}
+# Formats of one trainer alone always have its configuration beside them.
+TRAINERS: dict[str, Trainer] = {
+    trainer.name: trainer
+    for trainer in (trl.TRAINER, llamafactory.TRAINER, axolotl.TRAINER, openai.OPENAI, openai.TOGETHER, verl.TRAINER)
+}

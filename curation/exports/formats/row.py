@@ -1,43 +1,167 @@
-"""What a format makes of an approved turn or a kept trajectory."""
+"""What a format makes of an approved conversation and its preferences: one shape for all formats."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple
 
-from curation.exports.rows.messages import Conversation
-from curation.exports.rows.session import Session
+import orjson
+
+from curation.exports.rows.messages import Message, Tool
 from curation.exports.rows.skip_reasons import SkipReason
 
 Source = Literal["duels", "revisions", "scenarios"]
+# A column's type: a scalar, `json` for any value, a list of one type, or an object.
+Column = str | list["Column"] | dict[str, "Column"]
+Columns = Mapping[str, Column]
+# Scripts that are copied beside the data files as they are.
+SCRIPTS = Path(__file__).parent / "scripts"
+# The model of the configurations; a person puts their own there.
+EXAMPLE_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
+PLAIN_MESSAGE: Column = {"role": "string", "content": "string"}
+# A message with a training flag, for readers that need the same keys in all rows. Tool arguments are JSON text.
+MARKED_MESSAGE: Column = {
+    "role": "string",
+    "content": "string",
+    "train": "bool",
+    "reasoning_content": "string",
+    "tool_calls": [{"id": "string", "type": "string", "function": {"name": "string", "arguments": "string"}}],
+    "tool_call_id": "string",
+    "name": "string",
+}
 
 
-class Turn(NamedTuple):
-    """An approved turn. `rejected` is the other answer, `replaced` the answer that the kept revision replaced."""
+class Approved(NamedTuple):
+    """A conversation and the indexes of its approved assistant messages: the last one of a turn, all of a session."""
 
-    prompt: Conversation
-    chosen: str
-    rejected: str | None
-    replaced: str | None
-    draw: bool
+    source: Source
+    messages: Sequence[Message]
+    approved: Sequence[int]
+
+
+class Preference(NamedTuple):
+    """A prompt with a preferred and a rejected continuation. `pair` is the stored pair of trajectories, or empty."""
+
+    source: Source
+    prompt: Sequence[Message]
+    chosen: Sequence[Message]
+    rejected: Sequence[Message]
+    pair: str = ""
+
+
+class Example(NamedTuple):
+    """What one sample teaches. A reason in `preferences` says why one is missing. `plain` means that no message has
+    more than role and content, and that there are no tools."""
+
+    conversation: Approved
+    preferences: Sequence[Preference | SkipReason]
+    tools: Sequence[Tool]
+    plain: bool
 
 
 class Row(NamedTuple):
-    """One line of a data file as a JSON object. `characters` is its length for a trainer; `pair` is the stored pair of
-    trajectories that it comes from, or empty."""
+    """One line of a data file. A trainer reads `prompt` and one of `sides`.
+
+    `turn` is the index of the approved message where a conversation gives several rows, `pair` the stored pair of
+    trajectories. `rejected` rows are to be avoided.
+    """
 
     source: Source
-    json: bytes
-    characters: int
+    content: Mapping[str, object]
+    prompt: Sequence[Message]
+    sides: Sequence[Sequence[Message]]
     pair: str = ""
+    turn: int | None = None
+    rejected: bool = False
+
+
+class DataFile(NamedTuple):
+    """A data file as a trainer's configuration names it."""
+
+    name: str
+    format: str
+    split: str
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A data file format. `pairs` says whether its rows are preferences. Both functions return rows, or reasons for
-    missing ones, and raise `orjson.JSONEncodeError` for a text that UTF-8 cannot encode."""
+    """A data file format. `pairs` says whether it needs the other answers.
+
+    `rows` returns rows, or reasons for missing ones. All rows of an export have the same columns: `plain_columns` if
+    none of them has tools, tool calls or reasoning. `trained` says on the card what a trainer learns from a row.
+    """
 
     name: str
     about: str
+    trained: str
     pairs: bool
-    turn_rows: Callable[[Turn, tuple[Source, ...]], Iterable[Row | SkipReason]]
-    session_rows: Callable[[Session, tuple[Source, ...]], Iterable[Row | SkipReason]]
+    rows: Callable[[Example], Iterable[Row | SkipReason]]
+    columns: Columns
+    plain_columns: Columns
+    always_parquet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """A training tool: its formats, and those that it is offered first.
+
+    `config` returns the configuration files by name. They name the data files, which are in the same folder; `longest`
+    is the longest row in tokens, by the estimate. `commands` are what a person runs in that folder.
+    """
+
+    name: str
+    title: str
+    formats: Sequence[str]
+    offers: Sequence[str]
+    config: Callable[[Sequence[DataFile], int], dict[str, str]]
+    commands: Callable[[Sequence[DataFile]], Sequence[str]]
+
+
+def each_approved(example: Example) -> Iterable[tuple[int, Sequence[Message], Message]]:
+    """Yield each approved message with its index and the messages before it."""
+    messages = example.conversation.messages
+    for index in example.conversation.approved:
+        yield index, messages[:index], messages[index]
+
+
+def turn_of(example: Example, index: int) -> int | None:
+    """Return the index if the conversation has several approved messages, and so several rows."""
+    return index if len(example.conversation.approved) > 1 else None
+
+
+def one_message_pairs(example: Example) -> Iterable[Preference | SkipReason]:
+    """Yield the preferences whose sides are one message; whole trajectories are skipped."""
+    for found in example.preferences:
+        is_whole = isinstance(found, Preference) and (len(found.chosen) > 1 or len(found.rejected) > 1)
+        yield SkipReason.WHOLE_TRAJECTORY if is_whole else found
+
+
+def marked(example: Example) -> list[dict[str, object]]:
+    """Return the messages with `train`, which is true for the approved ones alone."""
+    _, messages, approved = example.conversation
+    return [{**message, "train": index in approved} for index, message in enumerate(messages)]
+
+
+def with_tools(content: Mapping[str, object], tools: object) -> Mapping[str, object]:
+    """Return the row with its tools. A row without tools has no such key."""
+    return {**content, "tools": tools} if tools else content
+
+
+def files_of(files: Sequence[DataFile], name: str) -> list[DataFile]:
+    """Return the files of a format, train first."""
+    return sorted((file for file in files if file.format == name), key=lambda file: (file.split != "train", file.split))
+
+
+def sequence_length(longest: int) -> int:
+    """Return a sequence length that cuts no row off: 1.5 times the estimate, as a multiple of 1,024 tokens."""
+    return max(-(-longest * 3 // 2 // 1024), 2) * 1024
+
+
+def yaml(settings: Mapping[str, object]) -> str:
+    """Return settings as YAML, one per line. Values are JSON, which is YAML too."""
+    return "".join(f"{name}: {_scalar(value)}\n" for name, value in settings.items())
+
+
+def _scalar(value: object) -> str:
+    # YAML 1.1 reads 1e-05 as text.
+    return f"{value:.6f}" if isinstance(value, float) else orjson.dumps(value).decode()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from django.core.files.storage import default_storage
@@ -17,11 +17,17 @@ Change = Literal["added", "removed", "changed", "moved"]
 
 
 class RowKey(NamedTuple):
-    """The identity of a sample's row in two exports. `pair` is the stored pair of trajectories, or empty."""
+    """The identity of a sample's row in two exports.
+
+    `pair` is the stored pair of trajectories, or empty. `turn` is the index of the approved message where a
+    conversation gives several rows, else -1. `rejected` rows are to be avoided.
+    """
 
     format: str
     source: str
     pair: str
+    turn: int
+    rejected: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +89,8 @@ def _lines(stored_as: str) -> Iterator[_Sample]:
             yield _Sample(int(entry["sample"]), {_key(row): (row["split"], row["sha256"]) for row in entry["rows"]})
 
 
-def _key(row: dict[str, str]) -> RowKey:
-    return RowKey(row["format"], row["source"], row.get("pair", ""))
+def _key(row: dict[str, Any]) -> RowKey:
+    return RowKey(row["format"], row["source"], row.get("pair", ""), row.get("turn", -1), "rejected" in row)
 
 
 def _add_changes(

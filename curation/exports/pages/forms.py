@@ -4,9 +4,10 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.urls import reverse
 
-from curation.exports.formats import FORMATS
-from curation.exports.recipes.recipe import SPLITS, Recipe, read_recipe
+from curation.exports.formats import FORMATS, TRAINERS
+from curation.exports.recipes.recipe import PLAIN, SPLITS, Recipe, read_recipe
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Bucket, SavedView, Status
@@ -17,14 +18,27 @@ SOURCES = (
     ("scenarios", "Approved trajectory over another of its scenario"),
     ("revisions", "Revision over the answer it replaced"),
 )
+REASONING = (("drop", "leave out"), ("keep", "keep in its own field, in formats that have one"))
 GROUPS = (("instance_id", "instance"), ("repo", "repository"))
 # The form field of an error in the recipe.
-FIELD_OF = {"splits": "train", **{name: name for name in ("formats", "seed", "group_by", "sources", "max_tokens")}}
+_NAMED = ("trainer", "formats", "seed", "group_by", "sources", "max_tokens", "parquet")
+FIELD_OF = {"splits": "train", **{name: name for name in _NAMED}}
+
+
+# Fields with the name and the value of the recipe's.
+_SAME = ("formats", "seed", "group_by", "sources", "metadata", "gzip", "parquet")
 
 
 class RecipeForm(forms.Form):
+    trainer = forms.ChoiceField(
+        required=False,
+        choices=[(PLAIN, "none"), *((trainer.name, trainer.title) for trainer in TRAINERS.values())],
+        help_text="Its formats are proposed, and its configuration is beside the files.",
+    )
     formats = forms.MultipleChoiceField(
-        choices=[(name, name) for name in FORMATS], widget=forms.CheckboxSelectMultiple, initial=list(FORMATS)
+        choices=[(name, name) for name in FORMATS],
+        widget=forms.CheckboxSelectMultiple,
+        initial=["sft-messages", "dpo"],
     )
     view = forms.ChoiceField(required=False, label="Saved view", help_text="Replaces the filter below.")
     query = forms.CharField(
@@ -50,7 +64,9 @@ class RecipeForm(forms.Form):
         required=False, min_value=1, label="Longest row", help_text="Tokens, estimated as characters ÷ 4."
     )
     metadata = forms.BooleanField(required=False, label="Metadata in each row")
+    reasoning = forms.ChoiceField(required=False, choices=REASONING, label="Models' reasoning")
     gzip = forms.BooleanField(required=False, label="Compress data files (gzip)")
+    parquet = forms.BooleanField(required=False, label="Parquet instead of lines of JSON")
 
     def __init__(self, project: Project, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -59,6 +75,8 @@ class RecipeForm(forms.Form):
         self.fields["view"] = forms.ChoiceField(
             choices=choices, required=False, label="Saved view", help_text="Replaces the filter below."
         )
+        formats_url = reverse("export-formats", args=[project.slug])
+        self.fields["trainer"].widget.attrs |= {"hx-get": formats_url, "hx-target": "#formats"}
         for name in ("train", "val", "reserve", "score_min", "score_max"):
             self.fields[name].widget.attrs["step"] = "any"
 
@@ -80,7 +98,8 @@ class RecipeForm(forms.Form):
     def _document(self) -> dict[str, object]:
         given = self.cleaned_data
         splits = {name: given[name] for name in SPLITS if given[name]}
-        plain = {name: given[name] for name in ("formats", "seed", "group_by", "sources", "metadata", "gzip")}
+        plain = {name: given[name] for name in _SAME}
+        plain |= {name: given[name] for name in ("trainer", "reasoning") if given[name]}
         limit = {"max_tokens": given["max_tokens"]} if given["max_tokens"] else {}
         return plain | limit | {"splits": splits, "filter": self._filter()}
 
@@ -100,8 +119,6 @@ class RecipeForm(forms.Form):
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
     """Return the form's values for an existing recipe."""
-    values: dict[str, object] = recipe.model_dump(
-        include={"formats", "seed", "group_by", "sources", "metadata", "gzip"}
-    )
+    values: dict[str, object] = recipe.model_dump(include={*_SAME, "trainer", "reasoning"})
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
     return values | {"max_tokens": recipe.max_tokens, "query": recipe.filter.to_query()}

@@ -31,7 +31,8 @@ class ExportList(ListParams):
 RecipeDocument = Annotated[
     dict[str, Any],
     Field(
-        description="`formats`, `filter`, `splits`, `seed`, `group_by`, `metadata`, `sources`, `max_tokens`, `gzip`.",
+        description="`trainer`, `formats`, `filter`, `splits`, `seed`, `group_by`, `metadata`, `sources`, `max_tokens`,"
+        " `reasoning`, `gzip`, `parquet`.",
         examples=[_RECIPE],
     ),
 ]

@@ -5,7 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import trigger_client_event
 
+from curation.exports.formats import TRAINERS
 from curation.exports.models import Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.forms import RecipeForm, initial_of
@@ -58,6 +60,16 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
         return redirect("export-list", access.project.slug)
     run = launch(project=access.project, kind="export", params={"recipe": recipe}, user=access.user)
     return redirect("export-page", access.project.slug, run.result["export"])
+
+
+@require_GET
+@project_page(Scope.EXPORT)
+def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
+    """Fragment: the formats with those checked that the chosen trainer is offered. The preview then counts them."""
+    trainer = TRAINERS.get(request.GET.get("trainer", ""))
+    form = RecipeForm(access.project, initial={"formats": trainer.offers} if trainer else {})
+    response = render(request, "exports/_formats.html", {"form": form})
+    return trigger_client_event(response, "formats", after="swap")
 
 
 @require_POST

@@ -5,33 +5,47 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
-from curation.exports.formats import FORMATS
-from curation.exports.formats.row import Source
+from curation.exports.formats import FORMATS, TRAINERS
+from curation.exports.formats.row import Source, Trainer
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet
 from curation.web.problems import FieldError, Invalid
 
 T = TypeVar("T")
+PLAIN = "plain"
 SPLITS = ("train", "val", "reserve")
 
 
 class Recipe(BaseModel):
     """Validated when it comes in, from the form, a REST call or a run's parameters. Unknown keys are refused.
 
-    - `formats`: one or more names of `curation.exports.formats`.
+    - `trainer`: whose configuration is beside the files, a name of `curation.exports.formats.TRAINERS` or `plain`.
+    - `formats`: one or more names of `curation.exports.formats`. By default those that the trainer is offered.
     - `filter`: a samples filter.
     - `splits`: shares that sum to 1. By default all rows are in `train`. Groups of `group_by` stay together.
     - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
       revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
-    - `metadata`: rows also have `id, source, score, bucket, reviewers, run`.
+    - `metadata`: rows also have `id, source, instance_id, scenario, repo, tier, task, score, bucket, reviewers, run`.
+    - `reasoning`: `keep` leaves thinking text in `reasoning_content` of its message, `drop` leaves it out.
+    - `gzip`, `parquet`: how data files are stored; by default as lines of JSON.
     """
 
     model_config = ConfigDict(extra="forbid")
 
+    trainer: str = PLAIN
     formats: Annotated[list[str], Field(min_length=1)]
     filter: SampleFilter = SampleFilter.model_validate({})
     splits: dict[str, Annotated[float, Field(ge=0.0, le=1.0)]] = {"train": 1.0}
@@ -40,7 +54,32 @@ class Recipe(BaseModel):
     metadata: bool = False
     sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios"]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
+    reasoning: Literal["drop", "keep"] = "drop"
     gzip: bool = False
+    parquet: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def formats_of_trainer(cls, given: object) -> object:
+        """Propose the trainer's formats where none are named."""
+        if isinstance(given, Mapping) and not given.get("formats"):
+            trainer = TRAINERS.get(str(given.get("trainer")))
+            return {**given, "formats": list(trainer.offers)} if trainer else given
+        return given
+
+    @field_validator("trainer")
+    @classmethod
+    def known_trainer(cls, name: str) -> str:
+        if name != PLAIN and name not in TRAINERS:
+            raise ValueError(f"there is no trainer {name!r}; there are {PLAIN}, {', '.join(TRAINERS)}")
+        return name
+
+    @field_validator("parquet")
+    @classmethod
+    def one_storage(cls, parquet: bool, info: ValidationInfo) -> bool:
+        if parquet and info.data.get("gzip"):
+            raise ValueError("Parquet files are compressed already: choose gzip or parquet")
+        return parquet
 
     @field_validator("formats")
     @classmethod
@@ -75,6 +114,25 @@ class Recipe(BaseModel):
     def only_split(self) -> str:
         """Return the split of all rows, or an empty string if rows are divided."""
         return next((name for name, share in self.splits.items() if share == 1.0), "")
+
+    def storage(self, name: str) -> str:
+        """Return the ending of the data files of a format."""
+        if self.parquet or FORMATS[name].always_parquet:
+            return "parquet"
+        return "jsonl.gz" if self.gzip else "jsonl"
+
+    def trainers(self) -> list[Trainer]:
+        """Return the trainers whose configuration is beside the files: the chosen one, and the owners of formats that
+        it does not read. TRL's formats are read by many, so they have no other owner."""
+        chosen = TRAINERS.get(self.trainer)
+        found = [chosen] if chosen else []
+        for name in self.formats:
+            if chosen and name in chosen.formats:
+                continue
+            owner = next((one for one in TRAINERS.values() if name in one.formats and one.name != "trl"), None)
+            if owner is not None and owner not in found:
+                found.append(owner)
+        return found
 
     def has_pairs(self) -> bool:
         """Return whether one of the formats is made of preferences."""

@@ -1,20 +1,21 @@
 """Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import orjson
 
 from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS
-from curation.exports.formats.row import Row, Source, Turn
+from curation.exports.formats.row import Columns, Example, Format, Row
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe, split_of
+from curation.exports.rows.examples import session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs
-from curation.exports.rows.messages import BadHistory, conversation, read_json
+from curation.exports.rows.messages import BadHistory, length, read_json
 from curation.exports.rows.queries import PairKey, Rollout, read_duel_texts, read_rollouts
-from curation.exports.rows.session import Rivals, Session, ends_in, rollout_reason, session_messages
+from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_messages
 from curation.exports.rows.skip_reasons import (
     FrozenSample,
     SkipReason,
@@ -24,23 +25,25 @@ from curation.exports.rows.skip_reasons import (
 )
 from curation.projects.models import Project
 from curation.review.decisions.outcome import Reviewed
-from curation.review.models import Pick
 from curation.samples.models import UNSCORED, Kind
 
-T = TypeVar("T")
-Rows = Callable[[T, tuple[Source, ...]], Iterable[Row | SkipReason]]
 CHUNK = 2_500
-_DRAW, _TRAJECTORY = Pick.DRAW.value, Kind.TRAJECTORY.value
+_TRAJECTORY = Kind.TRAJECTORY.value
+_LINE = orjson.OPT_APPEND_NEWLINE
 
 
 class Line(NamedTuple):
-    """A row as bytes with its newline, and its file: format, split, whether messages have tool-call keys."""
+    """A row as bytes with its newline, and its file: format and split. `plain` rows have no tools, tool calls or
+    reasoning. `tokens` is the estimate for a trainer."""
 
     format: str
     split: str
-    tools: bool
+    plain: bool
     source: str
     pair: str
+    turn: int | None
+    rejected: bool
+    tokens: int
     data: bytes
 
 
@@ -61,11 +64,10 @@ class FilteredSample:
 
 
 class _Target(NamedTuple):
-    """The file of a sample's rows, and the metadata that they carry."""
+    """The split of a sample's rows, and the metadata that they carry."""
 
     split: str
-    tools: bool
-    metadata: bytes
+    metadata: dict[str, object]
 
 
 class ExportFilter:
@@ -76,7 +78,6 @@ class ExportFilter:
 
     def __init__(self, project: Project, recipe: Recipe, export: Export | None = None) -> None:
         self._recipe, self._export = recipe, export
-        self._sources = tuple(recipe.sources)
         self._formats = [FORMATS[name] for name in recipe.formats]
         self._only_split, self._max_tokens = recipe.only_split(), recipe.max_tokens
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
@@ -116,14 +117,10 @@ class ExportFilter:
         reason = answer_reason(outcome.chosen_text)
         if reason is not None:
             return reason
-        history = conversation(read_json(texts.history))
+        example = turn_example(texts, outcome, self._recipe)
         if outcome.revision_id != sample.revision_id or not outcome.as_approved:
             return SkipReason.NOT_AS_APPROVED
-        draw = outcome.pick == _DRAW
-        turn = Turn(history, outcome.chosen_text, outcome.rejected_text, outcome.replaced_text, draw)
-        target = self._target(sample, outcome.reviewers, texts.source_row, history.tools)
-        for form in self._formats:
-            self._add_rows(filtered, form.name, form.turn_rows, turn, target)
+        self._add_rows(filtered, example, self._target(sample, outcome.reviewers, texts.source_row))
         return None
 
     def _add_session(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
@@ -143,47 +140,71 @@ class ExportFilter:
             return SkipReason.BAD_TURNS
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED
-        session = Session(messages, data.rivals.of(rollout))
-        target = self._target(sample, reviewers, sample.instance_id, False)
-        for form in self._formats:
-            self._add_rows(filtered, form.name, form.session_rows, session, target)
+        example = session_example(messages, data.rivals.of(rollout), self._recipe)
+        self._add_rows(filtered, example, self._target(sample, reviewers, sample.instance_id, rollout))
         return None
 
-    def _target(self, sample: FrozenSample, reviewers: Sequence[str], default_group: str, tools: bool) -> _Target:
+    def _target(
+        self, sample: FrozenSample, reviewers: Sequence[str], default_group: str, rollout: Rollout | None = None
+    ) -> _Target:
         recipe, split = self._recipe, self._only_split
         if not split:
             group = getattr(sample, recipe.group_by) or default_group
             split = split_of(group, seed=recipe.seed, shares=recipe.splits)
-        return _Target(split, tools, _metadata(sample, reviewers) if recipe.metadata else b"")
+        return _Target(split, _metadata(sample, reviewers, rollout) if recipe.metadata else {})
 
-    def _add_rows(self, filtered: FilteredSample, name: str, rows: Rows[T], content: T, target: _Target) -> None:
-        """Add the lines of one turn or session in one format, or why there are none."""
-        split, tools, metadata = target
+    def _add_rows(self, filtered: FilteredSample, example: Example, target: _Target) -> None:
+        for form in self._formats:
+            for row in form.rows(example):
+                reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example, target)
+                if reason is not None:
+                    filtered.skip(reason, form.name)
+
+    def _add_row(
+        self, filtered: FilteredSample, form: Format, row: Row, example: Example, target: _Target
+    ) -> SkipReason | None:
+        characters = length(row.prompt) + max(map(length, row.sides))
+        if example.tools:
+            characters += len(orjson.dumps(example.tools))
+        tokens = estimated_tokens(characters)
+        if self._max_tokens is not None and tokens > self._max_tokens:
+            return SkipReason.TOO_LONG
+        content = {**row.content, **target.metadata} if target.metadata else row.content
         try:
-            for row in rows(content, self._sources):
-                if isinstance(row, SkipReason):
-                    filtered.skip(row, name)
-                elif self._max_tokens is not None and estimated_tokens(row.characters) > self._max_tokens:
-                    filtered.skip(SkipReason.TOO_LONG, name)
-                else:
-                    data = b"%b,%b\n" % (row.json[:-1], metadata) if metadata else row.json + b"\n"
-                    filtered.lines.append(Line(name, split, tools, row.source, row.pair, data))
+            data = orjson.dumps(content, option=_LINE)
         except orjson.JSONEncodeError:
-            filtered.skip(SkipReason.NOT_UTF8, name)
+            return SkipReason.NOT_UTF8
+        identity = (row.source, row.pair, row.turn, row.rejected)
+        filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data))
+        return None
 
 
-def _metadata(sample: FrozenSample, reviewers: Sequence[str]) -> bytes:
-    """Return the columns of `metadata: true` as the rest of a JSON object. A missing score is -1, because a column of
-    nulls has no type."""
-    columns = {
+def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout | None) -> dict[str, object]:
+    """Return the columns of `metadata: true`. Text that does not apply is empty and a missing score is -1, because a
+    column of nulls has no type."""
+    axes = rollout.axes if rollout is not None else {}
+    return {
         "id": str(sample.sample_id),
         "source": sample.source,
+        "instance_id": "" if rollout is not None else sample.instance_id,
+        "scenario": sample.instance_id if rollout is not None else "",
+        "repo": sample.repo,
+        "tier": str(axes.get("tier", axes.get("difficulty", ""))),
+        "task": str(axes.get("task", "")),
         "score": UNSCORED if sample.score is None else float(sample.score),
         "bucket": sample.bucket,
-        "reviewers": reviewers,
+        "reviewers": list(reviewers),
         "run": "" if sample.run_id is None else str(sample.run_id),
     }
-    return orjson.dumps(columns)[1:]
+
+
+METADATA: Columns = {
+    **dict.fromkeys(("id", "source", "instance_id", "scenario", "repo", "tier", "task"), "string"),
+    "score": "float64",
+    "bucket": "string",
+    "reviewers": ["string"],
+    "run": "string",
+}
 
 
 class _ChunkData:
@@ -194,7 +215,8 @@ class _ChunkData:
         trajectories = [sample.sample_id for sample in samples if sample.kind == _TRAJECTORY]
         self.reviewed = Reviewed([sample.sample_id for sample in samples])
         # The other answer is only read for preferences, or if a person kept it.
-        self.texts = read_duel_texts(turns, kings=recipe.has_pairs() or self.reviewed.keeps_kings)
+        kings = recipe.has_pairs() or self.reviewed.keeps_kings
+        self.texts = read_duel_texts(turns, kings=kings)
         self.rollouts = read_rollouts(trajectories)
         pairs: list[PairKey] = []
         if trajectories and recipe.wants_pairs():

@@ -1,56 +1,41 @@
-"""The history as trainers read it: all messages of a file have the same keys.
+"""The history as trainers read it: known roles, text, well-formed tool calls, and no empty keys.
 
-Plain conversations have `role` and `content`. With tool calls every message has all five keys, empty where they do not
-apply, because a reader that derives its columns from the first rows must find the same ones later.
+A message has `role` and `content`; an assistant's may have `tool_calls`, with arguments as JSON text, and
+`reasoning_content`; a tool's may have `tool_call_id` and `name`.
 """
 
 import json
 import re
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 import orjson
 
 from curation.exports.rows.skip_reasons import SkipReason
-from judging.messages import content_of
+from judging.messages import ToolCall, content_of
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 ROLES["function"] = "tool"
 _PLAIN, _KEYS = ("user", "system"), ["role", "content"]
-THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
-
-
-class Function(TypedDict):
-    name: str
-    arguments: str
-
-
-class ToolCall(TypedDict):
-    id: str
-    type: str
-    function: Function
+THINKING = re.compile(r"\s*<(think|thinking)>(?P<text>.*?)</\1>\s*", re.DOTALL)
+Tool = dict[str, object]
 
 
 class Message(TypedDict, total=False):
     role: str
     content: str
+    reasoning_content: str
     tool_calls: list[ToolCall]
     tool_call_id: str
     name: str
 
 
 class Conversation(NamedTuple):
-    """Messages with the same keys; `tools` says which. `opened` is their JSON list without its closing bracket, so that
-    formats can append to it; `characters` is the length of everything that a model would read."""
+    """Messages; `plain` if none has more than role and content."""
 
-    opened: bytes
-    tools: bool
-    characters: int
-
-    def answer(self, text: str) -> bytes:
-        """Return the last assistant message of a row as JSON. Raises `orjson.JSONEncodeError`."""
-        message: Message = {"role": "assistant", "content": text}
-        return orjson.dumps(_with_all_keys(message) if self.tools else message)
+    messages: list[Message]
+    plain: bool
 
 
 class BadHistory(Exception):
@@ -61,66 +46,96 @@ class BadHistory(Exception):
         self.reason = reason
 
 
-def conversation(history: object) -> Conversation:
-    """Return the history of a prompt as the files have it. Raises `BadHistory`, or `orjson.JSONEncodeError` if UTF-8
-    cannot encode it.
+def conversation(history: object, *, reasoning: bool = False) -> Conversation:
+    """Return the history of a prompt as the files have it. Raises `BadHistory`.
 
-    Thinking text at the start of an assistant turn and keys other than the five are dropped.
+    Thinking text of assistant turns is in `reasoning_content` with `reasoning`, and otherwise dropped, as are other
+    keys. Calls without an id get one, and a tool's message without one answers the next open call.
     """
     if not isinstance(history, list):
         raise BadHistory(SkipReason.BAD_MESSAGE)
-    characters = _plain_length(history)
-    if characters is not None:
-        return Conversation(orjson.dumps(history)[:-1], False, characters)
-    messages = [_read(message) for message in history]
+    if _is_plain(history):
+        return Conversation(history, True)
+    messages = [_read(message, reasoning) for message in history]
     if not any(message["content"].strip() for message in messages):
         raise BadHistory(SkipReason.EMPTY_PROMPT)
-    if max(map(len, messages)) == 2:
-        return Conversation(orjson.dumps(messages)[:-1], False, length(messages))
-    full = [_with_all_keys(message) for message in messages]
-    calls = sum(len(call["function"]["arguments"]) for message in full for call in message["tool_calls"])
-    return Conversation(orjson.dumps(full)[:-1], True, length(full) + calls)
+    add_call_ids(messages)
+    return Conversation(messages, max(map(len, messages)) == 2)
 
 
 def length(messages: Sequence[Message]) -> int:
-    """Return the characters of messages without tool calls."""
-    return sum(len(message["content"]) for message in messages)
-
-
-def _plain_length(history: list[object]) -> int | None:
-    """Return the characters if all messages have their final form already, as nearly all do, else None. It is one loop
-    because it runs for every row."""
+    """Return the characters of everything in the messages that a model reads."""
     characters = 0
+    for message in messages:
+        characters += len(message["content"])
+        if len(message) > 2:
+            characters += len(message.get("reasoning_content", ""))
+            for call in message.get("tool_calls", ()):
+                characters += len(call["function"]["name"]) + len(call["function"]["arguments"])
+    return characters
+
+
+def answer_message(text: str, calls: Sequence[object], reasoning: str) -> Message:
+    """Return an assistant message without empty keys."""
+    message: Message = {"role": "assistant", "content": text}
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    if calls:
+        message["tool_calls"] = [_call(call) for call in calls]
+    return message
+
+
+def call_order_reason(messages: Sequence[Message]) -> SkipReason | None:
+    """Return why an API that checks tool calls would refuse the messages, or None: each call is answered before the
+    next other message, and each tool's message answers a call. Calls of the last message need no answer."""
+    waiting: set[str] = set()
+    for message in messages:
+        if message["role"] == "tool":
+            if message.get("tool_call_id", "") not in waiting:
+                return SkipReason.TOOL_WITHOUT_CALL
+            waiting.discard(message["tool_call_id"])
+            continue
+        if waiting:
+            return SkipReason.CALL_WITHOUT_RESULT
+        waiting = {call["id"] for call in message.get("tool_calls", ())}
+    return None
+
+
+def _is_plain(history: list[object]) -> bool:
+    """Return whether all messages have their final form already, as nearly all do, and some text. It is one loop
+    because it runs for every row."""
     for message in history:
         if type(message) is not dict or [*message] != _KEYS:
-            return None
+            return False
         role, content = message.values()
         if type(content) is not str or not content or content[0].isspace():
-            return None
+            return False
         if role not in _PLAIN and (role != "assistant" or "<think" in content):
-            return None
-        characters += len(content)
-    return characters or None
+            return False
+    return bool(history)
 
 
-def _read(message: object) -> Message:
+def _read(message: object, reasoning: bool) -> Message:
     if not isinstance(message, dict):
         raise BadHistory(SkipReason.BAD_MESSAGE)
     role = ROLES.get(message.get("role", ""))
     if role is None:
         raise BadHistory(SkipReason.BAD_MESSAGE)
     content = _content(message)
-    kept: Message = {"role": role, "content": content}
     if role == "assistant":
-        given = message.get("tool_calls")
-        if "<think" in content:
-            kept["content"] = content = THINKING.sub("", content, count=1) if THINKING.match(content) else content
-        if given:
-            kept["tool_calls"] = [_call(call) for call in _sequence(given)]
-        elif not content.strip():
+        thought = _word(message.get("reasoning_content"))
+        if "<think" in content and (found := THINKING.match(content)):
+            thought, content = thought or found["text"].strip(), content[found.end() :]
+        calls = message.get("tool_calls")
+        if not calls and not content.strip():
             raise BadHistory(SkipReason.EMPTY_TURN)
-    elif role == "tool":
-        kept["tool_call_id"], kept["name"] = _word(message.get("tool_call_id")), _word(message.get("name"))
+        return answer_message(content, _sequence(calls) if calls else (), thought if reasoning else "")
+    kept: Message = {"role": role, "content": content}
+    if role == "tool":
+        if identifier := _word(message.get("tool_call_id")):
+            kept["tool_call_id"] = identifier
+        if name := _word(message.get("name")):
+            kept["name"] = name
     return kept
 
 
@@ -136,17 +151,32 @@ def _content(message: dict[str, object]) -> str:
 
 def _call(call: object) -> ToolCall:
     function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("name"), str):
+    if not isinstance(call, dict) or not isinstance(function, dict) or not _word(function.get("name")):
         raise BadHistory(SkipReason.BAD_MESSAGE)
-    arguments = function.get("arguments", "")
+    arguments = function.get("arguments")
     if not isinstance(arguments, str):
-        # Objects whose keys differ from row to row are no column; the models' own API sends a string of JSON.
-        arguments = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS).decode()
+        arguments = orjson.dumps(arguments or {}, option=orjson.OPT_SORT_KEYS).decode()
     return {
         "id": _word(call.get("id")),
         "type": "function",
-        "function": {"name": function["name"], "arguments": arguments},
+        "function": {"name": function["name"], "arguments": arguments or "{}"},
     }
+
+
+def add_call_ids(messages: Sequence[Message]) -> None:
+    """Give an id to each call that has none. A tool's message without one answers the next open call."""
+    number = 0
+    waiting: deque[str] = deque()
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            number += 1
+            call["id"] = call["id"] or f"call_{number}"
+            waiting.append(call["id"])
+        if message["role"] == "tool" and waiting:
+            if "tool_call_id" not in message:
+                message["tool_call_id"] = waiting.popleft()
+            elif message["tool_call_id"] in waiting:
+                waiting.remove(message["tool_call_id"])
 
 
 def _sequence(value: object) -> Sequence[object]:
@@ -157,16 +187,6 @@ def _sequence(value: object) -> Sequence[object]:
 
 def _word(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _with_all_keys(message: Message) -> Message:
-    return {
-        "role": message["role"],
-        "content": message["content"],
-        "tool_calls": message.get("tool_calls", []),
-        "tool_call_id": message.get("tool_call_id", ""),
-        "name": message.get("name", ""),
-    }
 
 
 def read_json(text: str) -> object:

@@ -1,7 +1,7 @@
 """The rows that the filter reads, as plain columns: building model instances would cost more than everything else."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from django.db.models import Case, TextField, When
 from django.db.models.expressions import Combinable
@@ -9,10 +9,10 @@ from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
 from curation.exports.rows.messages import read_json
-from curation.review.decisions.outcome import Answered
+from curation.review.decisions.outcome import Answered, reference_answer
 from curation.trajectories.models import Pair, Trajectory
 from curation.web.lists.id_list import IdList
-from judging.messages import content_of
+from judging.messages import ToolCall
 
 R = TypeVar("R", bound=tuple[object, ...])
 # Texts are long, so only a few are in memory at once.
@@ -20,9 +20,11 @@ _AT_ONCE = 50
 
 
 class DuelTexts(NamedTuple):
-    """A duel's history as JSON, its answers and its source row. `king` is the reference where the duel has no king."""
+    """A duel's history and tools as JSON, its answers and its source row. `king` is the reference where the duel has no
+    king."""
 
     history: str
+    tools: str
     challenger: Answered
     king: Answered | None
     source: str
@@ -42,28 +44,36 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
     columns: list[str | Combinable] = [
         "sample_id",
         Cast("prompt__text__history", TextField()),
-        "challenger__text__text",
-        "challenger__text__thinking",
+        Cast("prompt__text__tools", TextField()),
         "prompt__source",
         "prompt__row_offset",
+        *_side_columns("challenger"),
     ]
     if kings:
         reference = Case(When(king=None, then=Cast("prompt__text__reference", TextField())))
-        columns += ["king__text__text", "king__text__thinking", reference]
+        columns += [*_side_columns("king"), reference]
     duels = Duel.objects.filter(sample_id__in=IdList(sample_ids), prompt__text__isnull=False).order_by("sample_id")
     for row in _one_per_id(duels.values_list(*columns).iterator(chunk_size=_AT_ONCE), sample_ids):
         if row is None:
             yield None
             continue
-        _, history, challenger, thinking, source, offset, *sides = row
-        king = _king_or_reference(*sides) if sides else None
-        yield DuelTexts(history, Answered(challenger, thinking), king, source, offset)
+        _, history, tools, source, offset, *sides = row
+        king = _king_or_reference(*sides[3:]) if kings else None
+        yield DuelTexts(history, tools, _side(*sides[:3]), king, source, offset)
 
 
-def _king_or_reference(king: str | None, thinking: str | None, reference: str | None) -> Answered | None:
+def _side_columns(side: str) -> list[str | Combinable]:
+    return [f"{side}__text__text", f"{side}__text__thinking", Cast(f"{side}__text__tool_calls", TextField())]
+
+
+def _side(text: str, thinking: str, calls: str) -> Answered:
+    return Answered(text, thinking, () if calls == "[]" else cast(list[ToolCall], read_json(calls)))
+
+
+def _king_or_reference(text: str | None, thinking: str, calls: str, reference: str | None) -> Answered | None:
     if reference is not None:
-        return Answered(content_of(read_json(reference)))
-    return None if king is None else Answered(king, thinking or "")
+        return reference_answer(read_json(reference))
+    return None if text is None else _side(text, thinking, calls)
 
 
 class Rollout(NamedTuple):

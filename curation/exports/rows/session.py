@@ -30,13 +30,6 @@ class Rival(NamedTuple):
     reason: SkipReason | None
 
 
-class Session(NamedTuple):
-    """A kept trajectory, and its rivals in the order of their pairs."""
-
-    messages: list[Message]
-    rivals: list[Rival]
-
-
 class Preference(NamedTuple):
     """A prompt with a preferred and a rejected continuation."""
 

@@ -39,6 +39,17 @@ class SkipReason(models.TextChoices):
     BOTH_APPROVED = "both_approved", "A person approved the other side of a pair as well."
     NO_DIVERGENCE = "no_divergence", "The two sides of a pair do not first differ in a command."
     IDENTICAL = "identical", "Chosen and rejected are the same text."
+    WHOLE_TRAJECTORY = (
+        "whole_trajectory",
+        "It is a pair of whole trajectories; the format has one message on a side.",
+    )
+    NO_TOOLS = "no_tools", "It has tools or tool calls, which the format's reader drops."
+    NO_ALTERNATION = "no_alternation", "Its roles do not alternate in a way that the format's reader accepts."
+    TOOL_WITHOUT_CALL = "tool_without_call", "A tool's message answers no call, which the format's reader refuses."
+    CALL_WITHOUT_RESULT = (
+        "call_without_result",
+        "A call of the history has no result, which the format's reader refuses.",
+    )
     TOO_LONG = "too_long", "It is longer than the recipe's max_tokens."
     NOT_UTF8 = "not_utf8", "It contains characters that UTF-8 cannot encode (half of a surrogate pair)."
 

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from curation.duels.models import Duel
-from curation.review.decisions.outcome import kept_side, latest_revisions
+from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, reference_answer
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind
 from curation.trajectories.models import TrajectoryText
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256, session_sha256
-from judging.messages import content_of
 
 # Sessions are long, so only a few are in memory at once.
 _AT_ONCE = 50
@@ -37,14 +36,14 @@ def _name_answers(approvals: Sequence[Decision]) -> None:
         lines = {line.sample_id: line for line in approvals if (kept_side(line.pick) == Pick.KING) is picked_king}
         side = "king" if picked_king else "challenger"
         rows = Duel.objects.filter(sample_id__in=IdList(list(lines))) if lines else Duel.objects.none()
-        columns = ["sample_id", f"{side}__text__text", f"{side}__text__thinking"]
+        columns = ["sample_id", *(f"{side}__text__{name}" for name in ("text", "thinking", "tool_calls"))]
         if picked_king:
             columns.append("prompt__text__reference")
-        for sample_id, text, thinking, *reference in rows.values_list(*columns).iterator(chunk_size=500):
-            # Where the duel has no king, the source's own turn takes its place.
-            text = content_of(reference[0]) if text is None and reference and reference[0] is not None else text
+        for sample_id, text, thinking, calls, *reference in rows.values_list(*columns).iterator(chunk_size=500):
             if text is not None:
-                lines[sample_id].text_sha256 = answer_sha256(text, reasoning=thinking or "")
+                lines[sample_id].text_sha256 = Answered(text, thinking, calls).sha256
+            elif reference and reference[0] is not None:
+                lines[sample_id].text_sha256 = reference_answer(reference[0]).sha256
 
 
 def _name_sessions(approvals: Sequence[Decision]) -> None:

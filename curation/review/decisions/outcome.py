@@ -14,16 +14,32 @@ from curation.review.models import Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256, session_sha256
+from judging.messages import ToolCall, content_of, message_text
 
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
 _CHALLENGER, _KING, _DRAW = (word.value for word in Pick)
 
 
 class Answered(NamedTuple):
-    """One side's answer as recorded. The reasoning is kept apart from the text."""
+    """One side's answer as recorded. The reasoning is kept apart from the text; tool calls are lines below it too."""
 
     text: str
     reasoning: str = ""
+    tool_calls: Sequence[ToolCall] = ()
+
+    @property
+    def sha256(self) -> str:
+        """The hash that an approval of this answer names."""
+        return answer_sha256(self.text, reasoning=self.reasoning, tool_calls=self.tool_calls)
+
+
+def reference_answer(reference: object) -> Answered:
+    """The source's own turn, which takes the king's place in a duel without one. Its calls are lines below its text."""
+    if not isinstance(reference, dict):
+        return Answered(content_of(reference))
+    calls = reference.get("tool_calls")
+    reasoning = str(reference.get("reasoning_content") or "")
+    return Answered(message_text(reference), reasoning, calls if isinstance(calls, list) else ())
 
 
 class Outcome(NamedTuple):
@@ -94,9 +110,7 @@ class Reviewed:
         original, other = (king or Answered(""), challenger) if pick == _KING else (challenger, king)
         revisions = self._revisions.get(sample_id)
         revision = revisions.get(kept_side(pick)) if revisions else None
-        digest = (
-            answer_sha256(revision.text) if revision else answer_sha256(original.text, reasoning=original.reasoning)
-        )
+        digest = answer_sha256(revision.text) if revision else original.sha256
         return Outcome(
             pick=pick,
             chosen_text=revision.text if revision else original.text,

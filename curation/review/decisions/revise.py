@@ -17,7 +17,7 @@ from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import Flag, Kind, Sample, Status
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import text_errors
-from judging.messages import content_of
+from judging.messages import message_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +130,4 @@ def original_text(sample: Sample, of: str) -> str:
 def reference_text(prompt_id: int) -> str:
     """The source's own turn, read without the prompt's long history."""
     reference = PromptText.objects.filter(prompt_id=prompt_id).values_list("reference", flat=True).first()
-    return content_of(reference) if reference is not None else ""
+    return message_text(reference) if reference is not None else ""

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project
 from tests.exports.exporting import content, make_approved, run_export
@@ -14,7 +16,8 @@ datasets = pytest.importorskip("datasets")
 pytestmark = pytest.mark.django_db(transaction=True)
 RECIPE: dict[str, Any] = {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.5, "val": 0.5}, "metadata": True}
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": {"command": "ls", "n": 1}}}
-TOOLS = [
+TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}}}]
+CALLING = [
     *HISTORY,
     {"role": "assistant", "content": None, "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "billing"}]},
@@ -35,7 +38,7 @@ def filled(project: Project) -> None:
     for number in range(4):
         sample = make_approved(project, by=user, instance_id=f"tools-{number}")
         text = sample.duel.prompt.text
-        text.history = TOOLS
+        text.history, text.tools = CALLING, TOOLS
         text.save()
 
 
@@ -67,20 +70,53 @@ def test_the_card_makes_the_folder_a_dataset_with_named_configurations(tmp_path:
     export = run_export(project, RECIPE)
     folder = unpack(export, tmp_path / "export")
     names = set(datasets.get_dataset_config_names(str(folder)))
-    assert names == {"sft-messages", "dpo", "sft-messages-tools", "dpo-tools"}
+    assert names == {"sft-messages", "dpo"}
     loaded = load(tmp_path, path=str(folder), name="dpo")
     assert {split: len(part) for split, part in loaded.items()} == {
-        file.split: file.rows for file in export.files.filter(format="dpo") if ".tools." not in file.name
+        file.split: file.rows for file in export.files.filter(format="dpo")
     }
 
 
-def test_tool_calls_are_kept_in_a_shape_that_has_columns(tmp_path: Path) -> None:
+@pytest.mark.parametrize("storage", [{}, {"gzip": True}, {"parquet": True}])
+def test_the_folder_alone_loads_with_the_messages_of_each_row(tmp_path: Path, storage: dict[str, Any]) -> None:
+    """Rows with and without tools have the same columns, and no message has a key that it does not need."""
     project = make_project()
     filled(project)
-    export = run_export(project, {"formats": ["sft-messages"]})
+    export = run_export(project, {"formats": list(FORMATS), "metadata": True, **storage})
     folder = unpack(export, tmp_path / "export")
-    loaded = load(tmp_path, path="json", data_files=str(folder / "sft-messages.train.tools.jsonl"))["train"]
-    called, answered = loaded[0]["messages"][2:4]
-    assert called["tool_calls"][0]["function"] == {"name": "bash", "arguments": '{"command":"ls","n":1}'}
-    assert (answered["role"], answered["tool_call_id"], answered["content"]) == ("tool", "c1", "billing")
-    assert set(map(len, loaded[0]["messages"])) == {5}
+    default = load(tmp_path, path=str(folder))["train"]
+    assert default.features == load(tmp_path, path=str(folder), name="sft-messages")["train"].features
+    turn, called = default[0], default[12]
+    assert set(map(tuple, turn["messages"])) == {("role", "content")} and turn["tools"] is None
+    assert called["tools"] == TOOLS
+    assert called["messages"][2:4] == [
+        {"role": "assistant", "content": "", "tool_calls": [CALL]},
+        {"role": "tool", "content": "billing", "tool_call_id": "c1"},
+    ]
+    for name in set(FORMATS) - ({"verl"} if "parquet" not in storage else set()):
+        parts = load(tmp_path, path=str(folder), name=name)
+        file = export.files.get(format=name)
+        assert len(parts["train"]) == file.rows == (12 if name == "axolotl-dpo" else 32 if name == "kto" else 16)
+        assert parts["train"][0]["id"] and parts["train"][15 % file.rows]["reviewers"]
+
+
+def test_parquet_has_the_columns_for_sql_and_the_same_bytes_twice(tmp_path: Path) -> None:
+    project = make_project()
+    for number in range(3):
+        make_approved(project, instance_id=f"task-{number}", score=90.0)
+    recipe = {"formats": ["dpo", "verl"], "parquet": True, "metadata": True}
+    one, two = run_export(project, recipe), run_export(project, recipe)
+    for name in ("dpo.train.parquet", "verl.train.parquet"):
+        assert content(one, name) == content(two, name)
+    path = unpack(one, tmp_path / "export") / "dpo.train.parquet"
+    query = "SELECT count(*), any_value(chosen[1].content), min(score) FROM read_parquet(?)"
+    found = duckdb.connect().execute(query, [str(path)]).fetchall()
+    assert found == [(3, CHALLENGER, 90.0)]
+
+
+def test_a_compressed_file_has_the_same_bytes_twice() -> None:
+    project = make_project()
+    make_approved(project)
+    recipe = {"formats": ["dpo"], "gzip": True}
+    name = "dpo.train.jsonl.gz"
+    assert content(run_export(project, recipe), name) == content(run_export(project, recipe), name)

@@ -71,6 +71,11 @@ def test_metadata_is_in_each_row_if_the_recipe_wants_it() -> None:
     assert {key: row[key] for key in row if key not in ("prompt", "chosen", "rejected")} == {
         "id": str(sample.pk),
         "source": "turns.jsonl",
+        "instance_id": sample.instance_id,
+        "scenario": "",
+        "repo": sample.repo,
+        "tier": "",
+        "task": "",
         "score": 81.5,
         "bucket": "final",
         "reviewers": ["ada"],

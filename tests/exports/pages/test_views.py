@@ -1,5 +1,7 @@
 """The pages a curator uses: the list, a new export with its preview, one export, two compared."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -149,3 +151,22 @@ def test_a_viewer_can_read_but_not_start_and_a_stranger_gets_404(client: Client)
     assert client.post(reverse("export-new", args=[project.slug]), FORM).status_code == 403
     client.force_login(make_user())
     assert client.get(reverse("export-page", args=[project.slug, export.pk])).status_code == 404
+
+
+def test_choosing_a_trainer_checks_its_formats_and_counts_them(client: Client) -> None:
+    project = signed_in(client)
+    response = client.get(reverse("export-formats", args=[project.slug]), {"trainer": "axolotl"})
+    checked = re.findall(r'value="([\w-]+)"[^>]*checked', response.content.decode())
+    assert checked == ["axolotl-chat", "axolotl-dpo"]
+    assert response["HX-Trigger-After-Swap"] == '{"formats": {}}'
+
+
+def test_the_form_takes_trainer_storage_and_reasoning(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project)
+    given = {**FORM, "trainer": "llamafactory", "formats": ["llamafactory-sft"], "parquet": "on", "reasoning": "keep"}
+    client.post(reverse("export-new", args=[project.slug]), given)
+    recipe = Export.objects.get().recipe
+    assert (recipe["trainer"], recipe["parquet"], recipe["reasoning"]) == ("llamafactory", True, "keep")
+    again = client.get(reverse("export-new", args=[project.slug]), {"from": Export.objects.get().pk}).content.decode()
+    assert '<option value="llamafactory" selected>' in again

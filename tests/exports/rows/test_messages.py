@@ -1,10 +1,9 @@
 """Messages of a history: the fast path for plain ones gives the result of the slow one."""
 
-import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.exports.rows.messages import BadHistory, Conversation, conversation
+from curation.exports.rows.messages import BadHistory, Conversation, conversation, length
 from curation.exports.rows.skip_reasons import SkipReason
 
 contents = st.one_of(
@@ -33,5 +32,4 @@ def test_the_fast_path_for_plain_messages_gives_the_result_of_the_slow_one(histo
 def test_characters_are_those_of_the_exported_messages(history: list[dict[str, str]]) -> None:
     found = read(history)
     if isinstance(found, Conversation):
-        messages = orjson.loads(found.opened + b"]")
-        assert found.characters == sum(len(message["content"]) for message in messages)
+        assert length(found.messages) == sum(len(message["content"]) for message in found.messages)

@@ -58,6 +58,11 @@ def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
     assert row == {
         "id": str(trajectory.sample_id),
         "source": "scenarios",
+        "instance_id": "",
+        "scenario": trajectory.scenario.name,
+        "repo": "",
+        "tier": "1",
+        "task": "file-edit",
         "score": -1.0,
         "bucket": "",
         "reviewers": ["ada"],

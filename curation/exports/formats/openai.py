@@ -1,0 +1,111 @@
+"""OpenAI's fine-tuning formats, which Together and Fireworks read as well. They have no field for reasoning."""
+
+from collections.abc import Iterator, Sequence
+
+from curation.exports.formats.row import (
+    PLAIN_MESSAGE,
+    SCRIPTS,
+    DataFile,
+    Example,
+    Format,
+    Row,
+    Trainer,
+    files_of,
+    one_message_pairs,
+    with_tools,
+)
+from curation.exports.rows.messages import Message, call_order_reason
+from curation.exports.rows.skip_reasons import SkipReason
+
+
+def _message(message: Message) -> dict[str, object]:
+    """Return a message with the keys of OpenAI's API: content may be missing beside calls, a tool has no name."""
+    kept: dict[str, object] = {"role": message["role"]}
+    if message["content"] or "tool_calls" not in message:
+        kept["content"] = message["content"]
+    if "tool_calls" in message:
+        kept["tool_calls"] = message["tool_calls"]
+    if "tool_call_id" in message:
+        kept["tool_call_id"] = message["tool_call_id"]
+    return kept
+
+
+def _sft_rows(example: Example) -> Iterator[Row | SkipReason]:
+    source, messages, approved = example.conversation
+    if reason := call_order_reason(messages):
+        yield reason
+        return
+    weighted = [
+        {**_message(message), "weight": int(index in approved)} if message["role"] == "assistant" else _message(message)
+        for index, message in enumerate(messages)
+    ]
+    yield Row(source, with_tools({"messages": weighted}, example.tools), messages, [[]])
+
+
+def _preference_rows(example: Example) -> Iterator[Row | SkipReason]:
+    for found in one_message_pairs(example):
+        if isinstance(found, SkipReason):
+            yield found
+        elif reason := call_order_reason(found.prompt):
+            yield reason
+        else:
+            given = [_message(message) for message in found.prompt]
+            content: dict[str, object] = {
+                "input": {"messages": given, "tools": example.tools, "parallel_tool_calls": True},
+                "preferred_output": [_message(found.chosen[0])],
+                "non_preferred_output": [_message(found.rejected[0])],
+            }
+            yield Row(found.source, content, found.prompt, [found.chosen, found.rejected], found.pair)
+
+
+SFT = Format(
+    name="openai-sft",
+    about='`{"messages": […], "tools"?}`, each assistant message with its `weight`',
+    trained="assistant messages of `weight` 1, the approved ones; the others have 0",
+    pairs=False,
+    rows=_sft_rows,
+    columns={"messages": ["json"], "tools": ["json"]},
+    plain_columns={"messages": [{"role": "string", "content": "string", "weight": "int64"}]},
+)
+PREFERENCE = Format(
+    name="openai-preference",
+    about='`{"input": {"messages", "tools", "parallel_tool_calls"}, "preferred_output": [one], "non_preferred_output":'
+    " [one]}`",
+    trained="the preferred output over the other",
+    pairs=True,
+    rows=_preference_rows,
+    columns={"input": "json", "preferred_output": ["json"], "non_preferred_output": ["json"]},
+    plain_columns={
+        "input": {"messages": [PLAIN_MESSAGE], "tools": ["string"], "parallel_tool_calls": "bool"},
+        "preferred_output": [PLAIN_MESSAGE],
+        "non_preferred_output": [PLAIN_MESSAGE],
+    },
+)
+FORMATS = (SFT, PREFERENCE)
+
+
+def _script(name: str, files: Sequence[DataFile]) -> dict[str, str]:
+    given = any(files_of(files, form.name) for form in FORMATS)
+    return {name: (SCRIPTS / name).read_text()} if given else {}
+
+
+def _commands(script: str, files: Sequence[DataFile]) -> list[str]:
+    return [f"python {script} {form.name}" for form in FORMATS if files_of(files, form.name)]
+
+
+OPENAI = Trainer(
+    name="openai",
+    title="OpenAI",
+    formats=[form.name for form in FORMATS],
+    offers=[form.name for form in FORMATS],
+    config=lambda files, longest: _script("openai_finetune.py", files),
+    commands=lambda files: _commands("openai_finetune.py", files),
+)
+TOGETHER = Trainer(
+    name="together",
+    title="Together",
+    formats=[form.name for form in FORMATS],
+    offers=[form.name for form in FORMATS],
+    config=lambda files, longest: _script("together_finetune.py", files),
+    commands=lambda files: _commands("together_finetune.py", files),
+)

@@ -1,0 +1,100 @@
+"""Examples: what an approved turn or session teaches, the same for all formats."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from curation.exports.formats.row import Approved, Example, Preference, Source
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.messages import BadHistory, Message, Tool, add_call_ids, answer_message, conversation, read_json
+from curation.exports.rows.queries import DuelTexts
+from curation.exports.rows.session import Rival, preference
+from curation.exports.rows.skip_reasons import SkipReason, pair_reason
+from curation.review.decisions.outcome import Outcome
+from curation.review.models import Pick
+from judging.messages import calls_text, split_calls, tool_names, without_calls
+
+_DRAW = Pick.DRAW.value
+
+
+def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
+    """Return the turn with its approved answer. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
+    keep = recipe.reasoning == "keep"
+    history = conversation(read_json(texts.history), reasoning=keep)
+    tools = cast(list[Tool], read_json(texts.tools)) if texts.tools != "[]" else []
+    answers = _Answers(texts, tools, keep)
+    chosen = answers.message(outcome.chosen_text)
+    messages = [*history.messages, chosen]
+    others: list[Preference | SkipReason] = []
+    if recipe.has_pairs():
+        others = [
+            found if isinstance(found, SkipReason) else _turn_pair(history.messages, outcome, chosen, found, answers)
+            for found in _rejected(outcome, recipe.sources)
+        ]
+    sides = [chosen, *(other.rejected[0] for other in others if isinstance(other, Preference))]
+    plain = history.plain and not tools and max(map(len, sides)) == 2
+    if not plain:
+        add_call_ids(messages)
+        for other in others:
+            if isinstance(other, Preference):
+                add_call_ids([*history.messages, *other.rejected])
+    return Example(Approved("duels", messages, (len(messages) - 1,)), others, tools, plain)
+
+
+def session_example(messages: Sequence[Message], rivals: Sequence[Rival], recipe: Recipe) -> Example:
+    """Return a session. A person approved all of its commands."""
+    commands = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    pairs: list[Preference | SkipReason] = []
+    if recipe.wants_pairs():
+        pairs = [_session_pair(messages, rival) for rival in rivals] or [SkipReason.NO_PAIR]
+    return Example(Approved("scenarios", messages, commands), pairs, [], True)
+
+
+def _session_pair(messages: Sequence[Message], rival: Rival) -> Preference | SkipReason:
+    found = preference(list(messages), rival)
+    return found if isinstance(found, SkipReason) else Preference("scenarios", *found, str(rival.pair_id))
+
+
+def _rejected(outcome: Outcome, sources: Sequence[Source]) -> Iterator[tuple[Source, str] | SkipReason]:
+    if "duels" in sources:
+        if outcome.pick == _DRAW:
+            yield SkipReason.DRAW
+        elif outcome.rejected_text is None:
+            yield SkipReason.NO_OPPONENT
+        else:
+            yield "duels", outcome.rejected_text
+    if "revisions" in sources and outcome.replaced_text is not None:
+        yield "revisions", outcome.replaced_text
+
+
+def _turn_pair(
+    prompt: Sequence[Message], outcome: Outcome, chosen: Message, found: tuple[Source, str], answers: "_Answers"
+) -> Preference | SkipReason:
+    source, text = found
+    reason = pair_reason(outcome.chosen_text, text)
+    return reason or Preference(source, prompt, [chosen], [answers.message(text)])
+
+
+class _Answers:
+    """The answers of a duel as messages. A person's revision is text: its calls are read from the lines below it, if
+    there are tools or the answers called some."""
+
+    def __init__(self, texts: DuelTexts, tools: Sequence[Tool], reasoning: bool) -> None:
+        self._sides = [side for side in (texts.challenger, texts.king) if side is not None]
+        self._names = tool_names(tools, [side.tool_calls for side in self._sides])
+        self._reasoning = reasoning
+
+    def message(self, text: str) -> Message:
+        side = next((side for side in self._sides if side.text == text), None)
+        if side is None:
+            return self._revision(text)
+        if not text.endswith(calls_text(side.tool_calls)):
+            # People approve the text, so calls that it does not show never leave.
+            raise BadHistory(SkipReason.NOT_AS_APPROVED)
+        reasoning = side.reasoning if self._reasoning else ""
+        return answer_message(without_calls(text, side.tool_calls), side.tool_calls, reasoning)
+
+    def _revision(self, text: str) -> Message:
+        if not self._names:
+            return answer_message(text, [], "")
+        content, calls = split_calls(text, self._names)
+        return answer_message(content, calls, "")
