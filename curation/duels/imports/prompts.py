@@ -90,8 +90,10 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
 
 
 def content_hashes(conversation: Conversation) -> list[str]:
-    """Return 32 hex digits for each message: a digest of the instance and of all messages up to it."""
+    """Return 32 hex digits for each message: a digest of the instance, the tools and all messages up to it."""
     digest = hashlib.blake2b(conversation.instance_id.encode("utf-8", "surrogatepass"), digest_size=16)
+    if conversation.tools:
+        digest.update(b"\n" + orjson.dumps(conversation.tools, option=orjson.OPT_SORT_KEYS))
     hashes = []
     for message in conversation.messages:
         digest.update(b"\n" + orjson.dumps(message, option=orjson.OPT_SORT_KEYS))

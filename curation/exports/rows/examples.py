@@ -5,7 +5,15 @@ from typing import cast
 
 from curation.exports.formats.row import Approved, Example, Preference, Source
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.messages import BadHistory, Message, Tool, add_call_ids, answer_message, conversation, read_json
+from curation.exports.rows.messages import (
+    BadHistory,
+    Message,
+    Tool,
+    add_call_ids,
+    answer_message,
+    conversation,
+    read_json,
+)
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.session import Rival, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
