@@ -57,6 +57,7 @@ class Prompt(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="prompts")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that created it.")
     source = models.CharField(max_length=200)
+    imported_again = models.BooleanField(default=False, help_text="A later import also had it: it outlives the first.")
     row_offset = models.PositiveBigIntegerField()
     turn_index = models.PositiveIntegerField(help_text="Index of the reference in the row's messages.")
     instance_id = models.CharField(max_length=200, blank=True, default="")
@@ -117,6 +118,8 @@ class PullRequest(models.Model):
     commit = models.CharField(max_length=80, blank=True, default="")
     files = models.JSONField(default=list)
     patch_tokens = models.PositiveIntegerField(default=0)
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that created it.")
+    imported_again = models.BooleanField(default=False, help_text="A later import also had it: it outlives the first.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PullRequestQuerySet.as_manager()

@@ -33,6 +33,7 @@ class EvaluateRun(Kind[EvaluateParams]):
     name = "evaluate"
     title = "Evaluate: models over a held-out split, or in live episodes"
     params = EvaluateParams
+    feeds_others = False
     launch_page = "evaluation-new"
     section_template = "evaluations/screen/_run_section.html"
 

@@ -6,16 +6,17 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
 
-from curation.projects.models import Project
+from curation.projects.models import Project, Removable
 from curation.runs.models import Call, Run, RunState
 
 
 class SplitQuerySet(models.QuerySet["Split"]):
     def of(self, project: Project) -> "SplitQuerySet":
-        return self.filter(project=project)
+        return self.filter(project=project, deleting_at=None)
 
     def visible_to(self, user: User) -> "SplitQuerySet":
-        return self.filter(project__in=Project.objects.visible_to(user)).select_related("project")
+        rows = self.filter(project__in=Project.objects.visible_to(user), deleting_at=None)
+        return rows.select_related("project")
 
     def for_list(self) -> "SplitQuerySet":
         """The rows of a list, each with the number of its evaluations and its newest check."""
@@ -25,7 +26,7 @@ class SplitQuerySet(models.QuerySet["Split"]):
         )
 
 
-class Split(models.Model):
+class Split(Removable):
     """Held-out rows, from an import of `eval_rows` or from an export's split file.
 
     `rows_count` grows while its run works. `baseline` is the pinned model that others are compared with.
@@ -87,11 +88,12 @@ class SplitRowText(models.Model):
 class EvaluationQuerySet(models.QuerySet["Evaluation"]):
     def of(self, project: Project) -> "EvaluationQuerySet":
         """A project's evaluations with their models, in two queries."""
-        rows = self.filter(project=project).select_related("run__created_by", "split")
+        rows = self.filter(project=project, run__deleting_at=None).select_related("run__created_by", "split")
         return rows.prefetch_related(models.Prefetch("models", EvaluatedModel.objects.ranked()))
 
     def visible_to(self, user: User) -> "EvaluationQuerySet":
-        return self.filter(project__in=Project.objects.visible_to(user)).select_related("project", "run", "split")
+        rows = self.filter(project__in=Project.objects.visible_to(user), run__deleting_at=None)
+        return rows.select_related("project", "run", "split")
 
 
 class EvaluationKind(models.TextChoices):

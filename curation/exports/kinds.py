@@ -83,6 +83,7 @@ class ExportRun(Kind[ExportParams]):
     name = "export"
     title = "Export"
     params = ExportParams
+    feeds_others = False
     scope = Scope.EXPORT
     launch_page = "export-new"
 

@@ -31,11 +31,13 @@ class SavedRecipe(models.Model):
 class ExportQuerySet(models.QuerySet["Export"]):
     def of(self, project: Project) -> "ExportQuerySet":
         """Return a project's exports with what their list shows, in three queries."""
-        return self.filter(project=project).select_related("run__created_by").prefetch_related("files")
+        rows = self.filter(project=project, run__deleting_at=None)
+        return rows.select_related("run__created_by").prefetch_related("files")
 
     def visible_to(self, user: User) -> "ExportQuerySet":
         """Return the exports of the projects that this user is a member of."""
-        return self.filter(project__in=Project.objects.visible_to(user)).select_related("project", "run__created_by")
+        rows = self.filter(project__in=Project.objects.visible_to(user), run__deleting_at=None)
+        return rows.select_related("project", "run__created_by")
 
 
 class Export(models.Model):

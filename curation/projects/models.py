@@ -225,6 +225,8 @@ class Deletion(models.Model):
     label = models.CharField(max_length=200, help_text="What is deleted, in words.")
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
     counts = models.JSONField(default=dict, help_text="Deleted rows per table, so far.")
+    cost = models.DecimalField(max_digits=16, decimal_places=8, default=0, help_text="What a deleted run had spent.")
+    cost_unknown_calls = models.PositiveIntegerField(default=0)
     owner = models.CharField(max_length=32, blank=True, default="")
     lease_until = models.DateTimeField(null=True)
     error = models.CharField(max_length=500, blank=True, default="", help_text="Why the last try stopped.")

@@ -163,7 +163,8 @@ class Kind(ABC, Generic[P]):
     """A kind of run: its parameters, its stages, its checks, its results, and where its pages are.
 
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
-    permission that a launch needs. `section_template` renders `section(run)` on the run's page.
+    permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
+    it makes if `feeds_others`.
     """
 
     name: ClassVar[str]
@@ -172,6 +173,7 @@ class Kind(ABC, Generic[P]):
     scope: ClassVar[Scope] = Scope.RUN
     launch_page: ClassVar[str] = "run-new"
     section_template: ClassVar[str] = ""
+    feeds_others: ClassVar[bool] = True
 
     @abstractmethod
     def stages(self, params: P) -> Sequence[Stage]:

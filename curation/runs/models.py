@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import connection, models
 
 from curation.llm.models import Endpoint
-from curation.projects.models import Project
+from curation.projects.models import Project, Removable
 from curation.projects.settings.document import ProjectSettings
 
 
@@ -40,7 +40,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state__in=LIVE)
 
     def of(self, project: Project) -> "RunQuerySet":
-        return self.filter(project=project)
+        return self.filter(project=project, deleting_at=None)
 
     def hold(self, run_id: int) -> None:
         """Lock the run's row until the transaction ends; every write to a run's items or calls takes this lock first.
@@ -51,7 +51,7 @@ class RunQuerySet(models.QuerySet["Run"]):
             self.select_for_update(no_key=True).filter(pk=run_id).values_list("pk").first()
 
 
-class Run(models.Model):
+class Run(Removable):
     """A run that a person or script launched. `stage` is the current stage; each kind lists its stages.
 
     `settings` and `instructions` (versions by name) are copies from the launch, so that later changes of the project

@@ -52,6 +52,7 @@ class Scenario(models.Model):
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="scenarios", db_index=False)
     run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The author or import run that created it.")
+    imported_again = models.BooleanField(default=False, help_text="A later import also had it: it outlives the first.")
     name = models.CharField(max_length=120)
     title = models.CharField(max_length=200, blank=True, default="")
     axes = models.JSONField(default=dict)

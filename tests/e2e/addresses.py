@@ -74,7 +74,7 @@ NO_PAGES = {
     *("logout", "score-chart", "pace-chart", "outcome-chart", "export-preview", "export-progress", "model-served"),
     *("recipe-delete", "webhook-test"),
     *("model-test", "model-delete", "exclusion-set", "exclusion-remove", "guidelines-preview", "instructions-restore"),
-    *("member-add", "project-archive", "project-delete", "invitation-revoke", "invitation-accept"),
+    *("member-add", "project-archive", "project-delete", "row-archive", "invitation-revoke", "invitation-accept"),
     *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
     *("sample-bulk", "sample-bulk-undo", "sample-panel", "sample-decide", "sample-revise", "sample-draft"),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
@@ -90,7 +90,7 @@ NO_PAGES = {
 # Opened by tests of their own, since they need something that the demo has not.
 ELSEWHERE = {
     *("login", "export-compare", "evaluation-compare", "evaluation-episodes", "evaluation-episode"),
-    *("scenario-report", "trajectory-page", "invitation", "deletion-page", "server-audit"),
+    *("scenario-report", "trajectory-page", "invitation", "deletion-page", "server-audit", "row-delete"),
 }
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
-from curation.projects.models import Project
+from curation.projects.models import Deletion, Project
 from curation.review.models import DECIDING, Decision
 from curation.runs.models import Call, Run
 from curation.samples.models import Bucket, Sample, Status
@@ -66,7 +66,10 @@ def _count(project: Project) -> Stats:
     scenarios = _count_by(Scenario.objects.of(project).order_by(), "status", ScenarioStatus.values)
     outcomes = _count_by(Trajectory.objects.of(project).order_by(), "outcome", Outcome.values)
     balance = _balance(project, outcomes)
-    runs = Run.objects.filter(project=project).aggregate(cost=Sum("cost"), unknown=Sum("cost_unknown_calls"))
+    spent = {"cost": Sum("cost"), "unknown": Sum("cost_unknown_calls")}
+    # What deleted runs spent is spent; a run that is being deleted is counted once.
+    runs = Run.objects.filter(project=project, deleting_at=None).aggregate(**spent)
+    gone = Deletion.objects.filter(project_id=project.pk).aggregate(**spent)
     return Stats(
         funnel=_funnel(project, buckets, statuses, scenarios, outcomes, balance.kept),
         buckets=buckets,
@@ -77,8 +80,8 @@ def _count(project: Project) -> Stats:
         balance=balance,
         pace=_pace(project),
         seconds_per_decision=_seconds_per_decision(project),
-        cost=f"{runs['cost'] or Decimal(0):f}",
-        cost_unknown_calls=runs["unknown"] or 0,
+        cost=f"{(runs['cost'] or Decimal(0)) + (gone['cost'] or Decimal(0)):f}",
+        cost_unknown_calls=(runs["unknown"] or 0) + (gone["unknown"] or 0),
         cost_by_model=_cost_by_model(project),
         at=timezone.now().isoformat(),
     )

@@ -27,6 +27,7 @@ PROMPT_FIELDS = (
     "id",
     "project",
     "run",
+    "imported_again",
     "source",
     "row_offset",
     "turn_index",
@@ -84,6 +85,9 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
                 _write(target, batch)
                 batch, characters = [], 0
     _write(target, batch)
+    if counts["duplicates"]:
+        found = Prompt.objects.of(project).filter(content_hash__in=KeyList(list(known)), imported_again=False)
+        found.exclude(run=target.run).update(imported_again=True)
     if target.memory.get("other"):
         target.notes["also_as"] = other
     return counts
@@ -139,6 +143,7 @@ def _write(target: Target, batch: list[_New]) -> None:
                 pk,
                 project,
                 run,
+                False,
                 new.source,
                 new.offset,
                 new.turn,

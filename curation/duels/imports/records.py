@@ -10,6 +10,7 @@ from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
+from curation.runs.models import Run
 
 DIFF_HEADER = re.compile(r"^diff --git (?:\"?a/(.+?)\"?) (?:\"?b/(.+?)\"?)$", re.MULTILINE)
 FILE_HEADER = re.compile(r"^\+\+\+ \"?b/(.+?)\"?(?:\t.*)?$", re.MULTILINE)
@@ -92,7 +93,9 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
         }
         new = [entry for key, entry in rows.items() if key not in existing]
         changed = [entry for key, entry in rows.items() if key in existing and not _same(existing[key], entry)]
-        _create(project, new)
+        _create(target.run, new)
+        seen = [found.pk for found in existing.values() if found.run_id != target.run.pk and not found.imported_again]
+        PullRequest.objects.filter(pk__in=seen).update(imported_again=True)
         for entry in changed:
             _update(existing[entry.instance_id], entry)
         oversized = exclude_oversized(project, {entry.instance_id: entry.patch_tokens for entry in (*new, *changed)})
@@ -142,13 +145,37 @@ def _same(existing: PullRequest, entry: PullRequestRow) -> bool:
     )
 
 
-def _create(project: Project, entries: list[PullRequestRow]) -> None:
+def _create(run: Run, entries: list[PullRequestRow]) -> None:
     ids, now = reserve_ids(PullRequest, len(entries)), now_value()
     insert_rows(
         PullRequest,
-        ("id", "project", "instance_id", "repo", "title", "commit", "files", "patch_tokens", "created_at"),
+        (
+            "id",
+            "project",
+            "run",
+            "imported_again",
+            "instance_id",
+            "repo",
+            "title",
+            "commit",
+            "files",
+            "patch_tokens",
+            "created_at",
+        ),
         [
-            (pk, project.pk, e.instance_id, e.repo, e.title, e.commit, as_json(e.files), e.patch_tokens, now)
+            (
+                pk,
+                run.project_id,
+                run.pk,
+                False,
+                e.instance_id,
+                e.repo,
+                e.title,
+                e.commit,
+                as_json(e.files),
+                e.patch_tokens,
+                now,
+            )
             for pk, e in zip(ids, entries, strict=True)
         ],
     )

@@ -31,4 +31,5 @@ def leaderboard(project: Project, split_id: str | None = None, *, limit: int = M
     if split is None:
         return Leaderboard(None, [])
     entries = EvaluatedModel.objects.filter(evaluation__split=split, xtr__gte=0).ranked()
+    entries = entries.filter(evaluation__run__archived_at=None, evaluation__run__deleting_at=None)
     return Leaderboard(split, list(entries.select_related("evaluation__run")[:limit]))

@@ -17,6 +17,7 @@ class ContaminationRun(Kind[CheckParams]):
     name = "contamination"
     title = "Contamination of a split"
     params = CheckParams
+    feeds_others = False
     launch_page = "split-list"
 
     def stages(self, params: CheckParams) -> Sequence[Stage]:

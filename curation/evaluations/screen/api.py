@@ -13,8 +13,11 @@ from curation.evaluations.screen.figures import figures_of
 from curation.evaluations.screen.filters import CallList, EvaluationList
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
+from curation.projects.removal.api import accepted
+from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.runs.removal import archive_run, delete_run
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
@@ -49,6 +52,22 @@ def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: 
     if evaluation.kind == EvaluationKind.LIVE:
         return s.evaluation_out(evaluation, live_figures(evaluation), check)
     return s.evaluation_out(evaluation, figures_of(evaluation, check), check)
+
+
+@router.patch("/evaluations/{evaluation_id}", response=RunOut, summary="Archive or unarchive an evaluation")
+def patch_evaluation(request: HttpRequest, evaluation_id: str, body: ArchiveIn) -> Answer:
+    access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
+    run, label = evaluation.run, f"evaluation {evaluation.pk}"
+    return run_out(archive_run(access=access, run=run, archived=body.archived, label=label))
+
+
+@router.delete(
+    "/evaluations/{evaluation_id}", response={202: DeletionOut}, summary="Delete an evaluation that nothing rests on"
+)
+def delete_one_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str) -> Status[DeletionOut]:
+    """409 `in_use` says in `detail` and `current.rests` what rests on it."""
+    access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
+    return accepted(delete_run(access=access, run=evaluation.run, label=f"evaluation {evaluation.pk}"), response)
 
 
 @router.get(

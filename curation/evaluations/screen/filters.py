@@ -3,22 +3,24 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
+from django.db.models import QuerySet
 from pydantic import Field
 
-from curation.evaluations.models import Evaluation, EvaluationQuerySet, Mark, ScreenedAnswer, ScreenedQuerySet
+from curation.evaluations.models import Evaluation, Mark, ScreenedAnswer, ScreenedQuerySet
 from curation.projects.models import Project
 from curation.web.ids import id_number
 from curation.web.lists.filters import Words, one_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ArchivableList, ListParams
 
 
-class EvaluationList(ListParams):
+class EvaluationList(ArchivableList):
+    archived_column = "run__archived_at"
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
     split: str | None = Field(None, description="Only evaluations of this split.")
 
-    def rows(self, project: Project) -> EvaluationQuerySet:
-        rows = Evaluation.objects.of(project)
+    def rows(self, project: Project) -> QuerySet[Evaluation]:
+        rows = self.narrow(Evaluation.objects.of(project))
         return rows if self.split is None else rows.filter(split=id_number(self.split) or 0)
 
 

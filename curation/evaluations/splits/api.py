@@ -4,10 +4,13 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from curation.evaluations.models import ContaminationCheck, Split
+from curation.evaluations.removal import archive_split, delete_split
 from curation.evaluations.splits import schemas as s
 from curation.evaluations.splits.filters import SplitList, SplitRowList
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
+from curation.projects.removal.api import accepted
+from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.etag import set_etag
@@ -20,7 +23,7 @@ Answer = dict[str, object]
 @router.get("/projects/{slug}/splits", response=s.SplitPage, exclude_unset=True, summary="List held-out splits")
 def list_splits(request: HttpRequest, slug: str, params: Query[SplitList]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    return params.page(Split.objects.of(access.project).for_list()).response(s.split_brief)
+    return params.page(params.narrow(Split.objects.of(access.project).for_list())).response(s.split_brief)
 
 
 @router.post("/projects/{slug}/splits", response={202: RunOut}, summary="Make a split from an export's file")
@@ -37,6 +40,20 @@ def get_split(request: HttpRequest, response: HttpResponse, split_id: str) -> An
     check = ContaminationCheck.objects.newest(split)
     set_etag(response, f"{split.pk}-{split.rows_count}-{split.baseline_id or 0}-{check.pk if check else 0}")
     return s.split_out(split, check)
+
+
+@router.patch("/splits/{split_id}", response=s.SplitOut, summary="Archive or unarchive a split")
+def patch_split(request: HttpRequest, split_id: str, body: ArchiveIn) -> Answer:
+    access, split = enter_split(request, split_id, Scope.RUN)
+    archive_split(access=access, split=split, archived=body.archived)
+    return s.split_out(split, ContaminationCheck.objects.newest(split))
+
+
+@router.delete("/splits/{split_id}", response={202: DeletionOut}, summary="Delete a split that nothing rests on")
+def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str) -> Status[DeletionOut]:
+    """409 `in_use` says in `detail` and `current.rests` what rests on it."""
+    access, split = enter_split(request, split_id, Scope.RUN)
+    return accepted(delete_split(access=access, split=split), response)
 
 
 @router.get("/splits/{split_id}/rows", response=s.SplitRowPage, exclude_unset=True, summary="Rows of a split")

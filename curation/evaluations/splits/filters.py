@@ -7,13 +7,13 @@ from django.db.models import QuerySet
 
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split, SplitRow
 from curation.web.lists.filters import Words, one_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ArchivableList, ListParams
 from judging.commands.contamination import Level
 
 LEVELS = [level.value for level in Level]
 
 
-class SplitList(ListParams):
+class SplitList(ArchivableList):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 

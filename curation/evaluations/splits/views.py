@@ -24,7 +24,7 @@ from curation.web.problems import Problem
 @project_page(Scope.READ)
 def split_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = SplitList.from_query(request.GET)
-    page = params.page(Split.objects.of(access.project).for_list())
+    page = params.page(params.narrow(Split.objects.of(access.project).for_list()))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/splits"),
         "form": SplitForm(access.project) if access.may(Scope.RUN) else None,

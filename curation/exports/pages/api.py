@@ -27,8 +27,11 @@ from curation.exports.recipes.recipe import Recipe, read_recipe
 from curation.exports.recipes.saved import delete_recipe, resolve_recipe, save_recipe
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
+from curation.projects.removal.api import accepted
+from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.runs.removal import archive_run, delete_run
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
 
@@ -44,7 +47,7 @@ def _entered(request: HttpRequest, export_id: str, scope: str = Scope.READ) -> t
 @router.get("/projects/{slug}/exports", response=ExportPage, exclude_unset=True, summary="List exports")
 def list_exports(request: HttpRequest, slug: str, params: Query[ExportList]) -> Json:
     access = enter(request, slug, Scope.READ)
-    return params.page(Export.objects.of(access.project)).response(export_out)
+    return params.page(params.narrow(Export.objects.of(access.project))).response(export_out)
 
 
 @router.post("/projects/{slug}/exports", response={202: RunOut}, summary="Start an export")
@@ -54,6 +57,20 @@ def create_export(request: HttpRequest, response: HttpResponse, slug: str, body:
     run = launch(project=access.project, kind="export", params={"recipe": _recipe(body)}, user=access.user)
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))
+
+
+@router.patch("/exports/{export_id}", response=ExportOut, summary="Archive or unarchive an export")
+def patch_export(request: HttpRequest, export_id: str, body: ArchiveIn) -> Json:
+    access, export = _entered(request, export_id, Scope.EXPORT)
+    archive_run(access=access, run=export.run, archived=body.archived, label=f"export {export.pk}")
+    return export_out(export)
+
+
+@router.delete("/exports/{export_id}", response={202: DeletionOut}, summary="Delete an export that nothing rests on")
+def delete_one_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Status[DeletionOut]:
+    """409 `in_use` says in `detail` and `current.rests` what rests on it."""
+    access, export = _entered(request, export_id, Scope.EXPORT)
+    return accepted(delete_run(access=access, run=export.run, label=f"export {export.pk}"), response)
 
 
 @router.post("/projects/{slug}/exports/preview", response=ExportPreviewOut, summary="Count what a recipe would give")

@@ -10,7 +10,7 @@ from pydantic import Field
 from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.exports.pages.compare import Comparison
 from curation.exports.pages.preview import Preview
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ArchivableList
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -24,7 +24,8 @@ _COUNTS: dict[str, Any] = {
 }
 
 
-class ExportList(ListParams):
+class ExportList(ArchivableList):
+    archived_column = "run__archived_at"
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 

@@ -30,7 +30,7 @@ LIMIT = 50
 @project_page(Scope.READ)
 def export_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = ExportList.from_query(request.GET)
-    page = params.page(Export.objects.of(access.project))
+    page = params.page(params.narrow(Export.objects.of(access.project)))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/exports"),
         "lines": [list_line(export) for export in page.rows],

@@ -11,6 +11,7 @@ from django.core.files.storage import default_storage
 from curation.projects.models import Project
 from curation.projects.removal.erase import cleans_up
 from curation.projects.removal.files import delete_folder
+from curation.runs.models import Item, Run
 from curation.web.problems import Invalid, TooLarge
 
 UPLOADS = "uploads/"
@@ -23,13 +24,25 @@ def store_upload(*, project: Project, file: "File[bytes]", name: str) -> str:
         raise TooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES // 1024 // 1024} MB (MAX_UPLOAD_MB).")
     if file.size == 0:
         raise Invalid("The file is empty.", code="empty_file")
-    return default_storage.save(f"{_folder(project)}{uuid.uuid4().hex}/{safe_name(name)}", file)
+    return default_storage.save(f"{_folder(project.pk)}{uuid.uuid4().hex}/{safe_name(name)}", file)
 
 
 @cleans_up(Project)
 def delete_uploads(project_ids: Sequence[int]) -> None:
     for project_id in project_ids:
-        delete_folder(f"{UPLOADS}{project_id}")
+        delete_folder(_folder(project_id))
+
+
+@cleans_up(Run)
+def delete_sources(run_ids: Sequence[int]) -> None:
+    """Delete the files that these runs read, unless another run has the same."""
+    for run in Run.objects.filter(pk__in=run_ids):
+        fetched = Item.objects.filter(run=run).values_list("data__stored", flat=True)
+        for key in {run.params.get("upload"), *fetched}:
+            if isinstance(key, str) and key.startswith(_folder(run.project_id)):
+                others = Run.objects.filter(project=run.project_id, params__upload=key).exclude(pk__in=run_ids)
+                if not others.exists():
+                    default_storage.delete(key)
 
 
 def safe_name(name: str) -> str:
@@ -40,9 +53,9 @@ def safe_name(name: str) -> str:
 
 def check_upload(project: Project, key: str) -> None:
     """Raise `Invalid` for keys outside the project's uploads: anyone who may launch a run can send any key."""
-    if not key.startswith(_folder(project)) or ".." in key or not default_storage.exists(key):
+    if not key.startswith(_folder(project.pk)) or ".." in key or not default_storage.exists(key):
         raise Invalid("There is no such upload in this project. Upload the file again.", code="unknown_upload")
 
 
-def _folder(project: Project) -> str:
-    return f"{UPLOADS}{project.pk}/"
+def _folder(project_id: int) -> str:
+    return f"{UPLOADS}{project_id}/"

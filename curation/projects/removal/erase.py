@@ -44,6 +44,8 @@ def erase(rows: QuerySet[Any], on_batch: OnBatch, *, go_on: Callable[[], None]) 
 
 
 def _erase_ids(model: type[Model], ids: Sequence[int], on_batch: OnBatch, go_on: Callable[[], None]) -> None:
+    for clean in _cleaners.get(model, ()):
+        clean(ids)
     for key in references_to(model):
         rows = key.model._base_manager.filter(**{f"{key.name}__in": ids})
         # A row that references its own table (a revision's parent) has the same owner and goes with that.
@@ -51,8 +53,6 @@ def _erase_ids(model: type[Model], ids: Sequence[int], on_batch: OnBatch, go_on:
             _set_null(rows, key, go_on)
         else:
             erase(rows, on_batch, go_on=go_on)
-    for clean in _cleaners.get(model, ()):
-        clean(ids)
     with transaction.atomic():
         # Nothing references these rows any more, so Django need not look for references again.
         on_batch(model._meta.label, DeleteQuery(model).delete_batch(list(ids), DEFAULT_DB_ALIAS))

@@ -5,6 +5,7 @@ from django.core.files.storage import default_storage
 
 def delete_folder(folder: str) -> None:
     """Delete a folder with everything in it; nothing if there is none."""
+    folder = folder.rstrip("/")
     try:
         folders, names = default_storage.listdir(folder)
     except FileNotFoundError:

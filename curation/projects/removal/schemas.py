@@ -6,7 +6,11 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.projects.models import Deletion
-from curation.projects.pages.schemas import STAMP
+from curation.projects.pages.schemas import STAMP, Strict
+
+
+class ArchiveIn(Strict):
+    archived: bool = Field(examples=[True], description="True hides it from lists; false shows it again.")
 
 
 class DeletionOut(Schema):

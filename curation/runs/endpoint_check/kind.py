@@ -76,6 +76,7 @@ class TestRun(Kind[TestParams]):
     name = "test"
     title = "Test of a model endpoint"
     params = TestParams
+    feeds_others = False
     launch_page = ""
     __test__ = False
 

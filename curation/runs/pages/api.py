@@ -10,12 +10,15 @@ from pydantic import ConfigDict, Field
 
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
+from curation.projects.removal.api import accepted
+from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs import control
 from curation.runs.kinds import launchable_kind
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.runs.removal import archive_run, delete_run
 from curation.web.ids import find
 
 router = Router(tags=["runs"])
@@ -164,6 +167,19 @@ def get_run(request: HttpRequest, run_id: str) -> dict[str, object]:
     return run_out(_run(request, run_id, Scope.READ)[0])
 
 
+@router.patch("/runs/{run_id}", response=RunOut, summary="Archive or unarchive a run")
+def patch_run(request: HttpRequest, run_id: str, body: ArchiveIn) -> dict[str, object]:
+    run, access = _run(request, run_id, Scope.READ)
+    return run_out(archive_run(access=access, run=run, archived=body.archived))
+
+
+@router.delete("/runs/{run_id}", response={202: DeletionOut}, summary="Delete a run that nothing rests on")
+def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[DeletionOut]:
+    """409 `in_use` says in `detail` and `current.rests` what rests on it."""
+    run, access = _run(request, run_id, Scope.READ)
+    return accepted(delete_run(access=access, run=run), response)
+
+
 @router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")
 def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
@@ -210,7 +226,8 @@ def post_clone(request: HttpRequest, response: HttpResponse, run_id: str) -> Sta
 
 
 def _run(request: HttpRequest, run_id: str, scope: str) -> tuple[Run, Access]:
-    mine = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    visible = Project.objects.visible_to(principal_of(request).user)
+    mine = Run.objects.filter(project__in=visible, deleting_at=None)
     run = find(mine.select_related("project"), run_id, "run")
     return run, enter(request, run.project, scope)
 

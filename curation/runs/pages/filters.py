@@ -8,14 +8,14 @@ from pydantic import Field
 from curation.runs.kinds import listed_kinds
 from curation.runs.models import CallStatus, ItemState, RunState
 from curation.web.lists.filters import Words, one_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ArchivableList, ListParams
 
 
 def kind_names() -> list[str]:
     return [kind.name for kind in listed_kinds()]
 
 
-class RunList(ListParams):
+class RunList(ArchivableList):
     lookups: ClassVar[Mapping[str, str]] = {"kind": "kind", "state": "state"}
 
     kind: Annotated[Words, one_of(kind_names)] = ()

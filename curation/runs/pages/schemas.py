@@ -28,6 +28,7 @@ class RunOut(Schema):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    archived_at: datetime | None = Field(examples=[None], description="Null unless it is archived.")
     error: str | None
     result: dict[str, Any]
 
@@ -57,6 +58,7 @@ def run_out(run: Run) -> dict[str, object]:
         "created_at": run.created_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
+        "archived_at": run.archived_at,
         "error": run.error or None,
         "result": run.result,
     }

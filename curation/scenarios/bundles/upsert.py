@@ -46,6 +46,9 @@ def upsert_bundles(
                     updated.append(bundle.name)
                 else:
                     unchanged.append(bundle.name)
+            if run is not None:
+                again = [row.pk for row in existing.values() if row.run_id != run.pk and not row.imported_again]
+                Scenario.objects.filter(pk__in=again).update(imported_again=True)
         if created:
             data: dict[str, object] = {"created": len(created), "run": run and str(run.pk)}
             record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)

@@ -7,7 +7,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, QueryDict
 from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 
-from curation.web.lists.filters import RowFilter, url_query
+from curation.web.lists.filters import RowFilter, Rows, url_query
 from curation.web.lists.keyset import Page, paginate
 from curation.web.problems import FieldError, Problem
 
@@ -78,6 +78,18 @@ class ListParams(RowFilter):
     def _order_pairs(self) -> list[tuple[str, str]]:
         defaults = {"sort": self.sorts[0], "limit": str(type(self).model_fields["limit"].default)}
         return [pair for name in defaults for pair in self._pairs_of(name) if pair[1] != defaults[name]]
+
+
+class ArchivableList(ListParams):
+    """A list that hides archived rows, unless it is asked for them. `archived_column` is the lookup of their time."""
+
+    archived_column: ClassVar[str] = "archived_at"
+
+    archived: bool = Field(default=False, description="True lists the archived rows instead.")
+
+    def narrow(self, rows: Rows) -> Rows:
+        shown: Rows = super().narrow(rows).filter(**{f"{self.archived_column}__isnull": not self.archived})
+        return shown
 
 
 def _with_query(path: str, pairs: Sequence[tuple[str, str]]) -> str:

@@ -1,0 +1,49 @@
+"""What people decided keeps a run from being deleted; its other samples go with it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.urls import reverse
+
+from curation.projects.removal.rows import Rest, goes_with, rests_on
+from curation.review.models import Decision, Revision
+from curation.runs.models import Run
+from curation.samples.models import Sample
+
+
+def samples_of(run: Run) -> QuerySet[Sample]:
+    """The samples that a run made, and for an import also those that were made from its rows."""
+    made = Q(run=run)
+    if run.kind == "import":
+        made |= Q(duel__prompt__run=run) | Q(trajectory__scenario__run=run)
+    return Sample.objects.filter(made, project=run.project_id)
+
+
+@rests_on(Run)
+def decided_samples(run: Run) -> Iterable[Rest]:
+    samples = samples_of(run)
+    decided = samples.filter(_worked_on()).count()
+    if decided:
+        url = reverse("sample-list", args=[run.project.slug])
+        total = samples.count()
+        come = "1 sample comes" if total == 1 else f"{total} samples come"
+        link = url if run.kind == "import" else f"{url}?run={run.pk}"
+        yield Rest(f"{come} from this {_noun(run)}, {decided} of them decided or revised.", link)
+
+
+@goes_with(Run)
+def undecided_samples(run: Run) -> Iterable[QuerySet[Any]]:
+    """A sample that somebody decides meanwhile stays."""
+    yield samples_of(run).exclude(_worked_on())
+
+
+def _worked_on() -> Q:
+    mine = {"sample": OuterRef("pk")}
+    return Q(Exists(Decision.objects.not_undone().filter(**mine).exclude(action="undo"))) | Q(
+        Exists(Revision.objects.filter(**mine))
+    )
+
+
+def _noun(run: Run) -> str:
+    return "import" if run.kind == "import" else "run"

@@ -1,0 +1,38 @@
+"""What a run made of trajectories, replays and pairs: what rests on it, and what goes with it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.urls import reverse
+
+from curation.projects.removal.rows import Rest, goes_with, rests_on
+from curation.runs.models import Run
+from curation.trajectories.models import Pair, Replay, Trajectory
+
+
+@rests_on(Run)
+def rows_of_others(run: Run) -> Iterable[Rest]:
+    slug = run.project.slug
+    pairs = Pair.objects.filter(Q(chosen__run=run) | Q(rejected__run=run)).exclude(run=run).count()
+    if pairs:
+        yield Rest(f"{pairs} pairs of other runs use its trajectories.", reverse("pair-list", args=[slug]))
+    url = reverse("trajectory-list", args=[slug])
+    replays = Replay.objects.filter(trajectory__run=run).exclude(run=run).count()
+    if replays:
+        yield Rest(f"{replays} replays of other runs are of its trajectories.", f"{url}?run={run.pk}")
+    replayed = Replay.objects.filter(run=run).exclude(trajectory__run=run).count()
+    if replayed:
+        yield Rest(f"{replayed} trajectories of other runs were replayed by it.", url)
+    if run.kind != "import":
+        through = Trajectory.objects.filter(scenario__run=run).exclude(run=run).count()
+        if through:
+            yield Rest(f"{through} trajectories ran through its scenarios.", url)
+
+
+@goes_with(Run)
+def rows_of_trajectories(run: Run) -> Iterable[QuerySet[Any]]:
+    """Pairs, and trajectories whose sample is gone."""
+    yield Pair.objects.filter(run=run)
+    own = Q(run=run) | Q(scenario__run=run) if run.kind == "import" else Q(run=run)
+    yield Trajectory.objects.filter(own, project=run.project_id, sample=None)
