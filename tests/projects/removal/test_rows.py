@@ -125,7 +125,7 @@ class TestRuns:
     def test_what_other_runs_use_keeps_it(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         kings, judged = done(project, "king"), done(project, "judge")
         duel = make_duel(project, run=judged)
-        Answer.objects.filter(pk=duel.king_id).update(run=kings)
+        Answer.objects.filter(pk=duel.king_id or 0).update(run=kings)
         assert "1 duels of other runs use its answers" in refusal(client, headers, f"/runs/{kings.pk}")
         call = Call.objects.create(project=project, run=kings, endpoint_name="m", content_hash="h")
         make_answer(duel.prompt, run=judged, call=call)
@@ -240,7 +240,7 @@ class TestExports:
         self, client: Client, project: Project, headers: dict[str, str], export: Export
     ) -> None:
         run = done(project)
-        duel = duel_of(run)
+        duel_of(run)
         FrozenRow.objects.create(export=export, sample_id=Sample.objects.get().pk, version=1)
         assert "1 export contains its rows" in refusal(client, headers, f"/runs/{run.pk}")
         delete(client, headers, f"/exports/{export.pk}")
