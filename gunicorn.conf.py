@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from config import env
+from config.logs import logging_config
 from curation.runs.workers.parent import die_with
 
 bind = f"{env.text('BIND', '127.0.0.1')}:{env.number('PORT', 8000, low=1, high=65535)}"
@@ -21,6 +22,10 @@ max_requests = 20_000
 max_requests_jitter = 2_000
 accesslog = "-"
 access_log_format = "%(t)s %(m)s %(U)s %(s)s %(b)s B %(M)s ms"
+logconfig_dict = logging_config(
+    env.choice("LOG_FORMAT", "text", {"text", "json"}),
+    env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),
+)
 control_socket_disable = True
 # Loaded once and shared by the processes: each would need 75 MB.
 preload_app = True

@@ -1,12 +1,21 @@
 """The Celery app. Tasks are in each app's `tasks.py`; queues are `llm`, `sandbox` and `default`."""
 
 import os
+from typing import Any
 
 from celery import Celery
-from celery.signals import beat_embedded_init, worker_process_init
+from celery.signals import (
+    beat_embedded_init,
+    before_task_publish,
+    setup_logging,
+    task_postrun,
+    task_prerun,
+    worker_process_init,
+)
 
 from config import embedded_broker
 from curation.runs.workers.parent import die_with
+from curation.web.telemetry import begin, current_ids
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Use LiteLLM's packaged price map instead of fetching one from the internet at import.
@@ -28,3 +37,28 @@ def die_with_the_worker(**_: object) -> None:
     a new one.
     """
     die_with(_LOADED_BY)
+
+
+@setup_logging.connect
+def keep_logging(**_: object) -> None:
+    """Log as the settings say: with a receiver of this signal Celery configures nothing."""
+
+
+@before_task_publish.connect
+def send_request_id(headers: dict[str, Any], **_: object) -> None:
+    """Tell the worker which request the task comes from, for its log."""
+    if request_id := current_ids().get("request_id"):
+        headers["request_id"] = request_id
+
+
+@task_prerun.connect
+def begin_task(task: Any, task_id: str, args: tuple[Any, ...], **_: object) -> None:
+    ids = {"task_id": task_id, "request_id": task.request.get("request_id"), "run_id": None}
+    if task.name == "curation.runs.tasks.work":
+        ids["run_id"] = args[0]
+    begin(**{name: one for name, one in ids.items() if one})
+
+
+@task_postrun.connect
+def end_task(**_: object) -> None:
+    begin()

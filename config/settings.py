@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import logging
 import os
 import secrets
 import tempfile
@@ -16,6 +17,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env
+from config.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 WINNOW_DATA = env.folder("WINNOW_DATA", BASE_DIR / "data")
@@ -270,14 +272,6 @@ API_REQUESTS_PER_MINUTE = env.number("API_REQUESTS_PER_MINUTE", 60_000, low=60, 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {
-        "handlers": ["console"],
-        "level": env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),
-    },
-    "loggers": {"axes": {"level": "WARNING"}, "LiteLLM": {"level": "ERROR"}, "httpx": {"level": "WARNING"}},
-}
+LOG_FORMAT = env.choice("LOG_FORMAT", "text", {"text", "json"})
+LOGGING = logging_config(LOG_FORMAT, env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}))
+logging.captureWarnings(LOG_FORMAT == "json")

@@ -1,5 +1,6 @@
 """The image without a command: the whole product in one container."""
 
+import json
 import re
 import secrets
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ def container() -> Iterator[tuple[Installation, httpx.Client]]:
     port = free_port()
     # The tests' engine has no bridge to publish a port from; the container uses the host's network.
     settings = {"PORT": str(port), "WEB_PROCESSES": "1", "ALLOWED_HOSTS": "winnow.example.org,127.0.0.1"}
+    settings["LOG_FORMAT"] = "json"
     with installation(build_image(), f"winnow-one-{secrets.token_hex(3)}", settings) as made:
         made.start("all")
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
@@ -41,6 +43,22 @@ def test_a_duel_run_goes_through_its_worker(container: tuple[Installation, httpx
     bearer = made.inside("all", *new_token("admin")).splitlines()[-1]
 
     run_a_duel(Caller(client, bearer), log=lambda: made.logs("all"))
+
+
+def test_every_line_of_its_log_is_json_with_ids(container: tuple[Installation, httpx.Client]) -> None:
+    made, _ = container
+
+    lines = [json.loads(line) for line in made.logs("all").splitlines()]
+
+    ids = {"request_id", "task_id", "run_id", "item_id"}
+    assert all({"timestamp", "level", "logger", "message"} | ids <= set(line) for line in lines)
+    worked = [line for line in lines if re.match(r"Task curation.runs.tasks.work\S+ succeeded", line["message"])]
+    assert worked
+    assert all(line["task_id"] and line["run_id"] for line in worked)
+    posted = {
+        line["request_id"] for line in lines if line["logger"] == "gunicorn.access" and " POST " in line["message"]
+    }
+    assert posted & {line["request_id"] for line in worked}, "the worker names the request that launched the run"
 
 
 def test_its_health_check_passes(container: tuple[Installation, httpx.Client]) -> None:

@@ -18,7 +18,7 @@ OF_COMPOSE_ALONE = {
 }
 
 
-def _documented() -> set[str]:
+def documented_settings() -> set[str]:
     rows = ROW.findall((ROOT / "docs/operations.md").read_text())
     return {name for row in rows for name in NAME.findall(row)}
 
@@ -30,11 +30,11 @@ def _read_by_the_product() -> set[str]:
 
 
 def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
-    assert _documented() - OF_COMPOSE_ALONE == _read_by_the_product()
+    assert documented_settings() - OF_COMPOSE_ALONE == _read_by_the_product()
 
 
 def test_compose_takes_only_documented_variables() -> None:
-    assert set(INTERPOLATED.findall((ROOT / "compose.yaml").read_text())) <= _documented()
+    assert set(INTERPOLATED.findall((ROOT / "compose.yaml").read_text())) <= documented_settings()
 
 
 def test_compose_hands_only_settings_to_the_product() -> None:

@@ -29,8 +29,19 @@ STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
 COMMANDS = {
     "web": ["gunicorn", "config.wsgi"],
     "worker": [
-        *("celery", "--app", "config", "worker", "--beat", "--queues", "llm,sandbox,default", "--concurrency", "2"),
-        *("--loglevel", "INFO", "--without-mingle", "--without-gossip"),
+        *(
+            "celery",
+            "--app",
+            "config",
+            "--quiet",
+            "worker",
+            "--beat",
+            "--queues",
+            "llm,sandbox,default",
+            "--concurrency",
+            "2",
+        ),
+        *("--without-mingle", "--without-gossip"),
     ],
 }
 
@@ -163,6 +174,8 @@ class Supervisor:
         with self._log(name) as log:
             if log is not None:
                 log.write(f"--- {happened}\n".encode())
+            elif os.environ.get("LOG_FORMAT") == "json":
+                print(json.dumps({"level": "WARNING", "logger": __name__, "message": f"{name} {happened}"}), flush=True)
             else:
                 print(f"{name} {happened}", flush=True)
 

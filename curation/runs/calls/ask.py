@@ -15,6 +15,7 @@ from curation.runs.calls.record import Answered, CloseCall, FindAnswer, OpenCall
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.kinds import MOST_TRIES, ItemFailed
 from curation.runs.models import Item, Run
+from curation.web.telemetry import Span
 from curation.web.text.storable import storable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
@@ -89,7 +90,8 @@ async def _try(shard: Shard, opening: OpenCall) -> Answered:
         try:
             async with turn.slot():
                 started = time.perf_counter()
-                completion = _storable(await client.complete(target, request))
+                with Span("model call", endpoint=target.name, model=target.model):
+                    completion = _storable(await client.complete(target, request))
         except CallError as error:
             if isinstance(error, RateLimited):
                 limiter.record_rate_limit(error.retry_after)

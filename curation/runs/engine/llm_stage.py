@@ -5,6 +5,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import cache, partial
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from curation.runs.engine.heartbeat import Heartbeat
 from curation.runs.kinds import MOST_TRIES, ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DatabaseBusy, DiskFull, failure_of
+from curation.web.telemetry import begin, current_ids
 from curation.web.text.storable import storable
 
 logger = logging.getLogger(__name__)
@@ -114,7 +116,7 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
         with Heartbeat(run, owner) as heartbeat:
             commit = GroupCommit(_runner().get_loop(), hold=partial(Run.objects.hold, run.pk))
             context = ShardContext(run, owner, commit)
-            took = _runner().run(_drive(context, worker, heartbeat, targets))
+            took = _runner().run(_drive(context, worker, heartbeat, targets), context=copy_context())
     finally:
         release(run_id=run.pk, owner=owner)
     if context.budget_spent:
@@ -185,6 +187,7 @@ def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> Claimed:
 
 
 async def _work_on(stage: "LlmStage[Any]", context: ShardContext, item: Item, job: Any) -> None:
+    begin(**{**current_ids(), "item_id": item.pk})  # of this asyncio task alone
     try:
         await _end_item(stage, context, item, job)
     except BudgetSpent:

@@ -12,6 +12,7 @@ from curation.runs.kinds import ItemFailed, ItemSkipped, Json, Stage, SyncStage,
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
+from curation.web.telemetry import bind
 from curation.web.text.storable import storable
 
 logger = logging.getLogger(__name__)
@@ -58,18 +59,19 @@ def drive_sync(run: Run, stage: Stage, owner: str) -> None:
             items = claim(run=run, owner=owner, limit=1)
             if not items:
                 return
-            try:
-                _end_item(worker, context, items[0], owner)
-            except LeaseLost as error:
-                logger.info("item %s left: %s", items[0].pk, error)
-                release(run_id=run.pk, owner=owner)
-            except Interrupted as error:
-                logger.info("item %s left: %s", items[0].pk, error)
-                release(run_id=run.pk, owner=owner)
-                return
-            except (OperationalError, InterfaceError, DiskFull):
-                release(run_id=run.pk, owner=owner)
-                raise
+            with bind(item_id=items[0].pk):
+                try:
+                    _end_item(worker, context, items[0], owner)
+                except LeaseLost as error:
+                    logger.info("item %s left: %s", items[0].pk, error)
+                    release(run_id=run.pk, owner=owner)
+                except Interrupted as error:
+                    logger.info("item %s left: %s", items[0].pk, error)
+                    release(run_id=run.pk, owner=owner)
+                    return
+                except (OperationalError, InterfaceError, DiskFull):
+                    release(run_id=run.pk, owner=owner)
+                    raise
 
 
 def _end_item(stage: SyncStage, context: ItemContext, item: Item, owner: str) -> None:

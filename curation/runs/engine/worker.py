@@ -12,6 +12,7 @@ from curation.runs.engine.reap import ReaperThread
 from curation.runs.engine.sync_stage import drive_sync
 from curation.runs.kinds import LlmStage, stage_of
 from curation.runs.models import LIVE, Item, ItemState, Run
+from curation.web.telemetry import Span
 
 CROWDED_PAUSE = 1.0
 
@@ -29,11 +30,12 @@ def drive(run_id: int, dispatched: str = "") -> None:
         if stage is None:
             return
         owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-        if isinstance(stage, LlmStage):
-            took = drive_llm(run, stage, owner)
-        else:
-            drive_sync(run, stage, owner)
-            took = True
+        with Span("stage", kind=run.kind, stage=run.stage):
+            if isinstance(stage, LlmStage):
+                took = drive_llm(run, stage, owner)
+            else:
+                drive_sync(run, stage, owner)
+                took = True
     advance(run_id)
     left = Item.objects.filter(run_id=run_id, stage=run.stage, state=ItemState.PENDING)
     if dispatched and left.exists():

@@ -15,6 +15,7 @@ from curation.web.failures import failure_of
 from curation.web.http import idempotency
 from curation.web.http.responses import UNSTORABLE, problem_response, unstorable_problem
 from curation.web.problems import FieldError, Invalid, MethodNotAllowed, NotAuthenticated, Problem, TooManyRequests
+from curation.web.telemetry import bind
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 # Shared by all web processes through small files in `METRICS_FOLDER`.
@@ -52,7 +53,8 @@ class RequestIdMiddleware(Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.META["winnow.request_id"] = uuid.uuid4().hex
-        response = self.get_response(request)
+        with bind(request_id=request.META["winnow.request_id"]):
+            response = self.get_response(request)
         response["X-Request-Id"] = request.META["winnow.request_id"]
         return response
 
