@@ -3,6 +3,7 @@
 import json
 import logging
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from billiard.einfo import ExceptionInfo
@@ -96,7 +97,8 @@ def test_celerys_line_about_a_failed_task_leaves_out_its_text(lines: Lines) -> N
         except ValueError as error:
             request = Context(id="task-1", hostname="w", args=(), kwargs={}, delivery_info={})
             task = SimpleNamespace(name="work", throws=())
-            TraceInfo("FAILURE", error)._log_error(task, request, ExceptionInfo())
+            failed: Any = TraceInfo("FAILURE", error)
+            failed._log_error(task, request, ExceptionInfo())
     finally:
         logger.removeHandler(lines)
 
