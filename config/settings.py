@@ -174,6 +174,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(WINNOW_DATA / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "curation.runs.tasks.reap", "schedule": 5.0, "options": {"expires": 5.0}},
     "deletions": {"task": "curation.projects.tasks.continue_deletions", "schedule": 10.0, "options": {"expires": 10.0}},
+    "uploads": {"task": "curation.imports.tasks.sweep", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "webhooks": {"task": "curation.webhooks.tasks.deliver", "schedule": 10.0, "options": {"expires": 10.0}},
 }
 if CELERY_BROKER_URL.startswith("filesystem"):
@@ -249,6 +250,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
+KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)
 # What imports may read besides uploads and public addresses. Everyone who may launch a run can read all of it.
 IMPORT_FOLDERS = env.allowed_sources("IMPORT_FOLDERS")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024

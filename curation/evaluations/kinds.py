@@ -16,7 +16,7 @@ from curation.evaluations.screen.pages import overall_table
 from curation.evaluations.screen.stage import ScreenStage, chosen_rows
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.imports.kinds import ImportParams, ImportStage, check_import
-from curation.imports.sources.stored import UPLOADS, check_upload
+from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
@@ -78,6 +78,8 @@ class EvaluateRun(Kind[EvaluateParams]):
 
     def begin(self, run: Run, params: EvaluateParams) -> Json:
         """Create the evaluation and its models, each with the parameters that its calls will have."""
+        if params.file.startswith(UPLOADS):
+            hold_upload(run.project, params.file)
         made = EvalRowKind().begin(run) if params.file else {"split": params.split} if params.split else {}
         evaluation = Evaluation.objects.create(
             project=run.project,

@@ -16,7 +16,7 @@ from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, SourceError
-from curation.imports.sources.stored import UPLOADS, check_upload
+from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.kinds import ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
@@ -164,6 +164,8 @@ class ImportRun(Kind[ImportParams]):
         check_import(project, params)
 
     def begin(self, run: Run, params: ImportParams) -> Json:
+        if params.upload:
+            hold_upload(run.project, params.upload)
         return {"kind": params.kind, "rows": 0, "bad_rows": 0, **import_kind(params.kind).begin(run)}
 
 

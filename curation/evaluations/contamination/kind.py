@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from curation.evaluations.contamination.stage import CheckStage
 from curation.evaluations.contamination.training import CheckParams, training_data
 from curation.evaluations.models import ContaminationCheck, Split
-from curation.imports.sources.stored import check_upload
+from curation.imports.sources.stored import check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind, Stage
 from curation.runs.models import Run
@@ -35,6 +35,8 @@ class ContaminationRun(Kind[CheckParams]):
             raise Invalid("The split has no rows yet.", errors=[FieldError("params.split", "has no rows yet")])
 
     def begin(self, run: Run, params: CheckParams) -> Json:
+        if params.upload:
+            hold_upload(run.project, params.upload)
         check = ContaminationCheck.objects.create(
             split=find(Split.objects.of(run.project), params.split, "split"),
             run=run,

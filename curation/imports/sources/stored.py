@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
+from django.db.models import Q
 
 from curation.projects.models import Project
 from curation.projects.removal.erase import cleans_up
@@ -40,8 +41,8 @@ def delete_sources(run_ids: Sequence[int]) -> None:
         fetched = Item.objects.filter(run=run).values_list("data__stored", flat=True)
         for key in {run.params.get("upload"), *fetched}:
             if isinstance(key, str) and key.startswith(_folder(run.project_id)):
-                others = Run.objects.filter(project=run.project_id, params__upload=key).exclude(pk__in=run_ids)
-                if not others.exists():
+                others = Run.objects.filter(project=run.project_id).exclude(pk__in=run_ids)
+                if not others.filter(Q(params__upload=key) | Q(params__file=key)).exists():
                     default_storage.delete(key)
 
 
@@ -55,6 +56,17 @@ def check_upload(project: Project, key: str) -> None:
     """Raise `Invalid` for keys outside the project's uploads: anyone who may launch a run can send any key."""
     if not key.startswith(_folder(project.pk)) or ".." in key or not default_storage.exists(key):
         raise Invalid("There is no such upload in this project. Upload the file again.", code="unknown_upload")
+
+
+def hold_upload(project: Project, key: str) -> None:
+    """Check an upload again in the transaction that creates its run: no sweep deletes it from here on."""
+    hold_uploads(project.pk)
+    check_upload(project, key)
+
+
+def hold_uploads(project_id: int) -> None:
+    """Lock the project's row until the transaction ends; a launch with an upload and the sweep of uploads both do."""
+    Project.objects.select_for_update(no_key=True).filter(pk=project_id).values_list("pk").first()
 
 
 def _folder(project_id: int) -> str:
