@@ -254,6 +254,8 @@ KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)
 # What imports may read besides uploads and public addresses. Everyone who may launch a run can read all of it.
 IMPORT_FOLDERS = env.allowed_sources("IMPORT_FOLDERS")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
+MAX_UNPACKED_BYTES = env.number("MAX_UNPACKED_MB", 20_480, low=1, high=10_000_000) * 1024 * 1024
+MAX_UNPACK_RATIO = env.number("MAX_UNPACK_RATIO", 200, low=2, high=100_000)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(WINNOW_DATA)
 FILE_UPLOAD_HANDLERS = [

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused
+from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -94,27 +94,33 @@ class ImportKind(ABC, Generic[O, E]):
         return 0
 
     def chunks(self, reader: Reader, options: O, after: Json) -> Iterator[Chunk[E]]:
-        """All rows in order, from `after` on."""
+        """All rows in order, from `after` on. If the source breaks off, the rows before that come first."""
         chunk: Chunk[E] = Chunk([], [], 0, after)
         weight, rows, began = 0, 0, time.monotonic()
-        for row in reader.rows(Position(**after)):
-            rows += 1
-            if isinstance(row, BadRow):
-                chunk.bad.append(row)
-            else:
-                try:
-                    entry = self.parse(row, options)
-                    weight += self.weight(entry)
-                    chunk.entries.append(entry)
-                except RowRefused as refused:
-                    chunk.bad.append(BadRow(row.offset, str(refused), row.after))
-            if rows >= MOST_ROWS or weight >= MOST_WEIGHT or time.monotonic() - began > MOST_SECONDS:
-                at = {"offset": row.after.offset, "byte": row.after.byte}
-                yield Chunk(chunk.entries, chunk.bad, rows, at)
-                chunk = Chunk([], [], 0, at)
-                weight, rows, began = 0, 0, time.monotonic()
+        broken: SourceError | None = None
+        try:
+            for row in reader.rows(Position(**after)):
+                rows += 1
+                if isinstance(row, BadRow):
+                    chunk.bad.append(row)
+                else:
+                    try:
+                        entry = self.parse(row, options)
+                        weight += self.weight(entry)
+                        chunk.entries.append(entry)
+                    except RowRefused as refused:
+                        chunk.bad.append(BadRow(row.offset, str(refused), row.after))
+                if rows >= MOST_ROWS or weight >= MOST_WEIGHT or time.monotonic() - began > MOST_SECONDS:
+                    at = {"offset": row.after.offset, "byte": row.after.byte}
+                    yield Chunk(chunk.entries, chunk.bad, rows, at)
+                    chunk = Chunk([], [], 0, at)
+                    weight, rows, began = 0, 0, time.monotonic()
+        except SourceError as error:
+            broken = error
         if rows:
             yield Chunk(chunk.entries, chunk.bad, rows, {"offset": row.after.offset, "byte": row.after.byte})
+        if broken is not None:
+            raise broken
 
     def read_options(self, given: Json) -> O:
         try:

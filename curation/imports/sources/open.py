@@ -4,6 +4,7 @@ Uploads and fetched files are in storage, paths on the worker; `hf://` and `s3:/
 """
 
 import hashlib
+import os
 import shutil
 import tempfile
 import zlib
@@ -21,13 +22,12 @@ from django.core.files.storage import default_storage
 from curation.imports.sources.allowed_sources import duckdb_secret
 from curation.imports.sources.archive import ZipReader
 from curation.imports.sources.array import split_array
+from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.parquet import ParquetReader, connect_local, connect_remote
 from curation.imports.sources.rows import Reader, SourceError
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 from curation.web.files import missing_file
 
-# An unpacked gzip file may be this many times MAX_UPLOAD_BYTES long.
-MOST_GROWTH = 10
 CHUNK = 1024 * 1024
 GZIP = 31  # zlib's window size for a stream with gzip header and checksum
 
@@ -88,8 +88,8 @@ def _open(file: BinaryIO, local: Path | None) -> Iterator[Opened]:
             damage = _unpack(file, unpacked)
             yield Opened(_text_reader(unpacked, damage), digest.hexdigest())
     elif head.startswith(b"PK\x03\x04"):
-        most = MOST_GROWTH * settings.MAX_UPLOAD_BYTES
-        yield Opened(ZipReader(file, longest=settings.MAX_LINE_BYTES, most=most), digest.hexdigest())
+        reader = ZipReader(file, longest=settings.MAX_LINE_BYTES, most=settings.MAX_UNPACKED_BYTES)
+        yield Opened(reader, digest.hexdigest())
     else:
         yield Opened(_text_reader(file, ""), digest.hexdigest())
 
@@ -135,10 +135,9 @@ def _refuse_foreign(head: bytes) -> None:
 
 def _unpack(file: BinaryIO, into: BinaryIO) -> str:
     """Unpack as much as possible; return why the rest cannot be unpacked, or ''."""
+    limit = UnpackLimit(packed=file.seek(0, os.SEEK_END))
     file.seek(0)
-    limit = MOST_GROWTH * settings.MAX_UPLOAD_BYTES
     stream = zlib.decompressobj(GZIP)
-    written = 0
     while packed := file.read(CHUNK):
         while packed:
             if stream.eof:  # several gzip files in a row are one
@@ -147,9 +146,7 @@ def _unpack(file: BinaryIO, into: BinaryIO) -> str:
                 text = stream.decompress(packed, CHUNK)
             except zlib.error as error:
                 return f"the gzip file is damaged from here on: {error}"
-            written += len(text)
-            if written > limit:
-                raise SourceError(f"Unpacked, the file has more than {limit // 1024 // 1024} MB.")
+            limit.add(len(text))
             into.write(text)
             packed = stream.unused_data.lstrip(b"\x00") if stream.eof else stream.unconsumed_tail
     return "" if stream.eof else "the gzip file is cut off here"

@@ -1,18 +1,34 @@
 """Read Parquet with DuckDB, in blocks of rows: a window reads no more than its row groups."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import BadRow, Position, Row, SourceError
 from curation.imports.sources.text_rows import Raw, decode
 
 BLOCK_BYTES = 16 * 1024 * 1024
 MOST_ROWS = 2048
+# Rows that need more than `MEMORY` by themselves. Each takes a second to find out.
+MOST_HUGE_ROWS = 100
 MEMORY = "1GB"
+
+# As JSON, every type has one text form, without Python's time zones, decimals or bytes. Returned are the first rows
+# that fit together into a block; of those that are too long only the size.
+ROWS = """
+SELECT size, CASE WHEN size <= $4 THEN text END FROM (
+  SELECT size, text, sum(CASE WHEN size <= $4 THEN size ELSE 0 END) OVER (ROWS UNBOUNDED PRECEDING) AS total FROM (
+    SELECT to_json(part) AS text, strlen(to_json(part)) AS size FROM (
+      SELECT * EXCLUDE (file_row_number) FROM read_parquet($1, file_row_number = true)
+      WHERE file_row_number >= $2 AND file_row_number < $3 ORDER BY file_row_number
+    ) AS part
+  )
+) WHERE total <= $5
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +58,9 @@ class ParquetReader:
             ).fetchall()
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [where]).fetchall()
             sizes = connection.execute(
-                "SELECT coalesce(sum(total_uncompressed_size), 0) FROM parquet_metadata(?)", [where]
+                "SELECT coalesce(sum(total_uncompressed_size), 0), coalesce(sum(total_compressed_size), 0) "
+                "FROM parquet_metadata(?)",
+                [where],
             ).fetchone()
         except duckdb.Error as error:
             raise SourceError(f"DuckDB cannot read it as Parquet: {first_line(error)}") from None
@@ -52,8 +70,11 @@ class ParquetReader:
             self._files.append(_File(str(name), total, int(rows)))
             total += int(rows)
         self._total = total
-        row_bytes = max(1, int(sizes[0] if sizes else 0) // max(1, total))
+        unpacked, packed = sizes or (0, 0)
+        row_bytes = max(1, int(unpacked) // max(1, total))
         self._block = max(1, min(MOST_ROWS, BLOCK_BYTES // row_bytes))
+        self._limit = UnpackLimit(int(packed), imported="The rows before the limit are imported, if it is not strict.")
+        self._huge = 0
 
     def count(self) -> int:
         return self._total
@@ -64,34 +85,59 @@ class ParquetReader:
         return hashlib.sha256(listing.encode()).hexdigest()
 
     def rows(self, start: Position) -> Iterator[Row | BadRow]:
+        """`byte` of a position counts the unpacked bytes up to there."""
+        self._limit.counted = start.byte
         yield from self.window(start.offset, self._total - start.offset)
 
     def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
         end = start + length
         for file in self._files:
             low, high = max(start, file.first), min(end, file.first + file.rows)
-            for begin in range(low, high, self._block):
-                yield from self._read(file, begin, min(self._block, high - begin))
+            block = self._block
+            while low < high:
+                found, low, block = self._read(file, low, min(block, high - low))
+                yield from found
 
-    def _read(self, file: _File, start: int, length: int) -> Iterator[Row | BadRow]:
+    def _read(self, file: _File, start: int, length: int) -> tuple[Iterable[Row | BadRow], int, int]:
+        """Return the first of `length` rows, the row to continue with, and how many to read then.
+
+        The metadata does not tell how long rows are: a value that is stored once may be in all of them.
+        """
         first = start - file.first
         try:
-            # As JSON, every type has one text form, without Python's time zones, decimals or bytes.
             values = self._connection.execute(
-                "SELECT to_json(part) FROM (SELECT * EXCLUDE (file_row_number) FROM "
-                "read_parquet(?, file_row_number = true) WHERE file_row_number >= ? AND file_row_number < ? "
-                "ORDER BY file_row_number) AS part",
-                [file.path, first, first + length],
+                ROWS, [file.path, first, first + length, self._longest, max(BLOCK_BYTES, self._longest)]
             ).fetchall()
+        except duckdb.OutOfMemoryException:
+            if length > 1:
+                self._block = length // 2
+                return [], start, self._block
+            return [self._huge_row(start)], start + 1, 1
         except duckdb.Error as error:
             reason = f"DuckDB cannot read rows {start} to {start + length - 1}: {first_line(error)}"
-            yield BadRow(start, reason, Position(start + length))
-            return
-        for offset, (text,) in enumerate(values, start):
-            raw, refusal = str(text).encode(), ""
-            if len(raw) > self._longest:
-                raw, refusal = b"", f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one row)"
-            yield decode(Raw(offset, raw, Position(offset + 1), refusal))
+            return [BadRow(start, reason, self._after(start + length - 1))], start + length, self._block
+        read = len(values)
+        return self._decoded(start, values), start + read, read if read < length else min(self._block, 2 * length)
+
+    def _decoded(self, start: int, values: list[tuple[int, str | None]]) -> Iterator[Row | BadRow]:
+        for offset, (size, text) in enumerate(values, start):
+            self._limit.add(int(size))
+            yield self._too_long(offset) if text is None else decode(Raw(offset, text.encode(), self._after(offset)))
+
+    def _huge_row(self, offset: int) -> BadRow:
+        self._huge += 1
+        if self._huge > MOST_HUGE_ROWS:
+            raise SourceError(f"More than {MOST_HUGE_ROWS} rows need more than {MEMORY} of memory each. Split them.")
+        return BadRow(
+            offset, f"needs more than {MEMORY} of memory (the server's limit for one row)", self._after(offset)
+        )
+
+    def _too_long(self, offset: int) -> BadRow:
+        reason = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one row)"
+        return BadRow(offset, reason, self._after(offset))
+
+    def _after(self, offset: int) -> Position:
+        return Position(offset + 1, self._limit.counted)
 
 
 def connect_local(path: Path) -> duckdb.DuckDBPyConnection:
@@ -139,5 +185,6 @@ def _connect() -> duckdb.DuckDBPyConnection:
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute(f"SET memory_limit = '{MEMORY}'")
+    connection.execute("SET temp_directory = ''")  # what does not fit into memory is not written to the disk
     connection.execute("SET threads = 2")
     return connection
