@@ -43,7 +43,7 @@ def measure(models: int, rows: int) -> int:
     from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
     from curation.runs.engine import dispatch
-    from curation.runs.engine.llm_stage import _runner
+    from curation.runs.engine.event_loop import run_in_loop
     from curation.runs.engine.worker import drive
     from curation.runs.launch import launch
     from curation.runs.models import LIVE
@@ -56,7 +56,7 @@ def measure(models: int, rows: int) -> int:
         server.behave(latency=LATENCY, text="aws s3 ls")
         with mock.patch.object(dispatch, "send_work"):  # this process is the one worker
             project, split = _fill(names, rows, server.api_base)
-            _runner().run(warm_up(targets_named(project, names, "models")))
+            run_in_loop(warm_up(targets_named(project, names, "models")))
             began, cpu = time.perf_counter(), time.process_time()
             params = {"models": names, "split": str(split.pk)}
             run = launch(project=project, kind="evaluate", params=params, user=None)

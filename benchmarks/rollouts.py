@@ -45,7 +45,7 @@ def measure(rollouts: int, profile: bool) -> int:
     from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
     from curation.runs.engine import dispatch
-    from curation.runs.engine.llm_stage import _runner
+    from curation.runs.engine.event_loop import run_in_loop
     from curation.runs.workers.sandbox import backend
     from curation.trajectories.models import Outcome, Trajectory
     from tests.model_server import ModelServer
@@ -57,7 +57,7 @@ def measure(rollouts: int, profile: bool) -> int:
         server.behave(latency=LATENCY)
         with mock.patch.object(dispatch, "send_work"):  # this process is the one worker
             project = _fill(rollouts, server.api_base)
-            _runner().run(warm_up(targets_named(project, ["operator-a"], "model")))
+            run_in_loop(warm_up(targets_named(project, ["operator-a"], "model")))
             seconds, cpu, below, run = _roll_out(project, profile)
         answered, most = server.counts().answered, server.counts().most_at_once
     finally:

@@ -51,7 +51,7 @@ def measure(duels: int, profile: bool) -> int:
     from curation.llm.client.gateway import warm_up
     from curation.runs.calls.targets import targets_named
     from curation.runs.engine import dispatch
-    from curation.runs.engine.llm_stage import _runner
+    from curation.runs.engine.event_loop import run_in_loop
     from curation.runs.models import Call, CallStatus
     from tests.model_server import ModelServer
 
@@ -61,7 +61,7 @@ def measure(duels: int, profile: bool) -> int:
         server.behave(latency=LATENCY)
         with mock.patch.object(dispatch, "send_work"):  # this process is the one worker
             project = _fill(duels, server.api_base)
-            _runner().run(warm_up(targets_named(project, ["judge-0"], "judges")))
+            run_in_loop(warm_up(targets_named(project, ["judge-0"], "judges")))
             seconds, cpu, run = _judge(project, duels, profile)
         answered, most = server.counts().answered, server.counts().most_at_once
     finally:

@@ -1,17 +1,20 @@
-"""The Celery app. Tasks are in each app's `tasks.py`; queues are `llm`, `sandbox` and `default`."""
+"""The Celery app. Tasks are in each app's `tasks.py`; the queues are `llm`, `rollout`, `sandbox` and `default`."""
 
 import os
 from typing import Any
 
-from celery import Celery
+from celery import Celery, beat
+from celery.concurrency.thread import TaskPool
 from celery.signals import (
     beat_embedded_init,
     before_task_publish,
     setup_logging,
     task_postrun,
     task_prerun,
+    worker_init,
     worker_process_init,
 )
+from celery.worker import WorkController
 
 from config import embedded_broker
 from curation.runs.workers.parent import die_with
@@ -20,12 +23,21 @@ from curation.web.telemetry import begin, current_ids
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Use LiteLLM's packaged price map instead of fetching one from the internet at import.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+# `manage.py migrate` makes Django's checks. In a worker they would load the pages: 29 MB.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 embedded_broker.register()
 app = Celery("winnow")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 _LOADED_BY = os.getpid()  # the worker's parent process; its pool is forked from it
+
+
+@worker_init.connect
+def run_beat_in_a_thread(sender: WorkController, **_: object) -> None:
+    """Let `--beat` be a thread in a worker whose pool is threads: a process of its own would need 60 MB."""
+    if getattr(sender, "pool_cls", None) is TaskPool:
+        vars(beat)["_Process"] = None
 
 
 @beat_embedded_init.connect

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import yaml
 
+from curation.dashboard.demo.supervisor import COMMANDS
+from curation.dashboard.system.pages import QUEUES
+
 ROOT = Path(__file__).resolve().parents[2]
 READ = re.compile(r"\b(?:env\.[a-z_]+\(|environ\.get\(|environ\[)\s*\"([A-Z_]+)\"")
 ROW = re.compile(r"^\| (`[A-Z_`, ]+`) \|", re.MULTILINE)
 NAME = re.compile(r"`([A-Z_]+)`")
+WORKER = re.compile(r"celery --app config (?:--quiet )?worker .*--queues ([a-z,]+)")
 INTERPOLATED = re.compile(r"\$\{([A-Z_]+)")
 # Read by compose.yaml itself, not by the product.
 OF_COMPOSE_ALONE = {
@@ -49,6 +53,20 @@ def test_compose_has_a_worker_for_every_queue_and_one_beat() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
     commands = [str(service.get("command", "")) for service in services.values()]
 
-    for queue in ("llm", "sandbox", "default"):
+    for queue in QUEUES:
         assert sum(f"--queues {queue} " in command for command in commands) == 1, queue
     assert sum("'beat'" in command for command in commands) == 1
+
+
+def test_model_calls_never_share_a_worker_with_other_work() -> None:
+    """In compose.yaml, in the demo and in the commands of docs/operations.md, and all queues have a worker."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    compose = [str(service.get("command", "")) for service in services.values()]
+    demo = [" ".join(command) for command in COMMANDS.values()]
+    for commands in (compose, demo, (ROOT / "docs/operations.md").read_text().splitlines()):
+        workers = [(match[1].split(","), command) for command in commands if (match := WORKER.search(command))]
+        assert sorted(queue for queues, _ in workers for queue in queues) == sorted(QUEUES)
+        for queues, command in workers:
+            calls_models = {"llm", "rollout"} & set(queues)
+            assert not calls_models or calls_models == set(queues), command
+            assert not calls_models or "--pool threads" in command, command

@@ -26,23 +26,15 @@ from curation.runs.workers.parent import die_with
 ROOT = Path(__file__).resolve().parents[3]
 GREETING = "WINNOW_DEMO_GREETING"
 STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
+WORKER = (
+    *("celery", "--app", "config", "--quiet", "worker", "--pool", "threads"),
+    *("--without-mingle", "--without-gossip"),
+)
 COMMANDS = {
     "web": ["gunicorn", "config.wsgi"],
-    "worker": [
-        *(
-            "celery",
-            "--app",
-            "config",
-            "--quiet",
-            "worker",
-            "--beat",
-            "--queues",
-            "llm,sandbox,default",
-            "--concurrency",
-            "2",
-        ),
-        *("--without-mingle", "--without-gossip"),
-    ],
+    # Calls of models that do not answer may take all slots of the first worker, and none of the second.
+    "models": [*WORKER, "--queues", "llm,rollout", "--concurrency", "32", "--hostname", "models@%h"],
+    "worker": [*WORKER, "--queues", "default,sandbox", "--concurrency", "2", "--beat"],
 }
 
 
@@ -83,7 +75,12 @@ class Supervisor:
         self._stopping = False
         self._host, self._port = host, port
         self._instance = secrets.token_hex(16)
-        self._environment: dict[str, str] = os.environ | {"WINNOW_DATA": str(data), "WINNOW_INSTANCE": self._instance}
+        self._environment: dict[str, str] = os.environ | {
+            "WINNOW_DATA": str(data),
+            "WINNOW_INSTANCE": self._instance,
+            # The threads of a worker share two heaps instead of one each: 15 MB less for each worker.
+            "MALLOC_ARENA_MAX": "2",
+        }
         self._logs = logs
         if logs is not None:
             logs.mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ from curation.runs.models import LIVE, Call, CallStatus, Item, ItemState, Run, W
 from curation.runs.workers.presence import workers_alive
 from curation.runs.workers.sandbox_report import SandboxReport, sandbox_reports
 
-QUEUES = ("llm", "sandbox", "default")
+QUEUES = ("llm", "rollout", "sandbox", "default")
 RECENT_CALLS = 200
 
 

@@ -85,7 +85,7 @@ class EpisodeStage:
 
     def __init__(self, params: EvaluateParams) -> None:
         self._params = params
-        self.queue = SANDBOX if params.environment == SANDBOX else "llm"
+        self.queue = "rollout" if params.environment == SANDBOX else "llm"
         self.most_open = params.max_concurrency
         self._action_field: asyncio.Task[str] | None = None
 

@@ -29,11 +29,11 @@ class LeaseLost(Exception):
     """Another worker has the item by now; the result is dropped."""
 
 
-def claim(*, run: Run, owner: str, limit: int, most: int | None = None) -> list[Item]:
+def claim(*, run: Run, owner: str, limit: int, most: int | None = None, alone: bool = True) -> list[Item]:
     """Claim up to `limit` of the run's oldest pending items for `owner`; none if the run has ended.
 
     At most `most` of the run's items are claimed at a time, over all workers. Suspects
-    (`curation.runs.engine.suspects`) come last, and only by themselves.
+    (`curation.runs.engine.suspects`) come last, by themselves, and only if the owner is `alone` in its process.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -44,7 +44,7 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None) -> list[
         if most is not None:
             claimed = Item.objects.filter(run=run, stage=run.stage, state=ItemState.CLAIMED)
             limit = max(0, min(limit, most - claimed.count()))
-        items = pending_for(run=run, owner=owner, limit=limit)
+        items = pending_for(run=run, owner=owner, limit=limit, alone=alone)
         ids = [item.pk for item in items]
         Item.objects.filter(pk__in=ids, state=ItemState.PENDING).update(
             state=ItemState.CLAIMED,

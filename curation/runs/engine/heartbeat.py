@@ -1,8 +1,10 @@
-"""The heartbeat of one worker's shard: extends its leases and notices that the run was stopped."""
+"""The heartbeat of one worker's shard: extends its leases and notices that the run or the worker is stopped."""
 
 import logging
 import threading
+import time
 
+from celery import signals
 from django.db import Error, connection
 
 from curation.runs.engine.claim import extend
@@ -10,6 +12,18 @@ from curation.runs.models import Run
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 2.0
+_stopping_since: list[float] = []
+
+
+@signals.worker_shutting_down.connect
+def note_shutdown(**_: object) -> None:
+    """Called in the worker's main process, whose threads are the shards of a pool of threads."""
+    _stopping_since.append(time.monotonic())
+
+
+def shutdown_seconds() -> float | None:
+    """Return how long this worker has been shutting down; None if it is not."""
+    return time.monotonic() - _stopping_since[0] if _stopping_since else None
 
 
 class Heartbeat:

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextvars import copy_context
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
-from django.db import Error, InterfaceError, OperationalError
+from django.db import Error, InterfaceError, OperationalError, connection
 
 from curation.llm.client.completion import Client, Request, Target
 from curation.llm.client.gateway import client_for, warm_up
@@ -19,8 +19,9 @@ from curation.runs.calls.budget import BudgetSpent
 from curation.runs.calls.record import Answered
 from curation.runs.engine.advance import stop_for_budget
 from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up, release
+from curation.runs.engine.event_loop import event_loop, run_in_loop
 from curation.runs.engine.group_commit import GroupCommit
-from curation.runs.engine.heartbeat import Heartbeat
+from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
 from curation.runs.kinds import MOST_TRIES, ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DatabaseBusy, DiskFull, failure_of
@@ -30,17 +31,21 @@ from curation.web.text.storable import storable
 logger = logging.getLogger(__name__)
 SHARD_SECONDS = 120.0
 SHARE_SECONDS = 0.5
-SWITCH_SECONDS = 0.001
+# Calls in progress have so long to end when their worker is stopped; the supervisor of the demo kills it after 20 s.
+SHUTDOWN_SECONDS = 12.0
+# With many shards in the process, each can still open so many items.
+LEAST_SHARE = 8
 Claimed = tuple[list[Item], dict[int, Any]]
 
 
 class ShardContext:
     """The `LlmContext` of one shard."""
 
-    def __init__(self, run: Run, owner: str, commit: GroupCommit) -> None:
+    def __init__(self, run: Run, owner: str, commit: GroupCommit, *, alone: bool) -> None:
         self.run = run
         self.owner = owner
         self.commit = commit
+        self.alone = alone
         self.budget_spent = False
         self.disk_full: DiskFull | None = None
         self._limiters: dict[int, EndpointLimiter] = {}
@@ -93,32 +98,59 @@ class ShardContext:
         await asyncio.gather(*(limiter.return_slots() for limiter in self._limiters.values()))
 
 
-@cache
-def _runner() -> asyncio.Runner:
-    """Return the process's event loop: HTTP connections live longer than a shard.
+class Shards:
+    """The shards of model calls in this process. They wait in one event loop, so many share the process; a second
+    shard of the same stage would only wait beside the first."""
 
-    Between two calls an item passes through several threads (loop, database, sandbox) that wait for Python's lock;
-    they get it after 1 ms instead of 5 (64 rollouts at once: 1.22 instead of 1.25 × of latency alone).
-    """
-    sys.setswitchinterval(SWITCH_SECONDS)
-    return asyncio.Runner()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[tuple[int, str], str] = {}
+
+    @contextmanager
+    def place(self, run: Run, queue: str) -> Iterator[bool]:
+        """Take a place for the run's stage; false if this process already works on it."""
+        key = (run.pk, run.stage)
+        with self._lock:
+            first = key not in self._queues
+            if first:
+                self._queues[key] = queue
+        try:
+            yield first
+        finally:
+            if first:
+                with self._lock:
+                    del self._queues[key]
+
+    def fair_share(self, stage: Stage, most: int) -> int:
+        """Return how many of the `most` items that a process keeps open one of its shards may open now."""
+        sharing = sum(queue == stage.queue for queue in list(self._queues.values()))
+        return max(min(most, LEAST_SHARE), most // max(1, sharing))
 
 
-def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
-    """Claim items as slots become free, for about two minutes; then other runs get their turn.
+_shards = Shards()
 
-    Return whether there was an item to claim. Raise `DiskFull`, with all items released.
+
+def drive_llm(run: Run, stage: Stage, owner: str, *, alone: bool) -> bool:
+    """Claim items as slots become free, for about two minutes; then the run's settings and stage are read again.
+
+    Return whether there was an item to claim here: not if this process already works on the stage. Raise `DiskFull`,
+    with all items released.
     """
     worker = cast("LlmStage[Any]", stage)
-    targets = worker.targets(run)
-    _runner().run(warm_up(targets))
-    try:
-        with Heartbeat(run, owner) as heartbeat:
-            commit = GroupCommit(_runner().get_loop(), hold=partial(Run.objects.hold, run.pk))
-            context = ShardContext(run, owner, commit)
-            took = _runner().run(_drive(context, worker, heartbeat, targets), context=copy_context())
-    finally:
-        release(run_id=run.pk, owner=owner)
+    with _shards.place(run, stage.queue) as first:
+        if not first:
+            return False
+        targets = worker.targets(run)
+        # While the shard waits, its own threads use the database.
+        connection.close()
+        run_in_loop(warm_up(targets))
+        try:
+            with Heartbeat(run, owner) as heartbeat:
+                commit = GroupCommit(event_loop(), hold=partial(Run.objects.hold, run.pk))
+                context = ShardContext(run, owner, commit, alone=alone)
+                took = run_in_loop(_drive(context, worker, heartbeat, targets))
+        finally:
+            release(run_id=run.pk, owner=owner)
     if context.budget_spent:
         stop_for_budget(run.pk)
     if context.disk_full:
@@ -129,10 +161,10 @@ def drive_llm(run: Run, stage: Stage, owner: str) -> bool:
 async def _drive(
     context: ShardContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[Target]
 ) -> bool:
-    run, owner, commit = context.run, context.owner, context.commit
+    commit = context.commit
     shares = asyncio.create_task(context.keep_shares())
     # Twice the slots: while one half waits for answers, the other half is read and written.
-    window = min(stage.most_open, max(16, 2 * sum(target.max_concurrency for target in targets)))
+    useful = max(16, 2 * sum(target.max_concurrency for target in targets))
     open_items: set[asyncio.Task[None]] = set()
     freed = asyncio.Event()
     until, exhausted, took = time.monotonic() + SHARD_SECONDS, False, False
@@ -144,9 +176,13 @@ async def _drive(
     try:
         while not (heartbeat.stopped or context.budget_spent or context.disk_full):
             freed.clear()
+            leaving = shutdown_seconds()
+            if leaving is not None and leaving > SHUTDOWN_SECONDS:
+                break
+            window = min(useful, _shards.fair_share(stage, stage.most_open))
             wanted = window - len(open_items)
-            if not exhausted and time.monotonic() < until and wanted >= window // 4:
-                items, jobs = await _claim(commit, partial(_take, run, stage, owner, wanted))
+            if not exhausted and leaving is None and time.monotonic() < until and wanted >= window // 4:
+                items, jobs = await _claim(commit, partial(_take, context, stage, wanted))
                 exhausted, took = not items, took or bool(items)
                 for item in items:
                     task = asyncio.create_task(_work_on(stage, context, item, jobs.get(item.pk)))
@@ -180,9 +216,10 @@ async def _claim(commit: GroupCommit, take: Callable[[], Claimed]) -> Claimed:
         return [], {}
 
 
-def _take(run: Run, stage: "LlmStage[Any]", owner: str, limit: int) -> Claimed:
-    kind = kind_of(run.kind)
-    items = claim(run=run, owner=owner, limit=limit, most=kind.max_in_progress(kind.read(run)))
+def _take(context: ShardContext, stage: "LlmStage[Any]", limit: int) -> Claimed:
+    run, kind = context.run, kind_of(context.run.kind)
+    most = kind.max_in_progress(kind.read(run))
+    items = claim(run=run, owner=context.owner, limit=limit, most=most, alone=context.alone)
     return items, stage.load(run, items) if items else {}
 
 

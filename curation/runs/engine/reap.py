@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -55,12 +56,24 @@ def _go_on(run_id: int, dispatched_at: datetime | None, waits: bool, works: bool
 
 @dataclass(frozen=True, slots=True)
 class _Dead:
-    """A worker whose leases have expired, at `last` the latest. `restarted`: others stopped at the same time."""
+    """A worker whose leases have expired, at `last` the latest. `restarted`: others stopped at the same time; `shared`:
+    other shards of the same process did."""
 
     run_id: int
     owner: str
     last: datetime
     restarted: bool = False
+    shared: bool = False
+
+    @property
+    def process(self) -> str:
+        return self.owner.rpartition(":")[0] or self.owner
+
+    def stopped_with(self, others: "list[_Dead]") -> "_Dead":
+        """Return it with what is known of the others."""
+        together = [one for one in others if abs(one.last - self.last) < TOGETHER and one.owner != self.owner]
+        restarted = any(one.process != self.process for one in together)
+        return replace(self, restarted=restarted, shared=bool(together) and not restarted)
 
 
 def _dead_workers() -> list[_Dead]:
@@ -74,12 +87,7 @@ def _dead_workers() -> list[_Dead]:
     expired = [one for one in found if one.last < now]
     if len(expired) < len(found):
         expired = [one for one in expired if one.last < now - TOGETHER]
-    return [
-        replace(
-            one, restarted=any(abs(one.last - other.last) < TOGETHER for other in found if other.owner != one.owner)
-        )
-        for one in sorted(expired, key=lambda one: one.run_id)
-    ]
+    return [one.stopped_with(found) for one in sorted(expired, key=lambda one: one.run_id)]
 
 
 def _return_lapsed(dead: _Dead) -> None:
@@ -94,7 +102,7 @@ def _return_lapsed(dead: _Dead) -> None:
         if not lapsed:
             return
         lose_calls([item.pk for item in lapsed], "its worker stopped responding")
-        message = return_items(lapsed, restarted=dead.restarted)
+        message = return_items(lapsed, restarted=dead.restarted, shared=dead.shared)
         RunEvent.objects.create(run_id=dead.run_id, level=RunEvent.Level.WARNING, message=message)
     logger.warning("run %s: %s", dead.run_id, message)
 
@@ -113,7 +121,13 @@ def _forgotten_calls() -> QuerySet[Call]:
 
 
 class ReaperThread:
-    """Run the reaper beside a shard: when all processes of a worker are busy, nothing else would."""
+    """Run the reaper beside a shard: when all processes of a worker are busy, nothing else would.
+
+    The shards of one process take turns: one of them reaps every `EVERY_SECONDS`.
+    """
+
+    _turn = threading.Lock()
+    _last = 0.0
 
     def __init__(self) -> None:
         self._over = threading.Event()
@@ -129,6 +143,10 @@ class ReaperThread:
 
     def _reap(self) -> None:
         while not self._over.wait(EVERY_SECONDS):
+            with ReaperThread._turn:
+                if time.monotonic() - ReaperThread._last < EVERY_SECONDS:
+                    continue
+                ReaperThread._last = time.monotonic()
             try:
                 reap_all()
             except Error as error:

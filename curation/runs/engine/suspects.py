@@ -1,28 +1,41 @@
 """Find the item that kills its workers.
 
 A worker that dies (a segmentation fault, too much memory) takes every item that it works on with it. They become
-suspects: the items of one worker are tried again in two halves, each by a worker that works on nothing else, and a half
-whose worker dies again is halved again. An item that is alone is failed after `MOST_DEATHS` deaths without progress in
-between. No other is.
+suspects: the items of one worker are tried again in two halves, each in a process of its own, and a half whose process
+dies again is halved again. An item that is alone is failed after `MOST_DEATHS` deaths without progress in between. No
+other is.
 
-Several workers that die at the same time were restarted, or lost their machine or database: nobody is suspected.
+Several workers that die at the same time were restarted, or lost their machine or database: nobody is suspected. Shards
+that share a process die together too: their items become suspects if that happens twice.
 """
 
 from collections.abc import Collection, Sequence
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from curation.runs.engine.counters import count
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run
 
 MOST_DEATHS = 5
+SUSPECT_AFTER = 2
 
 
-def pending_for(*, run: Run, owner: str, limit: int) -> list[Item]:
-    """Return the pending items that `owner` may claim beside those that it works on, oldest first and locked."""
+def only_suspects(run: Run) -> bool:
+    """Whether suspects are all that is pending in the run's stage."""
+    pending = Item.objects.filter(run=run, stage=run.stage, state=ItemState.PENDING)
+    return pending.exclude(suspects=None).exists() and not pending.filter(suspects=None).exists()
+
+
+def pending_for(*, run: Run, owner: str, limit: int, alone: bool) -> list[Item]:
+    """Return the pending items that `owner` may claim beside those that it works on, oldest first and locked.
+
+    Suspects only if it is `alone` in its process.
+    """
     stage = Item.objects.filter(run=run, stage=run.stage)
     pending = stage.filter(state=ItemState.PENDING).select_for_update(skip_locked=True, no_key=True).order_by("id")
+    if not alone:
+        return list(pending.filter(suspects=None)[:limit])
     mine = list(stage.filter(state=ItemState.CLAIMED, lease_owner=owner).values_list("suspects", flat=True)[:1])
     if mine and mine[0] is not None:
         return []
@@ -33,15 +46,20 @@ def pending_for(*, run: Run, owner: str, limit: int) -> list[Item]:
     return list(pending.filter(suspects=first.suspects)[:limit]) if first else []
 
 
-def return_items(items: Sequence[Item], *, restarted: bool) -> str:
+def return_items(items: Sequence[Item], *, restarted: bool, shared: bool = False) -> str:
     """Make the claimed items of one dead worker pending again, or fail the one that kills its workers.
 
-    `restarted`: other workers died at the same time. Return what happened, for the run's log. Needs a transaction that
-    holds the run.
+    `restarted`: other workers died at the same time; `shared`: other shards died with its process. Return what
+    happened, for the run's log. Needs a transaction that holds the run.
     """
     if restarted:
         _return([item.pk for item in items])
         return f"Workers stopped responding together; {len(items)} items are pending again."
+    if shared:
+        suspected = [item.pk for item in items if item.deaths + 1 >= SUSPECT_AFTER]
+        _of(suspected).update(suspects=suspected[0] if suspected else None)
+        _return([item.pk for item in items], deaths=F("deaths") + 1)
+        return f"A worker stopped responding; {len(items)} of its items are pending again."
     if len(items) > 1:
         half = (len(items) + 1) // 2
         for part in (items[:half], items[half:]):

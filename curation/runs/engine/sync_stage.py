@@ -7,7 +7,7 @@ from typing import cast
 from django.db import InterfaceError, OperationalError, transaction
 
 from curation.runs.engine.claim import LeaseLost, claim, finish, give_up, release
-from curation.runs.engine.heartbeat import Heartbeat
+from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, Stage, SyncStage, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DiskFull, failure_of
@@ -16,7 +16,8 @@ from curation.web.telemetry import bind
 from curation.web.text.storable import storable
 
 logger = logging.getLogger(__name__)
-SHARD_SECONDS = 60.0
+# Short, so that an import does not wait long behind a run of many items.
+SHARD_SECONDS = 10.0
 
 
 class Interrupted(Exception):
@@ -32,8 +33,8 @@ class ItemContext:
 
     def checkpoint(self) -> None:
         """Raise `Interrupted` if the run was stopped; long items call it between their batches."""
-        if self._heartbeat.stopped:
-            raise Interrupted("the run was stopped")
+        if self._heartbeat.stopped or shutdown_seconds() is not None:
+            raise Interrupted("the run or the worker was stopped")
 
     def save_progress(self, item: Item, progress: Json, result: Json | None = None) -> None:
         """Store the item's progress in the transaction that made it: the next claim continues from there."""
@@ -49,14 +50,14 @@ class ItemContext:
         item.data = progress
 
 
-def drive_sync(run: Run, stage: Stage, owner: str) -> None:
-    """Work on one item after the other for about a minute; then other runs get their turn."""
+def drive_sync(run: Run, stage: Stage, owner: str, *, alone: bool) -> None:
+    """Work on one item after the other for some seconds; then other runs get their turn."""
     worker = cast(SyncStage, stage)
     until = time.monotonic() + SHARD_SECONDS
     with Heartbeat(run, owner) as heartbeat:
         context = ItemContext(run, heartbeat)
-        while time.monotonic() < until and not heartbeat.stopped:
-            items = claim(run=run, owner=owner, limit=1)
+        while time.monotonic() < until and not heartbeat.stopped and shutdown_seconds() is None:
+            items = claim(run=run, owner=owner, limit=1, alone=alone)
             if not items:
                 return
             with bind(item_id=items[0].pk):

@@ -1,4 +1,4 @@
-"""Housekeeping of a `sandbox` worker: remove sandboxes of dead workers, report what works on its machine.
+"""Housekeeping of a worker with sandboxes: remove sandboxes of dead workers, report what works on its machine.
 
 Each such worker does it in a thread: a Celery task would reach only one machine, and wait behind busy slots.
 """
@@ -12,7 +12,7 @@ from django.db import Error, connection
 
 from curation.runs.workers.presence import report_sandbox
 from curation.runs.workers.sandbox import reap_sandboxes
-from curation.runs.workers.sandbox_report import QUEUE, try_sandbox
+from curation.runs.workers.sandbox_report import QUEUES, try_sandbox
 from sandbox.errors import SandboxError
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _over = threading.Event()
 @signals.worker_ready.connect
 def begin(sender: object, **_: object) -> None:
     controller = getattr(sender, "controller", None)
-    if isinstance(controller, WorkController) and QUEUE in controller.app.amqp.queues.consume_from:
+    if isinstance(controller, WorkController) and not QUEUES.isdisjoint(controller.app.amqp.queues.consume_from):
         _over.clear()
         threading.Thread(target=_clean_up, name="sandboxes", daemon=True).start()
 

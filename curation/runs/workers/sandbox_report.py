@@ -17,7 +17,8 @@ from curation.runs.workers.sandbox import NoSandbox, backend, sandbox_folder
 from sandbox.choose import BACKENDS, findings_of, works
 from sandbox.protocol import Finding
 
-QUEUE = "sandbox"
+# Rollouts wait for models in their sandboxes; gates and replays need no model and have workers of their own.
+QUEUES = frozenset({"rollout", "sandbox"})
 FRESH_SECONDS = 60.0
 PAGE_SECONDS = 3.0
 
@@ -79,7 +80,7 @@ def require_sandbox() -> None:
 
 
 def _told() -> list[SandboxReport]:
-    return [_of(worker) for worker in workers_alive() if QUEUE in worker.queues.split(",") and worker.sandbox]
+    return [_of(worker) for worker in workers_alive() if QUEUES & set(worker.queues.split(",")) and worker.sandbox]
 
 
 def _of(worker: WorkerSeen) -> SandboxReport:

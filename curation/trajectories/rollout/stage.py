@@ -46,7 +46,7 @@ class RolloutJob:
 
 class RolloutStage:
     name = "rollout"
-    queue = "sandbox"
+    queue = "rollout"
 
     def __init__(self, params: RolloutParams) -> None:
         self._params = params

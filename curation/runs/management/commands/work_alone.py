@@ -1,0 +1,20 @@
+"""`manage.py work_alone RUN PARENT`: one shard of a run in this process; a worker starts it for suspects."""
+
+from argparse import ArgumentParser
+
+from django.core.management.base import BaseCommand
+
+from curation.runs.engine.worker import drive
+from curation.runs.workers.parent import die_with
+
+
+class Command(BaseCommand):
+    help = "Works on one shard of a run and on nothing else. Workers start it to find an item that kills them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("run", type=int)
+        parser.add_argument("parent", type=int, help="The process that starts it, and with which it ends.")
+
+    def handle(self, *, run: int, parent: int, **options: object) -> None:
+        die_with(parent)
+        drive(run)
