@@ -99,7 +99,8 @@ def test_all_services_use_the_key_that_the_first_one_made(stack: Stack) -> None:
     stack.inside("web", "python manage.py check --deploy")
     shown = 'python -c "from config.settings import SECRET_KEY; print(SECRET_KEY)"'
     keys = {
-        stack.inside(service, shown) for service in ("web", "worker-llm", "worker-default", "worker-sandbox", "beat")
+        stack.inside(service, shown)
+        for service in ("web", "worker-llm", "worker-rollout", "worker-default", "worker-sandbox", "beat")
     }
 
     assert len(keys) == 1
@@ -128,7 +129,7 @@ def test_runs_that_need_a_sandbox_are_refused_with_the_reason(stack: Stack) -> N
 
 
 def test_health_checks_of_web_and_workers_pass(stack: Stack) -> None:
-    checked = {"postgres", "redis", "web", "worker-llm", "worker-default", "worker-sandbox"}
+    checked = {"postgres", "redis", "web", "worker-llm", "worker-rollout", "worker-default", "worker-sandbox"}
 
     eventually(
         "every check passes",

@@ -7,6 +7,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from curation.dashboard.system.pages import QUEUES
 from tests.deploy.test_operations import documented_settings
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy/kubernetes"
@@ -87,7 +88,7 @@ def test_services_and_policies_select_pods_that_exist() -> None:
 def test_there_is_a_worker_for_every_queue_and_one_beat() -> None:
     commands = [" ".join(pod["spec"]["containers"][0].get("command", [])) for _, pod in _pods()]
 
-    for queue in ("llm", "sandbox", "default"):
+    for queue in QUEUES:
         assert sum(f"--queues {queue} " in command for command in commands) == 1, queue
     beat = [row for row in _manifests() if row["metadata"]["name"] == "winnow-beat"]
     assert [(row["spec"]["replicas"], row["spec"]["strategy"]["type"]) for row in beat] == [(1, "Recreate")]
@@ -96,7 +97,7 @@ def test_there_is_a_worker_for_every_queue_and_one_beat() -> None:
 def test_keys_of_models_are_only_with_the_workers_that_call_models() -> None:
     with_keys = {name for name, pod in _pods() if "winnow-models" in str(pod)}
 
-    assert with_keys == {"winnow-worker-llm", "winnow-worker-sandbox"}
+    assert with_keys == {"winnow-worker-llm", "winnow-worker-rollout"}
 
 
 def test_no_pod_has_privileges() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.parts import missing
 
 ROOT = Path(__file__).resolve().parents[2]
+QUEUES_OF = {"winnow-models@.service": ("llm", "rollout"), "winnow-worker@.service": ("default", "sandbox")}
 UNITS = sorted((ROOT / "deploy/systemd").iterdir())
 
 
@@ -20,9 +21,7 @@ def installed(tmp_path: Path) -> Path:
         missing("systemd-analyze is not installed")
     for unit in UNITS:
         text = unit.read_text().replace("/opt/winnow", str(ROOT))
-        names = (
-            [unit.name.replace("@", f"@{queue}") for queue in ("llm", "sandbox", "default")] if "@" in unit.name else []
-        )
+        names = [unit.name.replace("@", f"@{queue}") for queue in QUEUES_OF[unit.name]] if "@" in unit.name else []
         for name in (unit.name, *names):
             (tmp_path / name).write_text(text)
     return tmp_path
@@ -57,5 +56,5 @@ def test_the_target_starts_web_a_worker_for_every_queue_and_one_beat() -> None:
     wanted = re.search(r"^Wants=(.*)$", (ROOT / "deploy/systemd/winnow.target").read_text(), re.MULTILINE)
     assert wanted is not None
 
-    workers = [f"winnow-worker@{queue}.service" for queue in ("llm", "default", "sandbox")]
+    workers = [name.replace("@", f"@{queue}") for name, queues in QUEUES_OF.items() for queue in queues]
     assert sorted(wanted[1].split()) == sorted(["winnow-web.service", "winnow-beat.service", *workers])
