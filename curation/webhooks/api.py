@@ -94,7 +94,8 @@ def delete_webhook(request: HttpRequest, slug: str, webhook_id: str) -> Status[N
 @router.post("/projects/{slug}/webhooks/{webhook_id}/test", response=DeliveryOut, summary="Send a test event now")
 def post_webhook_test(request: HttpRequest, slug: str, webhook_id: str) -> dict[str, object]:
     """The response is the delivery with its outcome, after 10 s at most. A test is not repeated."""
-    return _delivery(send_test(webhook_of(enter(request, slug, Scope.ADMIN), webhook_id)))
+    access = enter(request, slug, Scope.ADMIN)
+    return _delivery(send_test(webhook_of(access, webhook_id), user=access.user))
 
 
 @router.get(

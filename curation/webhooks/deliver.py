@@ -12,9 +12,11 @@ from datetime import timedelta
 
 import httpx
 import orjson
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from curation.projects.audit import record
 from curation.web.outbound.addresses import WEBHOOKS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.text.storable import storable
@@ -64,9 +66,10 @@ def deliver_due() -> int:
                 tried += 1
 
 
-def send_test(hook: Webhook) -> Delivery:
+def send_test(hook: Webhook, *, user: User) -> Delivery:
     """Send one event `test` to the webhook now and return its delivery. It is not repeated."""
     now = timezone.now()
+    record(actor=user, project=hook.project, action="webhook.test", subject=hook.url)
     body = {"event": TEST, "project": hook.project.slug, "created_at": now.isoformat(), "data": {}}
     held = now + timedelta(seconds=2 * TIMEOUT_SECONDS)
     delivery = Delivery.objects.create(webhook=hook, event=TEST, body=body, due_at=held)

@@ -48,7 +48,7 @@ def webhook_list(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.ADMIN)
 def webhook_test(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """Send a test event now; its outcome is the first row of the deliveries."""
-    sent = send_test(webhook_of(access, pk))
+    sent = send_test(webhook_of(access, pk), user=access.user)
     if sent.state == DeliveryState.DELIVERED:
         messages.success(request, f"The test event arrived: {sent.status} after {sent.latency_ms} ms.")
     else:

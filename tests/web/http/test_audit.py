@@ -1,0 +1,172 @@
+"""Every REST call that changes data writes to the audit log. The calls come from OpenAPI, so a new one is tested."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import connection, transaction
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from curation.evaluations.models import Evaluation, Split, SplitRow, SplitRowText
+from curation.evaluations.screen import add_served_models
+from curation.exports.models import ExportFile
+from curation.llm.models import Endpoint
+from curation.projects.models import AuditEntry, Invitation, Token
+from curation.projects.tokens.auth import hash_of
+from curation.runs.models import Item, Run
+from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
+from tests.web.http import test_refusals as refusals
+from tests.web.http.test_refusals import DOCUMENT, JSON, OPEN, READING, Rows
+
+pytestmark = pytest.mark.django_db
+owner, rows = refusals.owner, refusals.rows
+V1 = "/api/v1"
+SLUG = f"{V1}/projects/{{slug}}"
+CALLS = [
+    (method.upper(), path)
+    for path, methods in DOCUMENT["paths"].items()
+    if path not in OPEN
+    for method in methods
+    if method not in ("get", "head")
+]
+# Calls that write, but change nothing of the project that lasts.
+NOT_IN_THE_LOG = {
+    f"POST {SLUG}/queue/next": "a lease is not a decision, and lapses",
+    f"POST {V1}/leases/{{lease_id}}/heartbeat": "extends a lease",
+    f"DELETE {V1}/leases/{{lease_id}}": "releases a lease",
+}
+# They read, and must write nothing at all.
+READS = READING | {f"{SLUG}/imports/preview"}
+# Written beside every call: when a token was last used.
+BESIDE = ('UPDATE "projects_token"', 'INSERT INTO "projects_auditentry"', "SAVEPOINT", "RELEASE")
+Prepare = Callable[[Rows, User], Any]
+
+
+def _bob(rows: Rows, owner: User) -> None:
+    rows.ids["username"] = make_member(rows.project).username
+
+
+def _token(rows: Rows, owner: User) -> None:
+    rows.ids["token_id"] = str(Token.objects.create(user=owner, prefix="wn", digest="d", scopes=["read"]).pk)
+
+
+def _invited(rows: Rows, owner: User) -> dict[str, str]:
+    project = make_project("elsewhere")
+    tomorrow = timezone.now() + timedelta(days=1)
+    Invitation.objects.create(
+        project=project, role="viewer", invited_by=make_user(), digest=hash_of("s"), expires_at=tomorrow
+    )
+    return {"secret": "s"}
+
+
+def _in_state(state: str) -> Prepare:
+    def prepare(rows: Rows, owner: User) -> None:
+        run = Run.objects.get(pk=rows.ids["run_id"])
+        Run.objects.filter(pk=run.pk).update(state=state, items_failed=1)
+        Item.objects.create(run=run, stage="freeze", key="freeze", state="failed")
+
+    return prepare
+
+
+def _scenario(rows: Rows, owner: User) -> None:
+    rows.ids["scenario_id"] = str(make_scenario(rows.project).pk)
+
+
+def _decided(rows: Rows, owner: User) -> dict[str, Any]:
+    body = {"ids": [rows.ids["sample_id"]], "action": "approve"}
+    done = Client().post(f"{V1}/samples/bulk", body, JSON, headers=make_bearer(owner))
+    return {"project": rows.project.slug, "batch": done.json()["batch"]}
+
+
+def _with_server(rows: Rows, owner: User) -> None:
+    Endpoint.objects.update(api_base="https://models.example/v1", model="openai/a")
+
+
+def _static(rows: Rows, owner: User) -> dict[str, str]:
+    Evaluation.objects.update(kind="static")
+    return {"model": "judge-a"}
+
+
+def _unused_split(rows: Rows, owner: User) -> None:
+    rows.ids["split_id"] = str(Split.objects.create(project=rows.project, name="unused").pk)
+
+
+def _rows_of_split(rows: Rows, owner: User) -> dict[str, Any]:
+    row = SplitRow.objects.create(split_id=int(rows.ids["split_id"]), number=0)
+    SplitRowText.objects.create(row=row, messages=[{"role": "user", "content": "x"}], expected="ls")
+    return {"kind": "static", "models": ["judge-a"], "split": rows.ids["split_id"]}
+
+
+def _file_of_export(rows: Rows, owner: User) -> dict[str, Any]:
+    key = default_storage.save("exports/1/x/val.jsonl", ContentFile(b"{}"))
+    for split in ("val", "train"):
+        ExportFile.objects.create(
+            export_id=int(rows.ids["export_id"]), name=f"{split}.jsonl", stored_as=key, format="sft-messages",
+            split=split, sha256="0" * 64,
+        )  # fmt: skip
+    return {"export": rows.ids["export_id"]}
+
+
+# What a call needs beside the rows of `rows`; what is returned replaces the example of the body.
+PREPARE: dict[str, Prepare] = {
+    f"PATCH {SLUG}/members/{{username}}": _bob,
+    f"DELETE {SLUG}/members/{{username}}": _bob,
+    f"DELETE {V1}/tokens/{{token_id}}": _token,
+    f"POST {V1}/invitations/accept": _invited,
+    f"POST {SLUG}/models": lambda rows, owner: {"name": "new", "model": "scripted/king"},
+    f"POST {SLUG}/runs": lambda rows, owner: {"kind": "king", "params": {"model": "judge-a"}},
+    f"POST {V1}/runs/{{run_id}}/cancel": _in_state("running"),
+    f"POST {V1}/runs/{{run_id}}/resume": _in_state("failed"),
+    f"POST {V1}/runs/{{run_id}}/retry-failed": _in_state("failed"),
+    f"DELETE {V1}/scenarios/{{scenario_id}}": _scenario,
+    f"POST {V1}/samples/bulk/undo": _decided,
+    f"POST {V1}/samples/{{sample_id}}/undo": _decided,
+    f"POST {SLUG}/models/{{name}}/line-up": _with_server,
+    f"DELETE {V1}/splits/{{split_id}}": _unused_split,
+    f"POST {SLUG}/evaluations": _rows_of_split,
+    f"POST {SLUG}/splits": _file_of_export,
+    f"POST {V1}/splits/{{split_id}}/contamination": _file_of_export,
+    f"POST {V1}/evaluations/{{evaluation_id}}/baseline": _static,
+}
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_a_change_is_in_the_audit_log(
+    rows: Rows,
+    owner: User,
+    method: str,
+    path: str,
+    settings: Settings,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.PROJECT_CREATORS, settings.MEDIA_ROOT = ["everyone"], str(tmp_path)
+    monkeypatch.setattr(add_served_models, "served_models", lambda **_: ["other"])
+    name = f"{method} {path}"
+    headers = make_bearer(owner)
+    prepare = PREPARE.get(name)
+    body = (prepare(rows, owner) if prepare else None) or rows.body(method, path)
+    address = rows.address(path) + ("?name=acme" if name == f"DELETE {SLUG}" else "")
+    entries = AuditEntry.objects.count()
+    written: list[str] = []
+
+    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not sql.startswith(("SELECT", *BESIDE)):
+            written.append(sql)
+        return execute(sql, params, many, context)
+
+    with transaction.atomic(), connection.execute_wrapper(watch):
+        answer = Client().generic(method, address, json.dumps(body), JSON, headers=headers)
+
+    if path in READS:
+        assert not written
+    elif name not in NOT_IN_THE_LOG:
+        assert answer.status_code < 300, f"give the call what it needs in PREPARE: {answer.content!r}"
+        assert AuditEntry.objects.count() > entries, written
