@@ -1,4 +1,4 @@
-"""Addresses of the llm pages. `model-test` belongs to `curation.runs`, because a test is a run."""
+"""Addresses of the llm pages. `model-test` and `model-served` belong to `curation.runs`, because they launch runs."""
 
 from django.urls import path
 
@@ -9,7 +9,6 @@ MODELS = "p/<slug:slug>/models"
 urlpatterns = [
     path(f"{MODELS}/", views.model_list, name="model-list"),
     path(f"{MODELS}/new/", views.model_new, name="model-new"),
-    path(f"{MODELS}/served/", views.model_served, name="model-served"),
     path(f"{MODELS}/<str:name>/edit/", views.model_edit, name="model-edit"),
     path(f"{MODELS}/<str:name>/delete/", views.model_delete, name="model-delete"),
 ]

@@ -9,8 +9,10 @@ class RunsConfig(AppConfig):
         from curation.runs import removal  # noqa: F401 - registers what rests on what
         from curation.runs.control import RunWork
         from curation.runs.endpoint_check.kind import TestRun
+        from curation.runs.endpoint_check.served import ServedRun
         from curation.runs.kinds import register
         from curation.runs.workers import housekeeping, presence  # noqa: F401 - connect their signals
 
         register(TestRun())
+        register(ServedRun())
         register_work(RunWork())

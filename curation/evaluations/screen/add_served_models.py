@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from curation.llm.endpoints.change import create_endpoint, endpoint_of, values_of
-from curation.llm.endpoints.discover import served_models
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Scope
+from curation.runs.endpoint_check.served import list_served
 from curation.web.problems import FieldError, Invalid
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
@@ -30,7 +30,7 @@ def add_served_models(*, access: Access, name: str) -> ServedModels:
     if not pattern.api_base:
         reason = "This endpoint has no base URL."
         raise Invalid(reason, errors=[FieldError("api_base", reason)])
-    served = served_models(api_base=pattern.api_base, api_key_env=pattern.api_key_env, project=access.project.slug)
+    served = list_served(access=access, api_base=pattern.api_base, api_key_env=pattern.api_key_env)
     provider = pattern.model.partition("/")[0]
     there = dict(Endpoint.objects.of(access.project).filter(api_base=pattern.api_base).values_list("model", "name"))
     taken = set(Endpoint.objects.of(access.project).values_list("name", flat=True))

@@ -1,11 +1,10 @@
-"""REST calls of model endpoints. The *test* call launches a run and lives in `curation.runs.endpoint_check.api`."""
+"""REST calls of model endpoints. *test* and *served* launch runs and are in `curation.runs.endpoint_check.api`."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from curation.llm.endpoints import schemas as s
 from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of
-from curation.llm.endpoints.discover import served_models
 from curation.llm.models import Endpoint
 from curation.projects.access import enter
 from curation.projects.models import Scope
@@ -54,12 +53,3 @@ def delete_model(request: HttpRequest, slug: str, name: str) -> Status[None]:
     """Recorded calls keep the endpoint's name and their figures."""
     delete_endpoint(access=enter(request, slug, Scope.ADMIN), name=name)
     return Status(204, None)
-
-
-@router.get(
-    "/projects/{slug}/models/{name}/served", response=s.ServedOut, summary="Models that the endpoint's server lists"
-)
-def get_served(request: HttpRequest, slug: str, name: str) -> s.ServedOut:
-    endpoint = endpoint_of(enter(request, slug, Scope.ADMIN).project, name)
-    served = served_models(api_base=endpoint.api_base, api_key_env=endpoint.api_key_env, project=slug)
-    return s.ServedOut(data=list(served))

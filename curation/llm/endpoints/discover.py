@@ -1,4 +1,4 @@
-"""List the models that a server offers."""
+"""List the models that a server offers. The web process asks without a key: keys are for workers."""
 
 import os
 
@@ -15,16 +15,14 @@ TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024
 
 
-def served_models(*, api_base: str, api_key_env: str = "", project: str = "") -> tuple[str, ...]:
-    """The ids that `GET {api_base}/models` lists, without embedding models. `project` is the endpoint's, by its slug.
+def served_models(*, api_base: str, key: str = "") -> tuple[str, ...]:
+    """The ids that `GET {api_base}/models` lists, without embedding models.
 
-    The key is sent if this process has it; in containers only the workers do. Redirects are not followed: they could
-    lead to an address that was not checked. Raises `Invalid` for the address or variable, `Unavailable` if the server
-    does not list its models.
+    Redirects are not followed: they could lead to an address that was not checked. Raises `Invalid` for the address,
+    `Unavailable` if the server does not list its models.
     """
     check_base_url(api_base)
     headers = {"Accept": "application/json"}
-    key = _key(api_key_env, api_base, project)
     if key:
         headers["Authorization"] = f"Bearer {key}"
     body = b""
@@ -33,11 +31,9 @@ def served_models(*, api_base: str, api_key_env: str = "", project: str = "") ->
             httpx.Client(timeout=TIMEOUT_SECONDS, transport=CheckedTransport(MODELS)) as client,
             client.stream("GET", f"{api_base.rstrip('/')}/models", headers=headers) as response,
         ):
-            if response.status_code in {401, 403} and api_key_env and not key:
+            if response.status_code in {401, 403} and not key:
                 raise Unavailable(
-                    f"The server lists its models only with a key, and the web server does not have {api_key_env}. "
-                    "Enter the model's name yourself; the workers have the key.",
-                    code="model_server",
+                    "The server lists its models only with a key: name the variable with the key.", code="model_server"
                 )
             if response.status_code != 200:
                 raise Unavailable(f"The server answered {response.status_code} to GET /models.", code="model_server")
@@ -50,11 +46,18 @@ def served_models(*, api_base: str, api_key_env: str = "", project: str = "") ->
     return tuple(sorted(_ids(body)))
 
 
-def _key(name: str, api_base: str, project: str) -> str:
-    """The key in the variable, or '' if this process does not have it. Raises `Invalid` if it must not be sent."""
-    if reason := why_refused(variable=name, model="", api_base=api_base, project=project):
+def check_key(*, variable: str, api_base: str, project: str) -> None:
+    """Raise `Invalid` if the key in the variable must not be sent there. `project` is the endpoint's, by its slug."""
+    if reason := why_refused(variable=variable, model="", api_base=api_base, project=project):
         raise Invalid(reason, errors=[FieldError("api_key_env", reason)])
-    return os.environ.get(name, "") if name else ""
+
+
+def served_with_key(*, api_base: str, variable: str, project: str) -> tuple[str, ...]:
+    """As `served_models`, with the key in a variable of this process, which is a worker's."""
+    check_key(variable=variable, api_base=api_base, project=project)
+    if not (key := os.environ.get(variable, "")):
+        raise Unavailable(f"The workers that call models do not have the variable {variable}.", code="model_server")
+    return served_models(api_base=api_base, key=key)
 
 
 def _ids(body: bytes) -> set[str]:

@@ -8,12 +8,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of, values_of
-from curation.llm.endpoints.discover import served_models
 from curation.llm.endpoints.forms import EndpointForm
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.web.problems import Problem
 
 
 @require_GET
@@ -63,19 +61,3 @@ def model_delete(request: HttpRequest, access: Access, name: str) -> HttpRespons
     delete_endpoint(access=access, name=name)
     messages.success(request, f"{name} is deleted. Recorded calls keep its name and figures.")
     return redirect("model-list", access.project.slug)
-
-
-@require_POST
-@project_page(Scope.ADMIN)
-def model_served(request: HttpRequest, access: Access) -> HttpResponse:
-    """The models that the server at the form's base URL lists; nothing is stored."""
-    context: dict[str, object] = {}
-    try:
-        context["served"] = served_models(
-            api_base=request.POST.get("api_base", ""),
-            api_key_env=request.POST.get("api_key_env", "").strip(),
-            project=access.project.slug,
-        )
-    except Problem as problem:
-        context["error"] = problem.detail
-    return render(request, "llm/_served.html", context)

@@ -1,11 +1,14 @@
-"""REST: test a model endpoint."""
+"""REST: test a model endpoint, and list the models of its server."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from curation.llm.endpoints.change import endpoint_of
+from curation.llm.endpoints.schemas import ServedOut
 from curation.projects.access import enter
 from curation.projects.models import Scope
+from curation.runs.endpoint_check.served import list_served
 from curation.runs.endpoint_check.start import try_endpoint
 from curation.runs.models import ENDED, Run
 
@@ -53,3 +56,15 @@ def post_test(
         return Status(200, TrialOut.of(run))
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, TrialPending(id=str(run.pk), kind=run.kind, state=run.state))
+
+
+@router.get(
+    "/projects/{slug}/models/{name}/served", response=ServedOut, summary="Models that the endpoint's server lists"
+)
+def get_served(request: HttpRequest, slug: str, name: str) -> ServedOut:
+    """If the endpoint has a key, a worker asks the server, as a run; 503 if that takes longer than 10 s."""
+    access = enter(request, slug, Scope.ADMIN)
+    endpoint = endpoint_of(access.project, name)
+    return ServedOut(
+        data=list(list_served(access=access, api_base=endpoint.api_base, api_key_env=endpoint.api_key_env))
+    )

@@ -15,13 +15,17 @@ LOOK_SECONDS = 0.1
 
 
 def try_endpoint(*, access: Access, name: str, wait_seconds: float | None = None) -> Run:
-    """Return the run when it has ended or `wait_seconds` (default `WAIT_SECONDS`) are over.
+    """Return the run when it has ended or `wait_seconds` (default `WAIT_SECONDS`) are over."""
+    access.require(Scope.RUN)
+    endpoint_of(access.project, name)
+    return wait_for(launch(project=access.project, kind="test", params={"model": name}, user=access.user), wait_seconds)
+
+
+def wait_for(run: Run, wait_seconds: float | None = None) -> Run:
+    """Return the run when it has ended, or as it is after `wait_seconds` (default `WAIT_SECONDS`).
 
     Inside a transaction no worker can see the run yet, so it returns at once.
     """
-    access.require(Scope.RUN)
-    endpoint_of(access.project, name)
-    run = launch(project=access.project, kind="test", params={"model": name}, user=access.user)
     deadline = time.monotonic() + (WAIT_SECONDS if wait_seconds is None else wait_seconds)
     while run.state not in ENDED and not connection.in_atomic_block and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)

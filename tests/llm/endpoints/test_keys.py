@@ -14,7 +14,7 @@ from curation.llm.client.completion import Request
 from curation.llm.client.errors import Misconfigured
 from curation.llm.client.gateway import target_of
 from curation.llm.client.litellm_client import LiteLlmClient
-from curation.llm.endpoints.discover import served_models
+from curation.llm.endpoints.discover import served_with_key
 from curation.llm.endpoints.keys import KeyRule, read_rules, why_refused
 from curation.llm.models import Endpoint
 from curation.web.problems import Invalid
@@ -161,7 +161,7 @@ class TestEndpoints:
         with pytest.raises(Misconfigured, match="not allowed the key in HF_TOKEN for this project"):
             call()
         with pytest.raises(Invalid):
-            served_models(api_base=model_server.api_base, api_key_env="HF_TOKEN", project="shell")
+            served_with_key(api_base=model_server.api_base, variable="HF_TOKEN", project="shell")
         assert model_server.counts().asked == 0
         settings.MODEL_KEYS = read_rules(f"HF_TOKEN=127.0.0.1:{model_server.port}@shell")
         call()

@@ -3,14 +3,16 @@
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 from django.test import Client
 
-from curation.llm.endpoints.discover import served_models
+from curation.llm.endpoints.discover import served_models, served_with_key
 from curation.llm.models import Endpoint
 from curation.projects.models import Project, Role
+from curation.runs.engine.worker import drive
 from curation.runs.models import Run, RunState
 from curation.web.problems import Problem
 from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
@@ -146,10 +148,21 @@ class TestServed:
         assert 'value="openai/qwen"' in page and 'value="openai/llama"' in page
         assert "embedding" not in page
 
-    def test_sends_the_key_of_the_variable(self, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_web_process_sends_no_key_that_it_has(
+        self, client: Client, project: Project, server: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("MODEL_KEY_STUB", "k-1")
-        assert served_models(api_base=f"{server}/v1", api_key_env="MODEL_KEY_STUB") == ("llama", "qwen")
-        assert _Server.seen == ["Bearer k-1"]
+        monkeypatch.setattr("curation.runs.endpoint_check.start.WAIT_SECONDS", 0.2)
+        make_endpoint(project, "m", model="openai/x", api_base=f"{server}/v1", api_key_env="MODEL_KEY_STUB")
+        headers = make_bearer(project.members.get().user)
+        values = {"api_base": f"{server}/v1", "api_key_env": "MODEL_KEY_STUB"}
+        page = client.post("/p/shell/models/served/", values).content.decode()
+        answer = client.get("/api/v1/projects/shell/models/m/served", headers=headers)
+        added = client.post("/p/shell/evaluations/line-up/", {"name": "m"})
+        assert "No worker has listed the models yet" in page and answer.status_code == 503
+        assert added.status_code != 500 and Endpoint.objects.count() == 1
+        assert _Server.seen == []
+        assert {run.kind for run in Run.objects.all()} == {"served"}
 
     @pytest.mark.parametrize("path", ["/nowhere", "/moved", "/broken", "/empty"])
     def test_a_bad_response_is_explained(self, server: str, path: str) -> None:
@@ -164,8 +177,46 @@ class TestServed:
     @pytest.mark.parametrize("name", ["SECRET_KEY", "PATH", "UNSET_API_KEY", "x y"])
     def test_a_variable_that_is_no_key_is_never_sent(self, server: str, name: str) -> None:
         with pytest.raises(Problem):
-            served_models(api_base=f"{server}/v1", api_key_env=name)
+            served_with_key(api_base=f"{server}/v1", variable=name, project="shell")
         assert _Server.seen == []
+
+
+@pytest.mark.django_db(transaction=True)
+class TestServedByAWorker:
+    @pytest.fixture
+    def worker(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A worker that drives the run while the web process waits for it."""
+        sleep = time.sleep
+
+        def work(seconds: float) -> None:
+            monkeypatch.setattr(time, "sleep", sleep)
+            drive(Run.objects.get().pk)
+
+        monkeypatch.setattr(time, "sleep", work)
+
+    def listed(self, client: Client, server: str) -> str:
+        client.force_login(make_project("shell", user=make_user()).members.get().user)
+        values = {"api_base": f"{server}/v1", "api_key_env": "MODEL_KEY_STUB"}
+        return client.post("/p/shell/models/served/", values).content.decode()
+
+    def test_sends_the_key_and_the_page_shows_the_list(
+        self, client: Client, server: str, worker: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MODEL_KEY_STUB", "k-1")
+        page = self.listed(client, server)
+        assert 'value="openai/qwen"' in page and "embedding" not in page
+        assert _Server.seen == ["Bearer k-1"]
+        assert "k-1" not in json.dumps(Run.objects.values_list("params", "result").get())
+
+    def test_a_key_that_workers_do_not_have_is_named(self, client: Client, server: str, worker: None) -> None:
+        assert "do not have the variable MODEL_KEY_STUB" in self.listed(client, server)
+        assert _Server.seen == []
+
+    def test_only_admins_make_a_worker_send_a_key(self, client: Client, server: str) -> None:
+        client.force_login(make_member(make_project("shell"), role=Role.CURATOR))
+        values = {"api_base": f"{server}/v1", "api_key_env": "MODEL_KEY_STUB"}
+        assert client.post("/p/shell/models/served/", values).status_code == 403
+        assert not Run.objects.exists()
 
 
 class TestTrial:

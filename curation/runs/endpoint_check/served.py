@@ -1,0 +1,86 @@
+"""The run kind `served`: a worker lists the models of a server that wants a key. Only workers have keys."""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from curation.llm.endpoints.change import check_base_url
+from curation.llm.endpoints.discover import check_key, served_models, served_with_key
+from curation.projects.access import Access
+from curation.projects.models import Project, Scope
+from curation.runs.endpoint_check.start import wait_for
+from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, WorkContext, Write
+from curation.runs.launch import launch
+from curation.runs.models import ENDED, Item, Run
+from curation.web.problems import Problem, Unavailable
+
+
+class ServedParams(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    api_base: str
+    api_key_env: str
+
+
+class ServedStage:
+    name = "list"
+    queue = "llm"
+
+    def __init__(self, params: ServedParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem("list")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        base, variable = self._params.api_base, self._params.api_key_env
+        found: Json = {"models": [], "error": ""}
+        try:
+            found["models"] = list(served_with_key(api_base=base, variable=variable, project=context.run.project.slug))
+        except Problem as problem:
+            found["error"] = problem.detail
+
+        def write() -> Json:
+            Run.objects.filter(pk=context.run.pk).update(result=found)
+            return {"models": len(found["models"])}
+
+        return write
+
+
+class ServedRun(Kind[ServedParams]):
+    name = "served"
+    title = "List of a server's models"
+    params = ServedParams
+    scope = Scope.ADMIN
+    launch_page = ""
+
+    def stages(self, params: ServedParams) -> Sequence[ServedStage]:
+        return [ServedStage(params)]
+
+    def check(self, project: Project, params: ServedParams) -> None:
+        check_base_url(params.api_base)
+        check_key(variable=params.api_key_env, api_base=params.api_base, project=project.slug)
+
+    def estimate(self, project: Project, params: ServedParams) -> Estimate:
+        return Estimate(items=1, notes=("Listing models costs nothing.",))
+
+
+def list_served(*, access: Access, api_base: str, api_key_env: str) -> tuple[str, ...]:
+    """Return the models that the server lists: asked from here without a key, else by a worker, as a run.
+
+    Raises `Invalid` for the address or variable, `Unavailable` if the server or the worker does not answer.
+    """
+    access.require(Scope.ADMIN)
+    if not api_key_env:
+        return served_models(api_base=api_base)
+    params = {"api_base": api_base, "api_key_env": api_key_env}
+    run = wait_for(launch(project=access.project, kind="served", params=params, user=access.user))
+    if run.state not in ENDED:
+        raise Unavailable(
+            f"No worker has listed the models yet. Run {run.pk} does it when a worker is free: try again then, or "
+            "enter the model's name yourself.",
+            code="model_server",
+        )
+    if reason := run.result.get("error", run.error or "The list was stopped."):
+        raise Unavailable(reason, code="model_server")
+    return tuple(run.result["models"])
