@@ -1,6 +1,7 @@
 """Rows of a text source: a splitter cuts it into raw records of bounded length, which are decoded one by one."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -10,6 +11,8 @@ import orjson
 from curation.imports.sources.rows import BadRow, Position, Row
 
 BOM = b"\xef\xbb\xbf"
+MOST_VALUES = 1_000_000
+STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 # `count` remembers the position of every so many rows, so that `window` can start near its first row.
 REMEMBERED_EVERY = 256
 
@@ -100,6 +103,9 @@ def _skip_line(file: BinaryIO, line: bytes) -> int:
 def decode(raw: Raw) -> Row | BadRow:
     if raw.refusal:
         return BadRow(raw.offset, raw.refusal, raw.after)
+    # Decoded, a value of two bytes takes sixty. Commas in texts do not count.
+    if raw.text.count(b",") > MOST_VALUES and STRING.sub(b"", raw.text).count(b",") > MOST_VALUES:
+        return BadRow(raw.offset, f"more than {MOST_VALUES:,} values (the limit for one row)", raw.after)
     try:
         value = orjson.loads(raw.text)
     except orjson.JSONDecodeError as error:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from curation.duels.models import Prompt
 from curation.imports.sources import archive, limits
 from curation.imports.sources.open import open_path
-from curation.imports.sources.rows import BadRow, Position, SourceError
+from curation.imports.sources.rows import BadRow, Position, Row, SourceError
 from curation.runs.control import retry_failed
 from curation.runs.models import RunState
 from tests.factories import make_project
@@ -109,6 +109,16 @@ def test_only_the_long_row_of_a_parquet_file_is_bad(tmp_path: Path, settings: Se
     with open_path(path) as source:
         bad = [row for row in source.reader.rows(Position()) if isinstance(row, BadRow)]
     assert [(row.offset, row.reason) for row in bad] == [(7, "longer than 1 MB (the server's limit for one row)")]
+
+
+def test_a_row_of_millions_of_tiny_values_is_bad_and_a_text_with_as_many_commas_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    text = b'{"t": "' + b'a\\",' * 1_500_000 + b'"}\n'
+    path.write_bytes(b'{"a": [' + b"{}," * 1_500_000 + b"{}]}\n" + text)
+    with open_path(path) as source:
+        first, second = source.reader.rows(Position())
+    assert isinstance(first, BadRow) and first.reason == "more than 1,000,000 values (the limit for one row)"
+    assert isinstance(second, Row)
 
 
 def test_an_archive_of_too_many_files_is_refused_before_they_are_listed(
