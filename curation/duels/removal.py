@@ -19,18 +19,18 @@ def duels_of_others(run: Run) -> Iterable[Rest]:
     url = reverse("duel-list", args=[run.project.slug])
     used = duels.filter(Q(king__run=run) | Q(challenger__run=run)).exclude(run=run).count()
     if used:
-        yield Rest(f"{used} duels of other runs use its answers.", url)
+        yield Rest(f"Duels of other runs that use its answers: {used}.", url)
     judged = duels.filter(verdicts__run=run).exclude(run=run).distinct().count()
     if judged:
-        yield Rest(f"{judged} duels of other runs have its verdicts.", url)
+        yield Rest(f"Duels of other runs that have its verdicts: {judged}.", url)
     other_verdict = Verdict.objects.filter(duel=OuterRef("pk")).exclude(run=run)
     older = duels.filter(Q(Exists(other_verdict)) | ~Q(sample__run=run) & Q(sample__isnull=False), run=run).count()
     if older:
-        yield Rest(f"{older} duels of other runs have their score from it.", f"{url}?run={run.pk}")
+        yield Rest(f"Duels of other runs that have their score from it: {older}.", f"{url}?run={run.pk}")
     recorded = Answer.objects.filter(call__run=run).exclude(run=run).count()
     recorded += Verdict.objects.filter(call__run=run).exclude(run=run).count()
     if recorded:
-        yield Rest(f"{recorded} answers and verdicts of other runs are answered from its calls.", url)
+        yield Rest(f"Answers and verdicts of other runs that come from its calls: {recorded}.", url)
 
 
 @rests_on(Run)
@@ -43,7 +43,7 @@ def answers_from_records(run: Run) -> Iterable[Rest]:
     ).count()
     if answers:
         yield Rest(
-            f"{answers} challenger answers are written with its pull-request records.",
+            f"Challengers' answers that are written with its pull-request records: {answers}.",
             reverse("duel-list", args=[run.project.slug]),
         )
 

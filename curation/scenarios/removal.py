@@ -16,11 +16,11 @@ def scenarios_in_use(run: Run) -> Iterable[Rest]:
     url = reverse("scenario-list", args=[run.project.slug])
     edited = Scenario.objects.filter(run=run, version__gt=1).count()
     if edited:
-        yield Rest(f"{edited} of its scenarios were edited since.", url)
+        yield Rest(f"Scenarios of it that were edited since: {edited}.", url)
     gated = GateReport.objects.filter(run=run, bundle_sha256=F("scenario__bundle_sha256")).exclude(scenario__run=run)
     scenarios = gated.values("scenario").distinct().count()
     if scenarios:
-        yield Rest(f"{scenarios} scenarios have their status from it.", url)
+        yield Rest(f"Scenarios that have their status from it: {scenarios}.", url)
 
 
 @goes_with(Run)

@@ -16,18 +16,18 @@ def rows_of_others(run: Run) -> Iterable[Rest]:
     slug = run.project.slug
     pairs = Pair.objects.filter(Q(chosen__run=run) | Q(rejected__run=run)).exclude(run=run).count()
     if pairs:
-        yield Rest(f"{pairs} pairs of other runs use its trajectories.", reverse("pair-list", args=[slug]))
+        yield Rest(f"Pairs of other runs that use its trajectories: {pairs}.", reverse("pair-list", args=[slug]))
     url = reverse("trajectory-list", args=[slug])
     replays = Replay.objects.filter(trajectory__run=run).exclude(run=run).count()
     if replays:
-        yield Rest(f"{replays} replays of other runs are of its trajectories.", f"{url}?run={run.pk}")
+        yield Rest(f"Replays by other runs of its trajectories: {replays}.", f"{url}?run={run.pk}")
     replayed = Replay.objects.filter(run=run).exclude(trajectory__run=run).count()
     if replayed:
-        yield Rest(f"{replayed} trajectories of other runs were replayed by it.", url)
+        yield Rest(f"Trajectories of other runs that it replayed: {replayed}.", url)
     if run.kind != "import":
         through = Trajectory.objects.filter(scenario__run=run).exclude(run=run).count()
         if through:
-            yield Rest(f"{through} trajectories ran through its scenarios.", url)
+            yield Rest(f"Trajectories of other runs through its scenarios: {through}.", url)
 
 
 @goes_with(Run)

@@ -126,10 +126,10 @@ class TestRuns:
         kings, judged = done(project, "king"), done(project, "judge")
         duel = make_duel(project, run=judged)
         Answer.objects.filter(pk=duel.king_id or 0).update(run=kings)
-        assert "1 duels of other runs use its answers" in refusal(client, headers, f"/runs/{kings.pk}")
+        assert "Duels of other runs that use its answers: 1." in refusal(client, headers, f"/runs/{kings.pk}")
         call = Call.objects.create(project=project, run=kings, endpoint_name="m", content_hash="h")
         make_answer(duel.prompt, run=judged, call=call)
-        assert "answered from its calls" in refusal(client, headers, f"/runs/{kings.pk}")
+        assert "that come from its calls: 1." in refusal(client, headers, f"/runs/{kings.pk}")
         assert delete(client, headers, f"/runs/{judged.pk}").status_code == 202
         assert Answer.objects.filter(run=kings).count() == 1
 
@@ -138,16 +138,16 @@ class TestRuns:
         duel = duel_of(first)
         Verdict.objects.filter(duel=duel, judge="judge-a").update(run=second)
         Duel.objects.update(run=second)
-        assert "1 duels of other runs" in refusal(client, headers, f"/runs/{first.pk}")
-        assert "have their score from it" in refusal(client, headers, f"/runs/{second.pk}")
+        assert "Duels of other runs" in refusal(client, headers, f"/runs/{first.pk}")
+        assert "that have their score from it: 1." in refusal(client, headers, f"/runs/{second.pk}")
 
     def test_rollouts_and_pairs(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         rollout, pairs, author = done(project, "rollout"), done(project, "pairs"), done(project, "author")
         scenario = make_scenario(project, run=author)
         chosen, rejected = (make_trajectory(project, scenario, run=rollout, sample_index=n) for n in range(2))
         Pair.objects.create(project=project, run=pairs, scenario=scenario, chosen=chosen, rejected=rejected, at=1)
-        assert "1 pairs of other runs use its trajectories" in refusal(client, headers, f"/runs/{rollout.pk}")
-        assert "2 trajectories ran through its scenarios" in refusal(client, headers, f"/runs/{author.pk}")
+        assert "Pairs of other runs that use its trajectories: 1." in refusal(client, headers, f"/runs/{rollout.pk}")
+        assert "Trajectories of other runs through its scenarios: 2." in refusal(client, headers, f"/runs/{author.pk}")
         for run in (pairs, rollout, author):
             assert delete(client, headers, f"/runs/{run.pk}").status_code == 202, run.kind
         assert not Pair.objects.exists() and not Trajectory.objects.exists() and not Scenario.objects.exists()
@@ -216,7 +216,7 @@ class TestImports:
     def test_records_that_challengers_saw_stay(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         found = bring(project, "pr_records", [{"instance_id": "acme__x-1", "issue": "Wrong"}])
         make_duel(project, instance_id="acme__x-1")
-        assert "1 challenger answers are written" in refusal(client, headers, f"/runs/{found.pk}")
+        assert "are written with its pull-request records: 1." in refusal(client, headers, f"/runs/{found.pk}")
 
 
 class TestExports:
