@@ -101,6 +101,9 @@ def lead(*, poison: bool, kills: int) -> dict[str, object]:
         if kills:
             for victim in dice.choice([list(workers), list(workers)[:1]]):
                 os.kill(victim, signal.SIGKILL)
+                os.waitpid(victim, 0)
+                workers.remove(victim)
+                deaths += 1
             kills -= 1
         ended = {pid for pid in workers if os.waitpid(pid, os.WNOHANG)[0]}
         deaths += len(ended)
