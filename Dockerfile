@@ -11,10 +11,11 @@ FROM ${BASE} AS build
 ARG PIP_CERT
 ARG PIP_INDEX_URL
 WORKDIR /app
-COPY requirements/base.txt requirements/base.txt
+COPY requirements/base.txt requirements/telemetry.txt requirements/
 RUN python3 -m venv /opt/venv \
-    && /opt/venv/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-input \
-        --no-deps --require-hashes --requirement requirements/base.txt \
+    && for name in base telemetry; do \
+        /opt/venv/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-input \
+            --no-deps --require-hashes --requirement requirements/$name.txt || exit 1; done \
     && /opt/venv/bin/python -m pip uninstall --quiet --yes pip setuptools
 ENV PATH=/opt/venv/bin:$PATH
 COPY manage.py gunicorn.conf.py ./

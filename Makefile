@@ -41,9 +41,10 @@ $(VENV)/.runtime: requirements/base.txt | $(VENV)/bin/python
 	@$(PIP_INSTALL) -r requirements/base.txt
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+$(VENV)/.dev: requirements/dev.txt requirements/telemetry.txt $(VENV)/.runtime
 	@echo "Installing test and check tools"
 	@$(PIP_INSTALL) -r requirements/dev.txt
+	@$(PIP_INSTALL) -r requirements/telemetry.txt
 	@touch $@
 
 # `exec`: the demo replaces the shell, so that signals to make or its process group reach it.
@@ -69,6 +70,8 @@ lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hash
 	@for name in base dev; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \
+		--no-emit-index-url --no-header --no-annotate requirements/telemetry.in --output-file requirements/telemetry.txt
 
 image: ## Build the container image (BASE=python:3.13-slim, TAG=winnow)
 	@exec docker build --tag $(or $(TAG),winnow) $(if $(BASE),--build-arg BASE=$(BASE)) .

@@ -17,6 +17,7 @@ from celery.signals import (
 from celery.worker import WorkController
 
 from config import embedded_broker
+from config.telemetry import start_tracing
 from curation.runs.workers.parent import die_with
 from curation.web.telemetry import begin, current_ids
 
@@ -49,6 +50,11 @@ def die_with_the_worker(**_: object) -> None:
     a new one.
     """
     die_with(_LOADED_BY)
+
+
+@worker_process_init.connect
+def trace_pool_process(**_: object) -> None:
+    start_tracing("winnow-worker")
 
 
 @setup_logging.connect

@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import env
 from config.logs import logging_config
+from config.telemetry import start_sentry
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 WINNOW_DATA = env.folder("WINNOW_DATA", BASE_DIR / "data")
@@ -279,3 +280,6 @@ USE_TZ = True
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", {"text", "json"})
 LOGGING = logging_config(LOG_FORMAT, env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}))
 logging.captureWarnings(LOG_FORMAT == "json")
+SENTRY_DSN = env.text("SENTRY_DSN", "")
+if SENTRY_DSN:
+    start_sentry(SENTRY_DSN)

@@ -145,7 +145,7 @@ def test_base_images_are_named_by_digest_and_pinned_again_by_make(clone: Path) -
 
 
 def test_requirements_are_pinned_hashed_and_name_no_place() -> None:
-    for name in ("base.txt", "dev.txt"):
+    for name in ("base.txt", "dev.txt", "telemetry.txt"):
         text = (ROOT / "requirements" / name).read_text()
         assert "://" not in text
         assert "--index-url" not in text
