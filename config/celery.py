@@ -57,6 +57,13 @@ def trace_pool_process(**_: object) -> None:
     start_tracing("winnow-worker")
 
 
+@worker_init.connect
+def trace_threads(sender: WorkController, **_: object) -> None:
+    """A pool of threads has no processes that begin."""
+    if getattr(sender, "pool_cls", None) is TaskPool:
+        start_tracing("winnow-worker")
+
+
 @setup_logging.connect
 def keep_logging(**_: object) -> None:
     """Log as the settings say: with a receiver of this signal Celery configures nothing."""
