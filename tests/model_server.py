@@ -34,13 +34,17 @@ REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found",
 
 @dataclass
 class Behaviour:
-    """How a model answers. Shares (0 to 1) are drawn per call, in this order: the first that hits decides."""
+    """How a model answers. Shares (0 to 1) are drawn per call, in this order: the first that hits decides.
+
+    A request with the text `breaks` always fails.
+    """
 
     latency: float = 0.0
     rate_limit: float = 0.0
     retry_after: float | None = None
     error: float = 0.0
     status: int = 500
+    breaks: str = ""
     broken: float = 0.0
     hang: float = 0.0
     drop: float = 0.0
@@ -81,6 +85,21 @@ class _Server:
         self.counts: dict[str, Counts] = {}
         self.at_once: dict[str, int] = {}
         self.random = random.Random(SEED)
+        self.port = 0
+        self.connections: set[asyncio.Transport] = set()
+
+    async def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.listening = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port, backlog=1024)
+        self.port = self.listening.sockets[0].getsockname()[1]
+
+    async def refuse(self, seconds: float) -> None:
+        """Close all connections and refuse new ones for some seconds."""
+        self.listening.close()
+        for transport in list(self.connections):
+            transport.abort()
+        await asyncio.sleep(seconds)
+        await self.listen()
 
     async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes, str]:
         """Return status, body and extra header lines; status 0 closes the connection without a response."""
@@ -88,6 +107,11 @@ class _Server:
             given = json.loads(body)
             model = given.pop("model")
             self.behaviours[model] = Behaviour(**given)
+            return 200, b"{}", ""
+        if path == "/refuse":
+            seconds = json.loads(body)["seconds"]
+            loop = asyncio.get_running_loop()
+            loop.call_later(0.05, lambda: setattr(self, "refusing", loop.create_task(self.refuse(seconds))))
             return 200, b"{}", ""
         if path == "/counts":
             return 200, json.dumps({name: asdict(counts) for name, counts in self.counts.items()}).encode(), ""
@@ -122,7 +146,8 @@ class _Server:
             counts.rate_limited += 1
             wait = "" if how.retry_after is None else f"Retry-After: {how.retry_after:g}\r\n"
             return 429, _error("slow down"), wait
-        if self.random.random() < how.error:
+        breaks = how.breaks and how.breaks in str(asked["messages"][-1].get("content"))
+        if breaks or self.random.random() < how.error:
             counts.failed += 1
             return how.status, _error(how.detail or "it broke"), ""
         if self.random.random() < how.hang:
@@ -199,8 +224,10 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._server.connections.add(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.discard(self._transport)
         if self._task is not None:
             self._task.cancel()
 
@@ -230,8 +257,9 @@ class _Connection(asyncio.Protocol):
 async def _serve(port: int) -> None:
     loop = asyncio.get_running_loop()
     server = _Server()
-    listening = await loop.create_server(lambda: _Connection(server), "127.0.0.1", port, backlog=1024)
-    print(listening.sockets[0].getsockname()[1], flush=True)
+    server.port = port
+    await server.listen()
+    print(server.port, flush=True)
     await loop.run_in_executor(None, sys.stdin.read)  # until the process that started it ends
 
 
@@ -263,6 +291,10 @@ class ModelServer:
     def behave(self, model: str = "*", **how: Any) -> None:
         assert set(how) <= {entry.name for entry in fields(Behaviour)}
         self._request("POST", "/control", {"model": model, **how})
+
+    def refuse(self, seconds: float) -> None:
+        """Break all connections and refuse new ones for some seconds; counts and behaviour stay."""
+        self._request("POST", "/refuse", {"seconds": seconds})
 
     def reset(self) -> None:
         """Forget all requests; the behaviour stays."""

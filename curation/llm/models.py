@@ -53,16 +53,30 @@ class Endpoint(models.Model):
         return self.model.startswith("scripted/")
 
 
-class EndpointPace(models.Model):
-    """When the next request fits into `rpm` and `tpm`, and until when a storm of 429s pauses all calls.
+class EndpointPaceQuerySet(models.QuerySet["EndpointPace"]):
+    def down(self) -> "EndpointPaceQuerySet":
+        return self.exclude(down_since=0.0)
 
-    Its row lock also serialises the distribution of slots.
+    def end_outage(self, endpoint_id: int) -> None:
+        """All workers may call the endpoint again."""
+        self.filter(pk=endpoint_id).update(down_since=0.0, down_reason="", probe_at=0.0)
+
+
+class EndpointPace(models.Model):
+    """When the next request fits into `rpm` and `tpm`, and what pauses all calls: a storm of 429s, or an outage.
+
+    Its row lock also serialises the distribution of slots. `down_since` is 0 while the endpoint is up.
     """
 
     endpoint = models.OneToOneField(Endpoint, models.CASCADE, primary_key=True, related_name="pace")
     requests_free_at = models.FloatField(default=0.0, help_text="Unix seconds.")
     tokens_free_at = models.FloatField(default=0.0, help_text="Unix seconds.")
     cooldown_until = models.FloatField(default=0.0, help_text="Unix seconds.")
+    down_since = models.FloatField(default=0.0, help_text="Unix seconds.")
+    down_reason = models.TextField(blank=True, default="", help_text="The first failure of the outage, in words.")
+    probe_at = models.FloatField(default=0.0, help_text="Unix seconds: when one call may try whether it is up again.")
+
+    objects = EndpointPaceQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"pace of {self.endpoint}"

@@ -13,7 +13,7 @@ from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import LastingStage, Stage, kind_of, stages_of
 from curation.runs.launch import check_budget, launch
-from curation.runs.models import ENDED, LIVE, Call, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.models import ENDED, LIVE, OPEN, Call, Item, ItemState, Run, RunEvent, RunState
 from curation.web.problems import Conflict, FieldError
 
 
@@ -32,7 +32,11 @@ def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run
         spent = f"The run has spent ${run.cost.normalize():f} already; give a budget above that."
         raise Conflict(spent, code="budget_spent", errors=[FieldError("budget", "must be above what is spent")])
     changes = {"state": RunState.RUNNING, "finished_at": None, "error": "", "budget": allowed}
-    _move(run, (RunState.CANCELLED, RunState.FAILED), user, "resume", "Resumed.", **changes)
+    with transaction.atomic():
+        _move(run, (RunState.CANCELLED, RunState.FAILED), user, "resume", "Resumed.", **changes)
+        # They wait from now on, if their endpoint is still down.
+        waited = Item.objects.filter(run=run, state__in=OPEN, waiting_since__isnull=False)
+        waited.update(state=ItemState.PENDING, waits_for=None, waiting_since=None)
     return run
 
 
@@ -50,7 +54,14 @@ def retry_failed(*, run: Run, user: User | None) -> Run:
         _forget_later_stages(run, stages[[stage.name for stage in stages].index(first) + 1 :])
         last_call = Call.objects.filter(run=run).aggregate(last=Max("pk"))["last"]
         count = failed.filter(stage=first).update(
-            state=ItemState.PENDING, reason="", claims=0, deaths=0, finished_at=None, cache_after=last_call or 0
+            state=ItemState.PENDING,
+            reason="",
+            claims=0,
+            deaths=0,
+            finished_at=None,
+            cache_after=last_call or 0,
+            waits_for=None,
+            waiting_since=None,
         )
         changes = {"state": RunState.RUNNING, "stage": first, "finished_at": None, "error": ""}
         Run.objects.filter(pk=run.pk).update(items_failed=F("items_failed") - count)

@@ -13,6 +13,7 @@ from curation.runs.engine.reap import reap_all
 from curation.runs.engine.worker import drive
 from curation.runs.models import LIVE, Run, RunEvent
 from curation.runs.pages.progress import progress_of
+from curation.runs.pages.waiting import waits_of
 
 EVERY_SECONDS = 0.5
 Say = Callable[[str], None]
@@ -21,13 +22,17 @@ Say = Callable[[str], None]
 def follow(run: Run, say: Say, *, inline: bool = False, timeout: float | None = None) -> Run:
     """Return the run when it has ended, or after `timeout` seconds. `inline` also does its work in this process."""
     until = time.monotonic() + timeout if timeout is not None else None
-    seen = 0
+    seen, said = 0, set[tuple[str, str | None]]()
     with Bars() as bars, working(run.pk) if inline else nullcontext():
         while True:
             run.refresh_from_db()
             for event in RunEvent.objects.filter(run=run, id__gt=seen).order_by("id"):
                 seen = event.pk
                 say(event.message)
+            for wait in waits_of(run):
+                if (wait.reason, wait.endpoint) not in said:
+                    said.add((wait.reason, wait.endpoint))
+                    say(wait.message)
             bars.show(run)
             if run.state not in LIVE or (until is not None and time.monotonic() > until):
                 return run

@@ -37,6 +37,10 @@ class ItemFailed(Exception):
         self.write = write
 
 
+class EndpointDown(ItemFailed):
+    """The item has waited for its model endpoint as long as the project says; no answer can be judged."""
+
+
 class ItemSkipped(Exception):
     """There is nothing to do for the item, for the given reason."""
 
@@ -80,7 +84,10 @@ class LlmContext(Protocol):
         fresh: bool = False,
         tries: int = MOST_TRIES,
     ) -> Answered:
-        """Return the answer to one request, from the record or from the model; see `curation.runs.calls.ask`."""
+        """Return the answer to one request, from the record or from the model; see `curation.runs.calls.ask`.
+
+        Its `EndpointPaused` is not caught by a stage: the item waits and is worked on again from its start.
+        """
 
 
 class Stage(Protocol):

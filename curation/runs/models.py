@@ -13,8 +13,8 @@ from curation.projects.settings.document import ProjectSettings
 class RunState(models.TextChoices):
     """`queued → running → succeeded | failed | cancelled`; resume and retry lead back to `running`.
 
-    A run is `queued` until its first item is claimed. It succeeds when every stage has ended, even if some items
-    failed (they are counted). It fails if a stage could not be planned or all of its items failed. A run that spent
+    A run is `queued` until its first item is claimed. It succeeds when every stage has ended; if some items failed, its
+    outcome is `with_failures`. It fails if a stage could not be planned or all of its items failed. A run that spent
     its budget is `cancelled` with that reason and can be resumed.
     """
 
@@ -29,6 +29,12 @@ class RunState(models.TextChoices):
         return {"queued": "muted", "running": "attention", "succeeded": "good", "failed": "bad"}.get(
             self.value, "muted"
         )
+
+
+class Outcome(models.TextChoices):
+    """How a succeeded run ended, if not every item is done or skipped."""
+
+    WITH_FAILURES = "with_failures", "With failures"
 
 
 ENDED = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
@@ -101,9 +107,17 @@ class Run(Removable):
         return f"{self.kind} {self.pk}"
 
     @property
-    def state_choice(self) -> RunState:
-        """Return the state with its label and tone."""
-        return RunState(self.state)
+    def outcome(self) -> str:
+        """Return `with_failures` if the run has succeeded although items failed, else ''."""
+        return Outcome.WITH_FAILURES if self.state == RunState.SUCCEEDED and self.items_failed else ""
+
+    @property
+    def state_label(self) -> str:
+        return "Succeeded with failures" if self.outcome else RunState(self.state).label
+
+    @property
+    def state_tone(self) -> str:
+        return "borderline" if self.outcome else RunState(self.state).tone
 
     @property
     def settings(self) -> ProjectSettings:
@@ -112,13 +126,20 @@ class Run(Removable):
 
 
 class ItemState(models.TextChoices):
-    """`pending → claimed → done | failed | skipped`; an expired lease or a cancel leads back to `pending`."""
+    """`pending → claimed → done | failed | skipped`; an expired lease or a cancel leads back to `pending`.
+
+    A claimed item whose model endpoint is down is `waiting`, without a worker, until it is `pending` again.
+    """
 
     PENDING = "pending", "Pending"
     CLAIMED = "claimed", "Claimed"
+    WAITING = "waiting", "Waiting"
     DONE = "done", "Done"
     FAILED = "failed", "Failed"
     SKIPPED = "skipped", "Skipped"
+
+
+OPEN = (ItemState.PENDING, ItemState.CLAIMED, ItemState.WAITING)
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
@@ -147,6 +168,9 @@ class Item(models.Model):
     cache_after = models.BigIntegerField(
         null=True, help_text="Retried by a person: only calls after this id may answer it from the record."
     )
+    # No foreign key: the deletion of an endpoint would have to search all items.
+    waits_for = models.BigIntegerField(null=True, help_text="Id of the endpoint that was down when it was tried.")
+    waiting_since = models.DateTimeField(null=True)
     reason = models.TextField(blank=True, default="", help_text="Why it failed or was skipped.")
     result = models.JSONField(default=dict)
     finished_at = models.DateTimeField(null=True)
@@ -160,6 +184,12 @@ class Item(models.Model):
             models.Index(fields=["run", "stage", "state", "id"], name="item_to_claim"),
             # The reaper finds expired leases.
             models.Index(fields=["lease_until"], name="item_lapsed", condition=models.Q(state="claimed")),
+            # The reaper and the run's page read which endpoints items wait for.
+            models.Index(
+                fields=["run", "waits_for", "waiting_since"],
+                name="item_waiting",
+                condition=models.Q(waiting_since__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """A kind of run for tests: a stage that asks a model one question per item, and a stage that counts the answers."""
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from curation.llm.client.completion import Request, Target
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
+from curation.runs.engine.waiting import wake_due
 from curation.runs.engine.worker import drive
 from curation.runs.kinds import (
     MOST_OPEN_CALLS,
@@ -30,14 +32,17 @@ from curation.web.problems import Invalid
 from tests.factories import make_endpoint, make_project
 from tests.model_server import ModelServer
 
+LONGEST = 30.0
+
 
 class AskingParams(BaseModel):
-    """`refuse`: an answer with this text fails its item, after it was paid for."""
+    """`refuse`: an answer with this text fails its item, after it was paid for. `other`: every second item's model."""
 
     model_config = ConfigDict(extra="forbid")
 
     n: int = 3
     model: str = "judge-a"
+    other: str = ""
     words: int = 4
     max_tokens: int = 50
     fresh: bool = False
@@ -73,13 +78,14 @@ class AskStage:
         endpoint = Endpoint.objects.of(run.project).filter(name=self._params.model).first()
         if endpoint is None:
             raise Invalid(f"There is no model {self._params.model!r} in this project.")
-        return [target_of(endpoint)]
+        others = Endpoint.objects.of(run.project).filter(name=self._params.other)
+        return [target_of(found) for found in (endpoint, *others)]
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, Target]:
         if SCRIPT.load_error:
             raise SCRIPT.load_error
-        target = self.targets(run)[0]
-        return {item.pk: target for item in items}
+        targets = self.targets(run)
+        return {item.pk: targets[(item.target_id or 0) % len(targets)] for item in items}
 
     async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
         if SCRIPT.work_error:
@@ -145,17 +151,26 @@ def make_asked(server: ModelServer, name: str = "judge-a", project: Project | No
     return project
 
 
+def impatient() -> Project:
+    """A project whose items do not wait for an endpoint that is down."""
+    return make_project(settings_json={"runs": {"wait_minutes": 0}})
+
+
 def start(project: Project, budget: Any = None, **params: Any) -> Run:
     return launch(project=project, kind="asking", params=params, user=None, budget=budget)
 
 
 def end(run: Run, shards: int = 10) -> Run:
-    """Drives the run as a worker would until it has ended."""
-    for _ in range(shards):
+    """Drives the run as a worker and the reaper would until it has ended."""
+    until = time.monotonic() + LONGEST
+    while shards or time.monotonic() < until:
         drive(run.pk)
         run.refresh_from_db()
         if run.state not in LIVE:
             return run
+        wake_due()
+        shards = max(0, shards - 1)
+        time.sleep(0.02)
     raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
 
 

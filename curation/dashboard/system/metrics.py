@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from curation.llm.models import EndpointPace
 from curation.projects.models import Project
 from curation.review.queue.take import open_count
 from curation.runs.models import Run, RunState
@@ -22,6 +23,10 @@ class ProductCollector(Collector):
         for state in RunState.values:
             states.add_metric([state], by_state.get(state, 0))
         yield states
+        partly = Run.objects.filter(state=RunState.SUCCEEDED, items_failed__gt=0).count()
+        yield GaugeMetricFamily("winnow_runs_with_failures", "Succeeded runs of which items failed.", value=partly)
+        now_down = EndpointPace.objects.down().count()
+        yield GaugeMetricFamily("winnow_endpoints_down", "Model endpoints that are paused as down.", value=now_down)
         sums = Run.objects.aggregate(**{f"{key}_sum": Sum(key) for key in COUNTED})
         sums = {key: sums[f"{key}_sum"] or 0 for key in COUNTED}
         yield _by_label("winnow_items", "Items that ended.", "outcome", ITEMS, sums)

@@ -9,7 +9,7 @@ from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnsw
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Completion, Request, Target
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Call, Item, Run
 from curation.web.text.storable import storable
 from judging.commands.families import CommandFamily
@@ -89,11 +89,16 @@ class ScreenStage:
         return jobs
 
     async def work(self, context: LlmContext, item: Item, job: ScreenJob | None) -> Write:
-        """A failed call counts as an empty answer, wrong in every column, so its item is done."""
+        """A failed call counts as an empty answer, wrong in every column, so its item is done.
+
+        An endpoint that was down for too long gave no answer to judge: then the item fails.
+        """
         if job is None:
             raise ItemFailed("Its row was deleted.")
         try:
             answer = await context.ask(item, job.target, job.request, fresh=job.fresh)
+        except EndpointDown:
+            raise
         except ItemFailed as failed:
             reason = str(failed)
             return lambda: _save_answer(job, _last_call(item, reason))()

@@ -31,6 +31,16 @@ class TimedOut(Transient):
     kind = "timeout"
 
 
+class Unavailable(Transient):
+    """502, 503, 504, 529: the endpoint says itself that it cannot answer anyone now."""
+
+
+class Unreachable(Transient):
+    """The request never left for the endpoint: no connection, name, route or TLS. It costs nothing and is no try."""
+
+    kind = "unreachable"
+
+
 class Refused(CallError):
     """The endpoint refused for a reason that a retry will not change (bad key, unknown model, too long)."""
 

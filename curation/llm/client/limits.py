@@ -6,11 +6,24 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from curation.llm.client.completion import Target
-from curation.llm.client.errors import Misconfigured
-from curation.llm.client.pace import SILENT_AFTER, RequestSlots, ReturnSlots, correct, reserve
+from curation.llm.client.errors import Misconfigured, TimedOut, Transient, Unavailable, Unreachable
+from curation.llm.client.pace import (
+    FIRST_PROBE,
+    SILENT_AFTER,
+    BeginOutage,
+    Outage,
+    RequestSlots,
+    ReturnSlots,
+    TakeProbe,
+    correct,
+    reserve,
+)
+from curation.llm.models import EndpointPace
 
 T = TypeVar("T")
 # A worker asks for as many slots as it could use at once within this many renewals.
@@ -19,6 +32,16 @@ RENEWALS_REMEMBERED = 8
 FIRST_ANSWER = 200.0
 # When this share of at least so many calls within so many seconds got a 429, the endpoint pauses.
 STORM_CALLS, STORM_SHARE, STORM_SECONDS = 6, 0.5, 3.0
+# An endpoint is down after so many failures in a row; fewer are enough if the calls did not reach it.
+FAILED_IN_A_ROW, UNREACHABLE_IN_A_ROW = 6, 3
+
+
+class EndpointPaused(Exception):
+    """The endpoint is down and the next try is not due: the caller's work waits without a lease."""
+
+    def __init__(self, target: Target, outage: Outage) -> None:
+        super().__init__(f"{target.name} is paused: {outage.reason}")
+        self.target, self.outage = target, outage
 
 
 class Commit(Protocol):
@@ -31,22 +54,33 @@ class Commit(Protocol):
 class Turn:
     """A call that is next at an endpoint: it may be recorded, and is sent inside `async with turn.slot()`.
 
-    The caller sets `tokens` to the number that the request took, if it is known.
+    The caller sets `tokens` to the number that the request took, if it is known. `is_probe`: it tries an endpoint that
+    is down.
     """
 
-    def __init__(self, limiter: "EndpointLimiter") -> None:
+    def __init__(self, limiter: "EndpointLimiter", *, is_probe: bool) -> None:
         self.tokens: int | None = None
+        self.is_probe = is_probe
         self._limiter = limiter
         self._next, self._inside = False, False
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Take one of the endpoint's slots. Raises `Misconfigured` if the endpoint was deleted."""
+        """Take one of the endpoint's slots.
+
+        Raises `Misconfigured` if the endpoint was deleted, `EndpointPaused` if it went down meanwhile.
+        """
         try:
+            self.refuse_if_down()
             await self.enter()
+            self.refuse_if_down()
             yield
         finally:
             self.leave()
+
+    def refuse_if_down(self) -> None:
+        if (outage := self._limiter.outage) and not self.is_probe:
+            raise EndpointPaused(self._limiter.target, outage)
 
     async def wait(self) -> None:
         await self._limiter._next_up.acquire()
@@ -89,6 +123,9 @@ class EndpointLimiter:
         self._next_up = asyncio.Semaphore(max(2, target.max_concurrency // 4))
         self._ceiling = float(target.max_concurrency)
         self._cooldown_until = 0.0
+        self.outage: Outage | None = None
+        self._failures: list[int] = []
+        self._has_answered = False
         self._turns = self._most_turns = 0
         self._recent_turns: deque[int] = deque(maxlen=RENEWALS_REMEMBERED)
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -107,24 +144,27 @@ class EndpointLimiter:
         return self._renewed_at > 0.0 and not self._free()
 
     @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[Turn]:
+    async def turn(self, tokens: int, *, is_probe: bool = False) -> AsyncIterator[Turn]:
         """Wait for a turn and for the endpoint's pace; `tokens` is the prompt's size.
 
         With limits per minute the slot comes first: calls that were spread over time must not wait for it together.
+        Raises `EndpointPaused` while the endpoint is down, unless the call is a probe or the next one is due.
         """
-        turn = Turn(self)
+        turn = Turn(self, is_probe=is_probe)
         self._turns += 1
         self._most_turns = max(self._most_turns, self._turns)
         try:
-            if self._first:
-                self._first = False
-                await self.renew(eager=True)
+            await self.current_outage()
+            if self.outage and time.time() >= self.outage.probe_at:
+                turn.is_probe |= await self._take_probe(self.outage)
+            turn.refuse_if_down()
             if self.target.rpm or self.target.tpm:
                 await turn.enter()
             else:
                 await turn.wait()
             reserved = tokens + round(self._answer_tokens)
             await self._keep_pace(reserved)
+            turn.refuse_if_down()
             yield turn
             if turn.tokens is not None:
                 await self._correct(turn.tokens, prompt=tokens, reserved=reserved)
@@ -132,6 +172,13 @@ class EndpointLimiter:
             self._turns -= 1
             turn.leave()
             turn.give_way()
+
+    async def current_outage(self) -> Outage | None:
+        """Return the endpoint's outage, if it is down; read from the database at the first call."""
+        if self._first:
+            self._first = False
+            await self.renew(eager=True)
+        return self.outage
 
     async def renew(self, *, eager: bool = False) -> None:
         """Request the slots that it could have used recently: an episode in its sandbox soon makes its next call.
@@ -156,6 +203,7 @@ class EndpointLimiter:
             else:
                 self._slots, self._renewed_at = share.slots, time.monotonic()
                 self._cooldown_until = max(self._cooldown_until, share.cooldown_until)
+                self._set_outage(share.outage)
             self._admit()
 
     async def return_slots(self) -> None:
@@ -163,11 +211,59 @@ class EndpointLimiter:
         await self._commit(request, rank=self.target.endpoint_id)
 
     def record_success(self) -> None:
+        self.record_sign_of_life()
         self._recent.append((time.monotonic(), False))
         self._ceiling = min(float(self.target.max_concurrency), self._ceiling + 1.0 / max(1.0, self._ceiling))
 
+    def record_sign_of_life(self) -> None:
+        """The endpoint has answered, if only with a refusal."""
+        self._failures.clear()
+        self._has_answered = True
+
+    async def record_failure(self, item_id: int, failure: Transient, *, is_probe: bool) -> None:
+        """Pause the endpoint for all workers if it is down: after failures in a row without an answer.
+
+        One item that fails alone, at an endpoint that has answered others, is probably the cause itself, unless the
+        endpoint was not reached or says that it is unavailable.
+        """
+        self._failures.append(item_id)
+        needed = FAILED_IN_A_ROW
+        if isinstance(failure, Unreachable):
+            needed = UNREACHABLE_IN_A_ROW
+        elif isinstance(failure, TimedOut):
+            needed = min(needed, self.target.max_concurrency + 1)
+        is_its_own = not isinstance(failure, Unreachable | Unavailable) and len(set(self._failures)) == 1
+        is_down = len(self._failures) >= needed and not (is_its_own and self._has_answered) and not self.outage
+        if is_down or (self.outage and is_probe):
+            begin = BeginOutage(self.target.endpoint_id, str(failure), failure.retry_after or 0.0)
+            self._set_outage(await self._commit(begin, rank=self.target.endpoint_id))
+
+    async def end_outage(self) -> None:
+        """The endpoint has answered: all workers may call it again."""
+        self._set_outage(None)
+        end = partial(EndpointPace.objects.end_outage, self.target.endpoint_id)
+        await self._commit(end, rank=self.target.endpoint_id)
+
+    async def _take_probe(self, outage: Outage) -> bool:
+        """Return whether this call may try an endpoint that is down. Others in this worker do not ask meanwhile."""
+        self.outage = replace(outage, probe_at=time.time() + FIRST_PROBE)
+        may_call, found = await self._commit(TakeProbe(self.target.endpoint_id), rank=self.target.endpoint_id)
+        self._set_outage(found)
+        return may_call
+
+    def _set_outage(self, outage: Outage | None) -> None:
+        """When the endpoint goes down, nobody waits for a slot any more. Failures are counted from zero each time."""
+        if bool(self.outage) != bool(outage):
+            self._failures.clear()
+            while outage and self._waiting:
+                place = self._waiting.popleft()
+                if not place.done():
+                    place.set_exception(EndpointPaused(self.target, outage))
+        self.outage = outage
+
     def record_rate_limit(self, retry_after: float | None) -> None:
         """A single 429 delays its own call only; many of them halve this worker's calls and pause the endpoint."""
+        self.record_sign_of_life()
         now = time.monotonic()
         self._recent.append((now, True))
         recent = [limited for at, limited in self._recent if at > now - STORM_SECONDS]
@@ -186,7 +282,7 @@ class EndpointLimiter:
             try:
                 await place
             except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
+                if place.done() and not place.cancelled() and place.exception() is None:
                     self._leave()
                 raise
         else:

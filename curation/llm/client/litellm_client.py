@@ -17,14 +17,26 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 # LiteLLM's own HTTP client, as for most providers: a call through the OpenAI package takes 1 ms more CPU time.
 os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
 
+import aiohttp
+import httpx
 import litellm
 import openai
 from litellm.litellm_core_utils.litellm_logging import Logging
-from litellm.llms.custom_httpx import http_handler
+from litellm.llms.custom_httpx import aiohttp_transport, http_handler
 
 from curation.llm.client.checked_connector import CheckedConnector
 from curation.llm.client.completion import Completion, Request, Target
-from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
+from curation.llm.client.connection_errors import causes_of, why_lost, why_not_sent
+from curation.llm.client.errors import (
+    CallError,
+    Misconfigured,
+    RateLimited,
+    Refused,
+    TimedOut,
+    Transient,
+    Unavailable,
+    Unreachable,
+)
 from curation.llm.client.pricing import cost_of, rounded
 from curation.llm.endpoints.keys import why_no_base_url, why_refused
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
@@ -40,11 +52,14 @@ litellm.modify_params = True
 _http: Any = http_handler
 _http.TCPConnector = CheckedConnector
 litellm.sync_transport = CheckedTransport(MODELS)
+# LiteLLM sends a request again after a connection error. That is only right for one that was not sent.
+aiohttp_transport.AIOHTTP_EXC_MAP[aiohttp.ClientOSError] = httpx.ReadError
 
 TIMEOUT_SECONDS = 120.0
 # LiteLLM puts up to three names of the error before the endpoint's own message.
 ERROR_PREFIX = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
 RETRIED = frozenset({408, 409, 500, 502, 503, 504, 529})
+UNAVAILABLE = frozenset({502, 503, 504, 529})
 
 
 # LiteLLM's call without its wrapper, which adds prices, callbacks, a cache, retries, budgets and its own token limits.
@@ -111,14 +126,15 @@ class LiteLlmClient:
         except TimeoutError as error:
             raise TimedOut(f"no answer within {limit:g} s") from error
         except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
-            if isinstance(error, litellm.exceptions.Timeout) and time.perf_counter() - started >= limit:
+            is_over = isinstance(error, litellm.exceptions.Timeout) and time.perf_counter() - started >= limit
+            if is_over and not why_not_sent(error):
                 raise TimedOut(f"no answer within {limit:g} s") from None
             raise _translate(error, key if target.api_key_env else "") from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
         try:
             return _completion(target, response, latency_ms)
         except (AttributeError, IndexError, TypeError) as error:
-            raise Transient(f"the answer is not a completion: {error}") from error
+            raise Transient("the answer is not a chat completion") from error
 
 
 async def _check_host(api_base: str) -> None:
@@ -152,26 +168,24 @@ def _translate(error: Exception, key: str) -> CallError:
     """Translate an error. Servers repeat the key that they refuse; it is removed."""
     if forbidden := _forbidden(error):
         return Misconfigured(forbidden.detail)
+    if reason := why_not_sent(error):
+        return Unreachable(reason)
     status = getattr(error, "status_code", None)
-    detail = f"{type(error).__name__}: {_message(error)}"
+    detail = why_lost(error) or f"{type(error).__name__}: {_message(error)}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
+    if status in UNAVAILABLE:
+        return Unavailable(detail, _retry_after(error))
     is_cut_off = status is None or status < 400  # no response, or half of one
     if isinstance(error, litellm.exceptions.APIConnectionError) or is_cut_off or status in RETRIED:
         return Transient(detail, _retry_after(error))
     return Refused(detail)
 
 
-def _forbidden(error: BaseException | None) -> ForbiddenAddress | None:
+def _forbidden(error: BaseException) -> ForbiddenAddress | None:
     """The refused address that is the cause of an error."""
-    seen = set()
-    while error is not None and error not in seen:
-        if isinstance(error, ForbiddenAddress):
-            return error
-        seen.add(error)
-        error = error.__cause__ or error.__context__
-    return None
+    return next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddress)), None)
 
 
 def _message(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What all workers share of an endpoint: slots, requests and tokens per minute, and pauses after many 429s.
+"""What all workers share of an endpoint: slots, requests and tokens per minute, pauses after many 429s and outages.
 
 It is kept in the database, so limits apply to any number of workers on any broker. A transaction locks an endpoint's
 pace row first, and the rows of several endpoints in the order of their ids.
@@ -17,14 +17,26 @@ from curation.llm.models import Endpoint, EndpointPace, EndpointShare
 SILENT_AFTER = 10.0
 BURST_SECONDS = 2.0
 SLOWED_MINUTE = 60.0 + BURST_SECONDS
+# An endpoint that is down is tried again after this share of the time it has been down, within these seconds.
+PROBE_SHARE, FIRST_PROBE, LONGEST_PROBE = 0.1, 1.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """An endpoint is down: since when and until the next try (Unix seconds), and its first failure in words."""
+
+    since: float
+    probe_at: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Slots this worker may use now, and until when (Unix seconds) the endpoint pauses after many 429s."""
+    """Slots this worker may use now, until when (Unix seconds) the endpoint pauses after many 429s, and its outage."""
 
     slots: int
     cooldown_until: float
+    outage: Outage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,56 @@ class RequestSlots:
         slots = min(self.wanted, max(0, self.cap - sum(other.granted for other in others)))
         if any(other.wanted > other.granted for other in others):
             slots = min(slots, max(1, self.cap // (len(others) + 1)))
-        return Share(slots, pace.cooldown_until)
+        return Share(slots, pace.cooldown_until, outage_of(pace))
+
+
+@dataclass(frozen=True, slots=True)
+class BeginOutage:
+    """Pause an endpoint that is down, for all workers; return its outage, or None if the endpoint was deleted.
+
+    A failure during an outage moves the next try: by its share of the time, or as long as the endpoint asked for.
+    """
+
+    endpoint_id: int
+    reason: str
+    retry_after: float = 0.0
+
+    def __call__(self) -> Outage | None:
+        with transaction.atomic():
+            pace = _locked_paces([self.endpoint_id]).get(self.endpoint_id)
+            if pace is None:
+                return None
+            if not pace.down_since:
+                pace.down_since, pace.down_reason, pace.probe_at = time.time(), self.reason[:1000], 0.0
+            pace.probe_at = max(pace.probe_at, time.time() + max(_probe_pause(pace), self.retry_after))
+            pace.save(update_fields=["down_since", "down_reason", "probe_at"])
+            return outage_of(pace)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeProbe:
+    """Return whether this worker may call the endpoint, because it is up or the next try is due, and its outage."""
+
+    endpoint_id: int
+
+    def __call__(self) -> tuple[bool, Outage | None]:
+        with transaction.atomic():
+            pace = _locked_paces([self.endpoint_id]).get(self.endpoint_id)
+            if pace is None or not pace.down_since:
+                return True, None
+            if time.time() < pace.probe_at:
+                return False, outage_of(pace)
+            pace.probe_at = time.time() + _probe_pause(pace)
+            pace.save(update_fields=["probe_at"])
+            return True, outage_of(pace)
+
+
+def outage_of(pace: EndpointPace) -> Outage | None:
+    return Outage(pace.down_since, pace.probe_at, pace.down_reason) if pace.down_since else None
+
+
+def _probe_pause(pace: EndpointPace) -> float:
+    return min(LONGEST_PROBE, max(FIRST_PROBE, PROBE_SHARE * (time.time() - pace.down_since)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from curation.llm.endpoints.keys import VARIABLE, why_no_base_url, why_refused
 from curation.llm.endpoints.params import check_params, looks_secret
-from curation.llm.models import Endpoint
+from curation.llm.models import Endpoint, EndpointPace
 from curation.llm.scripted import SCRIPTED_MODELS
 from curation.projects.access import Access
 from curation.projects.audit import record
@@ -79,6 +79,9 @@ def change_endpoint(*, access: Access, name: str, values: EndpointValues, seen_v
                     setattr(endpoint, key, after[key])
                 endpoint.version += 1
                 endpoint.save()
+                EndpointPace.objects.end_outage(
+                    endpoint.pk
+                )  # it may be up at another address; items that wait for it go on
                 moved: dict[str, object] = {key: [_shown(before[key]), _shown(after[key])] for key in changed}
                 _record(access, "model.update", endpoint, moved)
     except IntegrityError:

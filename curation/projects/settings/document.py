@@ -133,6 +133,16 @@ class Limits(Section):
     max_leak: Share = Field(0.1, title="Leak score", description="A sample with a higher score is flagged, 0 to 1.")
 
 
+class Runs(Section):
+    """What runs do while a model endpoint is down."""
+
+    wait_minutes: Annotated[float, Field(ge=0.0, le=10_080.0)] = Field(
+        30.0,
+        title="Wait for an endpoint",
+        description="Minutes that an item waits for a model endpoint that is down before it fails, at most a week.",
+    )
+
+
 class Balance(Section):
     """The share of `panic` terminals outside which an export warns."""
 
@@ -203,6 +213,7 @@ class ProjectSettings(Section):
     gate: Gate = Gate()
     review: Review = Review()
     limits: Limits = Limits()
+    runs: Runs = Runs()
     balance: Balance = Balance()
     export: Export = Export()
     evaluation: Evaluation = Evaluation()

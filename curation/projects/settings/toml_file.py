@@ -1,5 +1,6 @@
-"""Read a TOML file with `[judge]`, `[duel]` and `[taxonomy]` tables as a change of a project's settings."""
+"""Read a TOML file with `[judge]`, `[duel]`, `[runs]` and `[taxonomy]` tables as a change of a project's settings."""
 
+import math
 from dataclasses import asdict
 
 from curation.projects.settings.patch import Json
@@ -33,10 +34,10 @@ DUEL = {
 def settings_from_toml(text: str) -> dict[str, Json]:
     """Return the file as a patch of the settings. Raises `Invalid` with the reason."""
     if len(text.encode()) > MAX_BYTES:
-        raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; it should have three short tables.")
+        raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; it should have four short tables.")
     try:
         document = read_toml(text)
-        axes = document.pop("taxonomy", None)
+        axes, runs = document.pop("taxonomy", None), document.pop("runs", None)
         file = read_duel_tables(document)
     except SettingsError as error:
         raise _refusal(str(error)) from None
@@ -49,11 +50,23 @@ def settings_from_toml(text: str) -> dict[str, Json]:
             inner = patch.setdefault(section, {})
             if isinstance(inner, dict):
                 inner[name] = list(value) if isinstance(value, tuple) else value
+    if runs:
+        patch["runs"] = _runs(runs)
     if axes:
         patch["taxonomy"] = {"axes": _axes(axes)}
     if not patch:
-        raise _refusal("The file sets nothing: it has no key in [judge], [duel] or [taxonomy].")
+        raise _refusal("The file sets nothing: it has no key in [judge], [duel], [runs] or [taxonomy].")
     return patch
+
+
+def _runs(table: object) -> dict[str, Json]:
+    """`[runs]`: `wait_minutes`, how long items wait for a model endpoint that is down."""
+    if not isinstance(table, dict) or set(table) != {"wait_minutes"}:
+        raise _refusal("[runs] has one key, wait_minutes")
+    minutes = table["wait_minutes"]
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not math.isfinite(minutes):
+        raise _refusal("[runs] wait_minutes must be a number of minutes")
+    return {"wait_minutes": minutes}
 
 
 def _axes(table: object) -> dict[str, Json]:

@@ -7,13 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from django.utils import timezone
+
 from curation.llm.client.completion import Client, Completion, Request, Target
-from curation.llm.client.errors import CallError, RateLimited, Transient
-from curation.llm.client.limits import EndpointLimiter
+from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Transient, Unreachable
+from curation.llm.client.limits import EndpointLimiter, EndpointPaused
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent
-from curation.runs.calls.record import Answered, CloseCall, FindAnswer, OpenCall, fail_call
+from curation.runs.calls.record import Answered, CloseCall, FindAnswer, OpenCall, fail_call, withdraw_call
 from curation.runs.engine.group_commit import GroupCommit
-from curation.runs.kinds import MOST_TRIES, ItemFailed
+from curation.runs.engine.waiting import wake
+from curation.runs.kinds import MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
 from curation.web.telemetry import Span
 from curation.web.text.storable import storable
@@ -29,6 +32,7 @@ class Shard(Protocol):
 
     run: Run
     commit: GroupCommit
+    wait_seconds: float
 
     def limiter(self, target: Target) -> EndpointLimiter: ...
 
@@ -48,39 +52,60 @@ async def ask(
     """Return the answer from the record or from the endpoint, or raise `ItemFailed` with the reason.
 
     A `fresh` answer never comes from another item. The item's own record counts, so a crash pays nothing twice.
+    Raises `EndpointPaused` while the endpoint is down: the item then waits without a worker, as long as the project
+    says, and fails with `EndpointDown` after that. A call with one try only is made in any case.
     """
     opening = OpenCall(shard.run, item, target, request, request.content_hash(target), instructions_hash, fresh)
     if shard.limiter(target).is_busy and (recorded := await shard.commit(FindAnswer(opening))):
         return recorded
-    deadline = time.monotonic() + RATE_LIMIT_SECONDS
-    tried = 0
+    began = time.monotonic()
+    tried = unreached = 0
     while True:
         try:
-            return await _try(shard, opening)
+            return await _try(shard, opening, is_test=tries == 1)
         except BudgetHeld:
             await asyncio.sleep(BUDGET_PAUSE)
+        except EndpointPaused as paused:
+            raise _waiting(shard, item, paused) from paused
         except RateLimited as limited:
-            if time.monotonic() > deadline or tries == 1:
+            if time.monotonic() > began + RATE_LIMIT_SECONDS or tries == 1:
                 raise ItemFailed(f"{target.name} is rate limited: {limited}") from limited
             await asyncio.sleep(_pause(1, limited.retry_after))
         except Transient as failure:
-            tried += 1
-            if tried >= tries:
-                times = f" (tried {tried} times)" if tried > 1 else ""
+            if isinstance(failure, Unreachable) and tries > 1:
+                unreached += 1
+                is_last = unreached >= tries and time.monotonic() > began + shard.wait_seconds
+            else:
+                tried += 1
+                is_last = tried >= tries
+            if tries > 1 and shard.wait_seconds and (outage := shard.limiter(target).outage):
+                raise _waiting(shard, item, EndpointPaused(target, outage)) from failure
+            if is_last:
+                times = f" (tried {tried + unreached} times)" if tried + unreached > 1 else ""
                 raise ItemFailed(f"{target.name}: {failure}{times}") from failure
-            await asyncio.sleep(_pause(tried, failure.retry_after))
+            await asyncio.sleep(_pause(max(tried, unreached), failure.retry_after))
         except CallError as failure:
             raise ItemFailed(f"{target.name}: {failure}") from failure
 
 
-async def _try(shard: Shard, opening: OpenCall) -> Answered:
+def _waiting(shard: Shard, item: Item, paused: EndpointPaused) -> EndpointPaused | EndpointDown:
+    """Return what to raise for an item whose endpoint is down: it waits, or has waited long enough."""
+    since = item.waiting_since
+    waited = (timezone.now() - since).total_seconds() if since else 0.0
+    if waited < shard.wait_seconds:
+        return paused
+    how_long = f" (waited {waited / 60:.0f} min)" if waited >= 60 else f" (waited {waited:.0f} s)" if waited else ""
+    return EndpointDown(f"{paused.target.name} is down: {paused.outage.reason}{how_long}")
+
+
+async def _try(shard: Shard, opening: OpenCall, *, is_test: bool) -> Answered:
     """Make one call, recorded before it is sent and when it has ended. Raises the `CallError` that it ended in.
 
     `OpenCall` looks for a recorded answer too: while nothing has to wait, that saves a transaction.
     """
     run_id, target, request = opening.run.pk, opening.target, opening.request
     limiter, client = shard.limiter(target), shard.client(target)
-    async with limiter.turn(_estimated_tokens(request)) as turn:
+    async with limiter.turn(_estimated_tokens(request), is_probe=is_test) as turn:
         opened = await shard.commit(opening)
         if isinstance(opened, BudgetHeld | BudgetSpent):
             raise opened
@@ -92,16 +117,33 @@ async def _try(shard: Shard, opening: OpenCall) -> Answered:
                 started = time.perf_counter()
                 with Span("model call", endpoint=target.name, model=target.model):
                     completion = _storable(await client.complete(target, request))
+        except EndpointPaused:
+            await shard.commit(partial(withdraw_call, opened))
+            raise
         except CallError as error:
-            if isinstance(error, RateLimited):
-                limiter.record_rate_limit(error.retry_after)
             latency_ms = round((time.perf_counter() - started) * 1000)
             await shard.commit(partial(fail_call, run_id, opened, error, latency_ms))
+            if isinstance(error, Transient):
+                await limiter.record_failure(opening.item.pk, error, is_probe=turn.is_probe)
+            elif isinstance(error, RateLimited):
+                limiter.record_rate_limit(error.retry_after)
+            elif not isinstance(error, Misconfigured):
+                limiter.record_sign_of_life()
+            if limiter.outage and not isinstance(error, Transient | Misconfigured):
+                await _end_outage(shard, target)
             raise
         limiter.record_success()
+        if limiter.outage:
+            await _end_outage(shard, target)
         turn.tokens = (completion.tokens_in or 0) + (completion.tokens_out or 0)
         await shard.commit(CloseCall(run_id, opened, completion))
         return Answered(completion, opened, cached=False)
+
+
+async def _end_outage(shard: Shard, target: Target) -> None:
+    """The endpoint has answered: this run's items go on now, those of other runs at the reaper's next round."""
+    await shard.limiter(target).end_outage()
+    await shard.commit(partial(wake, shard.run.pk, target.endpoint_id))
 
 
 def _pause(tried: int, retry_after: float | None) -> float:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from django.db import connection
 
 from curation.llm.client.completion import Completion, Request, Target
-from curation.llm.client.errors import CallError, Transient
+from curation.llm.client.errors import CallError, Transient, Unreachable
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.engine.counters import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
@@ -160,14 +160,20 @@ class CloseCall:
 
 
 def fail_call(run_id: int, call_id: int, error: CallError, latency_ms: int) -> None:
-    """Record a failed call. A refused request costs nothing; the cost of one that broke off or timed out is unknown."""
-    cost = None if isinstance(error, Transient) else Decimal(0)
+    """Record a failed call. One that was refused, or never reached the endpoint, costs nothing; the cost of one that
+    was sent and broke off or timed out is unknown."""
+    cost = None if isinstance(error, Transient) and not isinstance(error, Unreachable) else Decimal(0)
     end = {"error_kind": error.kind, "error": storable(str(error))[:2000], "cost": cost, "latency_ms": latency_ms}
     call = Call.objects.filter(pk=call_id)
     if call.filter(status=CallStatus.SENT).update(status=CallStatus.ERROR, **end):
         _count(run_id, cost, {})
     elif call.filter(status=CallStatus.LOST).update(status=CallStatus.ERROR, **end):
         _count_late(run_id, cost, {})
+
+
+def withdraw_call(call_id: int) -> None:
+    """Delete the row of a call that was not sent: its endpoint went down before its turn."""
+    Call.objects.filter(pk=call_id, status=CallStatus.SENT).delete()
 
 
 def lose_calls(item_ids: Sequence[int], why: str) -> None:

@@ -11,14 +11,13 @@ from django.utils import timezone
 from curation.projects.audit import record
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import Stage, kind_of, stages_of
-from curation.runs.models import LIVE, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.models import LIVE, OPEN, Item, ItemState, Run, RunEvent, RunState
 from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
 
 logger = logging.getLogger(__name__)
-OPEN = (ItemState.PENDING, ItemState.CLAIMED)
 BATCH = 1000
 
 
@@ -139,10 +138,15 @@ def _end(run_id: int, state: RunState, error: str) -> None:
             return
         run = Run.objects.get(pk=run_id)
         level = RunEvent.Level.ERROR if state == RunState.FAILED else RunEvent.Level.INFO
-        failed = f", {run.items_failed} failed" if run.items_failed else ""
-        RunEvent.objects.create(run=run, level=level, message=error or f"Finished: {run.items_done} done{failed}.")
+        if run.outcome:
+            level = RunEvent.Level.WARNING
+        how = f" with failures: {run.items_done} done, {run.items_failed} failed" if run.outcome else ""
+        message = f"Finished{how or f': {run.items_done} done'}."
+        RunEvent.objects.create(run=run, level=level, message=error or message)
         record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
-        emit(run.project, Event.RUN_FINISHED, {"run": str(run.pk), "kind": run.kind, "state": state, "error": error})
+        figures = {"total": run.items_total, "done": run.items_done, "failed": run.items_failed}
+        data = {"run": str(run.pk), "kind": run.kind, "state": state, "outcome": run.outcome or None, "error": error}
+        emit(run.project, Event.RUN_FINISHED, {**data, "items": {**figures, "skipped": run.items_skipped}})
 
 
 def stop_for_budget(run_id: int) -> None:

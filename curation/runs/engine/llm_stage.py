@@ -13,7 +13,7 @@ from django.db import Error, InterfaceError, OperationalError, connection
 
 from curation.llm.client.completion import Client, Request, Target
 from curation.llm.client.gateway import client_for, warm_up
-from curation.llm.client.limits import EndpointLimiter
+from curation.llm.client.limits import EndpointLimiter, EndpointPaused
 from curation.runs.calls.ask import ask
 from curation.runs.calls.budget import BudgetSpent
 from curation.runs.calls.record import Answered
@@ -22,6 +22,7 @@ from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up,
 from curation.runs.engine.event_loop import event_loop, run_in_loop
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
+from curation.runs.engine.waiting import PutOff, PutOffPending
 from curation.runs.kinds import MOST_TRIES, ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DatabaseBusy, DiskFull, failure_of
@@ -48,6 +49,7 @@ class ShardContext:
         self.alone = alone
         self.budget_spent = False
         self.disk_full: DiskFull | None = None
+        self.wait_seconds = run.settings.runs.wait_minutes * 60.0
         self._limiters: dict[int, EndpointLimiter] = {}
         self._clients: dict[int, Client] = {}
 
@@ -182,7 +184,7 @@ async def _drive(
             window = min(useful, _shards.fair_share(stage, stage.most_open))
             wanted = window - len(open_items)
             if not exhausted and leaving is None and time.monotonic() < until and wanted >= window // 4:
-                items, jobs = await _claim(commit, partial(_take, context, stage, wanted))
+                items, jobs = await _claim(context, targets, partial(_take, context, stage, wanted))
                 exhausted, took = not items, took or bool(items)
                 for item in items:
                     task = asyncio.create_task(_work_on(stage, context, item, jobs.get(item.pk)))
@@ -205,15 +207,24 @@ async def _drive(
     return took
 
 
-async def _claim(commit: GroupCommit, take: Callable[[], Claimed]) -> Claimed:
+async def _claim(context: ShardContext, targets: Sequence[Target], take: Callable[[], Claimed]) -> Claimed:
     """Claim nothing while the database is busy: the items that are being worked on must not be dropped for it."""
     try:
-        return await commit(take)
+        await _put_off_pending(context, targets)
+        return await context.commit(take)
     except OperationalError as error:
         if not isinstance(failure_of(error), DatabaseBusy):
             raise
         logger.warning("nothing claimed: %s", error)
         return [], {}
+
+
+async def _put_off_pending(context: ShardContext, targets: Sequence[Target]) -> None:
+    """Claim nothing while the stage's only endpoint is down: a rollout would open a sandbox first."""
+    if len(targets) == 1 and context.wait_seconds:
+        outage = await context.limiter(targets[0]).current_outage()
+        if outage and time.time() < outage.probe_at:
+            await context.commit(PutOffPending(context.run, targets[0], outage))
 
 
 def _take(context: ShardContext, stage: "LlmStage[Any]", limit: int) -> Claimed:
@@ -242,6 +253,8 @@ async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, j
     try:
         write = await stage.work(context, item, job)
         await context.commit(lambda: end_done(item=item, owner=context.owner, write=write))
+    except EndpointPaused as paused:
+        await context.commit(PutOff(item, paused.target, paused.outage))
     except ItemFailed as failed:
         await _give_up(context, item, ItemState.FAILED, str(failed), failed.write)
     except ItemSkipped as skipped:

@@ -15,6 +15,7 @@ from curation.runs.engine.advance import advance, fail_run_on_error
 from curation.runs.engine.claim import LEASE
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.engine.suspects import return_items
+from curation.runs.engine.waiting import wake_due
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ TOGETHER = timedelta(seconds=6)
 
 
 def reap_all() -> None:
-    """One round: return expired leases, advance stuck runs, dispatch runs with pending items.
+    """One round: return expired leases, wake items whose endpoint is up, advance stuck runs, dispatch pending items.
 
     Any number of workers may do this at once. An error in one run does not stop the others.
     """
@@ -37,6 +38,7 @@ def reap_all() -> None:
         _return_lapsed(dead)
     for run_id in sorted(set(_forgotten_calls().values_list("run_id", flat=True))):
         _lose_forgotten(run_id)
+    wake_due()
     now = timezone.now()
     quiet = Run.objects.live().filter(Q(dispatched_at=None) | Q(dispatched_at__lt=now - DISPATCH_AGAIN))
     waiting = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.PENDING)

@@ -17,7 +17,7 @@ from curation.runs.kinds import launchable_kind
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
-from curation.runs.pages.schemas import RunOut, run_out
+from curation.runs.pages.schemas import RunOut, run_out, run_row
 from curation.runs.removal import archive_run, delete_run
 from curation.web.ids import find
 
@@ -135,7 +135,7 @@ class CallPage(Schema):
 def list_runs(request: HttpRequest, slug: str, params: Query[RunList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     runs = Run.objects.of(access.project).filter(kind__in=kind_names()).select_related("project")
-    return params.page(params.narrow(runs)).response(run_out)
+    return params.page(params.narrow(runs)).response(run_row)
 
 
 @router.post("/projects/{slug}/runs", response={202: RunOut}, summary="Launch a run")
@@ -162,7 +162,7 @@ def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str
     }
 
 
-@router.get("/runs/{run_id}", response=RunOut, summary="One run")
+@router.get("/runs/{run_id}", response=RunOut, summary="One run, and what it waits for")
 def get_run(request: HttpRequest, run_id: str) -> dict[str, object]:
     return run_out(_run(request, run_id, Scope.READ)[0])
 

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from curation.runs.kinds import listed_kinds
-from curation.runs.models import CallStatus, ItemState, RunState
-from curation.web.lists.filters import Words, one_of
+from curation.runs.models import CallStatus, ItemState, Outcome, RunState
+from curation.web.lists.filters import Rows, Words, one_of
 from curation.web.lists.params import ArchivableList, ListParams
 
 
@@ -20,6 +20,11 @@ class RunList(ArchivableList):
 
     kind: Annotated[Words, one_of(kind_names)] = ()
     state: Annotated[Words, one_of(RunState.values)] = ()
+    outcome: Annotated[Words, one_of(Outcome.values)] = ()
+
+    def narrow(self, rows: Rows) -> Rows:
+        found = super().narrow(rows)
+        return found.filter(state=RunState.SUCCEEDED, items_failed__gt=0) if self.outcome else found
 
 
 class ItemList(ListParams):

@@ -7,7 +7,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from curation.runs.kinds import stages_of
-from curation.runs.models import LIVE, Item, ItemState, Run
+from curation.runs.models import LIVE, OPEN, Item, ItemState, Run
 
 # The rate is measured over the last minute.
 RATE_WINDOW = timedelta(seconds=60)
@@ -64,7 +64,7 @@ def progress_of(run: Run) -> Progress:
 def _stage(name: str, states: dict[str, int], index: int, at: int, live: bool) -> StageProgress:
     state, tone = ("waiting", "") if index > at else ("done", "good")
     if index == at:
-        open_items = states.get(ItemState.PENDING, 0) + states.get(ItemState.CLAIMED, 0)
+        open_items = sum(states.get(open_state, 0) for open_state in OPEN)
         state, tone = ("at work", "attention") if live else ("stopped", "") if open_items else ("done", "good")
     return StageProgress(
         name=name,

@@ -1,5 +1,6 @@
 """A run in REST answers: `GET /runs/{id}`, and every 202 that starts one."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -7,15 +8,35 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.runs.models import Run
+from curation.runs.pages.waiting import waits_of
+
+
+class WaitingOut(Schema):
+    """One thing that a run waits for."""
+
+    reason: str = Field(
+        examples=["endpoint_down"],
+        description="endpoint_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or no_broker",
+    )
+    message: str = Field(examples=["judge-a is down: judge.example:8000 refused the connection."])
+    since: datetime
+    endpoint: str | None = Field(examples=["judge-a"], description="The model endpoint's name.")
+    host: str | None = Field(examples=["judge.example:8000"])
+    items: int | None = Field(examples=[20], description="Items that wait, or calls without an answer.")
+    next_try_at: datetime | None
+    gives_up_at: datetime | None = Field(description="When the first item fails, unless the endpoint answers before.")
 
 
 class RunOut(Schema):
-    """`result` has the id of what the run creates, and at the end its figures."""
+    """`result` has the id of what the run creates, and at the end its figures. Lists leave out `waiting`."""
 
     id: str = Field(examples=["97"])
     kind: str = Field(examples=["import"])
     project: str = Field(examples=["demo"], description="The project's slug.")
     state: str = Field(examples=["queued"], description="queued, running, succeeded, failed or cancelled")
+    outcome: str | None = Field(
+        examples=[None], description="`with_failures` if the run succeeded although items failed, else null."
+    )
     stage: str | None = Field(examples=["judge"], description="The current stage, or the last one.")
     params: dict[str, Any]
     budget: str | None = Field(examples=["5"], description="US dollars; null where there is none.")
@@ -31,9 +52,15 @@ class RunOut(Schema):
     archived_at: datetime | None = Field(examples=[None], description="Null unless it is archived.")
     error: str | None
     result: dict[str, Any]
+    waiting: list[WaitingOut] = Field([], description="What a live run waits for; empty if it moves or has ended.")
 
 
 def run_out(run: Run) -> dict[str, object]:
+    """Return the run as JSON, with what it waits for."""
+    return {**run_row(run), "waiting": [asdict(wait) for wait in waits_of(run)]}
+
+
+def run_row(run: Run) -> dict[str, object]:
     """Return the run as JSON. `cost` is null if calls were made and no price is known. Reads `run.project`."""
     unknown = run.cost_unknown_calls > 0 and run.cost == 0
     return {
@@ -41,6 +68,7 @@ def run_out(run: Run) -> dict[str, object]:
         "kind": run.kind,
         "project": run.project.slug,
         "state": run.state,
+        "outcome": run.outcome or None,
         "stage": run.stage or None,
         "params": run.params,
         "budget": None if run.budget is None else f"{run.budget.normalize():f}",

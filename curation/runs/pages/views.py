@@ -14,12 +14,13 @@ from curation.projects.models import Scope
 from curation.runs import control
 from curation.runs.kinds import Kind, kind_of, launchable_kind, listed_kinds
 from curation.runs.launch import estimate, launch
-from curation.runs.models import LIVE, Call, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunEvent, RunState
 from curation.runs.pages.filters import CallList, ItemList, RunList, kind_names
 from curation.runs.pages.forms import LaunchForm, explain
 from curation.runs.pages.progress import progress_of
+from curation.runs.pages.waiting import waits_of
 from curation.web.ids import find
-from curation.web.lists.pages import list_context, tabs
+from curation.web.lists.pages import Tab, list_context, tabs
 from curation.web.problems import Problem
 
 SHOWN_EVENTS, SHOWN_FAILURES = 30, 5
@@ -34,7 +35,7 @@ def run_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = params.page(params.narrow(runs))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/runs"),
-        "tabs": tabs(request.path, params, "state", RunState.choices),
+        "tabs": run_tabs(request.path, params),
         "live": any(run.state in LIVE for run in page.rows),
     }
     return render(request, "runs/list.html", context)
@@ -150,6 +151,7 @@ def _run_context(run: Run) -> dict[str, object]:
     return {
         "run": run,
         "progress": progress,
+        "waiting": waits_of(run),
         "kind": kind,
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
         "failures": Item.objects.failed(run)[:SHOWN_FAILURES],
@@ -158,6 +160,16 @@ def _run_context(run: Run) -> dict[str, object]:
         "may_retry": run.items_failed > 0,
         "api_path": f"/api/v1/runs/{run.pk}",
     }
+
+
+def run_tabs(path: str, params: RunList) -> tuple[Tab, ...]:
+    """One tab per state, and one for runs that succeeded with failures."""
+    states = tabs(path, params.model_copy(update={"outcome": ()}), "state", RunState.choices)
+    outcome = params.model_copy(update={"state": ()})
+    failures = Tab("With failures", outcome.url(path, outcome=Outcome.WITH_FAILURES), bool(params.outcome))
+    if params.outcome:
+        states = tuple(Tab(tab.label, tab.url, False) for tab in states)
+    return (*states, failures)
 
 
 def _choices(access: Access) -> list[tuple[Kind[Any], str]]:

@@ -73,7 +73,7 @@ def test_a_transient_error_is_retried_and_not_counted(server: ModelServer) -> No
 
 def test_a_call_that_hangs_ends_after_its_timeout(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("curation.runs.calls.ask.MOST_TRIES", 1)
-    project = make_project()
+    project = make_project(settings_json={"runs": {"wait_minutes": 0}})
     split = make_split(project, make_rows(1))
     server.behave("slow", hang=1.0)
     at_server(project, server, "slow")
@@ -204,3 +204,20 @@ def test_an_empty_split_is_refused() -> None:
     split = Split.objects.create(project=project, name="empty")
     with pytest.raises(Invalid, match="no rows yet"):
         launch(project=project, kind="evaluate", params={"models": ["m"], "split": str(split.pk)}, user=None)
+
+
+def test_an_endpoint_that_was_down_too_long_gives_failed_items_and_no_wrong_answers(server: ModelServer) -> None:
+    """Its models are not measured; the other model's rows are."""
+    dead = ModelServer()
+    dead.stop()
+    project = make_project(settings_json={"runs": {"wait_minutes": 0}})
+    at_server(project, server, "judge-b")
+    at_server(project, dead, "judge-a")
+    split = make_split(project)
+    params = {"models": ["judge-a", "judge-b"], "split": str(split.pk)}
+    run = end(launch(project=project, kind="evaluate", params=params, user=None))
+    assert (run.state, run.outcome) == ("succeeded", "with_failures")
+    failed = Item.objects.filter(run=run, state="failed")
+    assert all(item.reason.startswith("judge-a is down: ") for item in failed)
+    assert ScreenedAnswer.objects.filter(by__name="judge-a").count() == 0
+    assert ScreenedAnswer.objects.filter(by__name="judge-b", failed=False).count() == failed.count() > 0

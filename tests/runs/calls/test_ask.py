@@ -13,7 +13,7 @@ from django.db.models import Sum
 from curation.runs.control import retry_failed
 from curation.runs.models import Call, CallStatus, CallText, Item, ItemState, Run, RunState
 from tests.model_server import ModelServer
-from tests.runs.asking import asked, end, make_asked, start
+from tests.runs.asking import asked, end, impatient, make_asked, start
 
 FREE = Decimal(0)
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,7 +45,7 @@ def test_a_refusal_is_asked_once_and_keeps_the_servers_words(server: ModelServer
 
 def test_what_never_passes_is_given_up_with_its_reason_and_the_number_of_tries(server: ModelServer) -> None:
     server.behave(error=1)
-    run = asked(make_asked(server), n=1)
+    run = asked(make_asked(server, project=impatient()), n=1)
     assert server.counts().asked == 6
     assert "tried 6 times" in reasons(run)[0]
     assert (run.cost, run.cost_unknown_calls) == (FREE, 6)  # whether a broken answer was paid for, nobody knows
@@ -63,7 +63,7 @@ def test_half_an_answer_is_asked_again(server: ModelServer, how: str) -> None:
 
 def test_a_server_that_hangs_is_left_after_the_endpoints_timeout(server: ModelServer) -> None:
     server.behave(hang=1)
-    project = make_asked(server, params={"timeout": 0.3})
+    project = make_asked(server, project=impatient(), params={"timeout": 0.3})
     run = asked(project, n=1)
     assert "no answer within 0.3 s" in reasons(run)[0]
     assert {call.error_kind for call in Call.objects.all()} == {"timeout"}
@@ -71,10 +71,10 @@ def test_a_server_that_hangs_is_left_after_the_endpoints_timeout(server: ModelSe
 
 def test_a_refused_connection_is_a_reason_in_words() -> None:
     server = ModelServer()
-    project = make_asked(server)
+    project = make_asked(server, project=impatient())
     server.stop()
     run = asked(project, n=1)
-    assert "InternalServerError: Cannot connect to host 127.0.0.1" in reasons(run)[0]
+    assert f"127.0.0.1:{server.port} refused the connection" in reasons(run)[0]
 
 
 def test_a_storm_of_429s_does_not_burn_the_tries(server: ModelServer) -> None:

@@ -2,9 +2,14 @@ from typing import Any
 
 import pytest
 
+from curation.llm.client import pace
+from curation.llm.client.completion import Request
+from curation.llm.client.errors import Unreachable
 from curation.runs.control import retry_failed
+from curation.runs.engine.waiting import wake_due
+from curation.runs.engine.worker import drive
 from curation.runs.launch import estimate
-from curation.runs.models import Item, Run
+from curation.runs.models import Call, Item, Run
 from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
 from curation.samples.models import Flag, Kind, Sample, Status
@@ -312,3 +317,40 @@ class TestLaunch:
         found = estimate(project=project, kind="rollout", params={"model": "operator-a", "samples": 2, "max_turns": 5})
         assert (found.items, found.calls) == (2, 10)
         assert found.notes[0].startswith("An upper bound")
+
+
+def test_an_episode_waits_for_its_endpoint_and_is_no_infrastructure_error(
+    operators: Operators, rooms: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The endpoint goes down in the middle of an episode."""
+    monkeypatch.setattr(pace, "FIRST_PROBE", 0.0)
+    is_down = False
+
+    def operator(request: Request) -> str | Exception:
+        if is_down:
+            return Unreachable("127.0.0.1:9 refused the connection")
+        said = sum(message["role"] == "assistant" for message in request.messages)
+        return SOLVES[said]
+
+    operators.scripts["operator-a"] = operator
+    project = make_stage()
+    make_scenario(project)
+    is_down = True
+    run = start(project)
+    drive(run.pk)
+    assert not Trajectory.objects.exists()
+    assert Item.objects.get(run=run).state == "waiting"
+    assert all(session.closed for session in rooms.sessions), "it holds no sandbox"
+    is_down = False
+    wake_due()
+    run = end(run)
+    assert (run.state, run.items_failed) == ("succeeded", 0)
+    assert Trajectory.objects.get(run=run).outcome == "solved"
+    opened = rooms.opened
+    monkeypatch.setattr(pace, "FIRST_PROBE", 60.0)
+    is_down = True
+    again = start(project, samples=3)
+    Call.objects.all().delete()
+    drive(again.pk)
+    drive(again.pk)
+    assert rooms.opened - opened <= 3, "while the endpoint is down, no sandbox is opened to find that out"

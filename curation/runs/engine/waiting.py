@@ -1,0 +1,139 @@
+"""Items that wait for a model endpoint that is down: without a lease and without a worker, until it answers again."""
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, Max, Min
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from curation.llm.client.completion import Target
+from curation.llm.client.pace import Outage
+from curation.llm.models import Endpoint, EndpointPace
+from curation.runs.calls.record import lose_calls
+from curation.runs.engine.dispatch import dispatch
+from curation.runs.models import LIVE, OPEN, Item, ItemQuerySet, ItemState, Run, RunEvent
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """Let a claimed item wait for its endpoint. `together` takes items of one worker's shard."""
+
+    item: Item
+    target: Target
+    outage: Outage
+
+    def __call__(self) -> None:
+        self.together([self])
+
+    @classmethod
+    def together(cls, works: Sequence["PutOff"]) -> list[None]:
+        run_id, owner = works[0].item.run_id, works[0].item.lease_owner
+        by_endpoint = {work.target.endpoint_id: work for work in works}
+        for endpoint_id, one in by_endpoint.items():
+            ids = [work.item.pk for work in works if work.target.endpoint_id == endpoint_id]
+            lose_calls(ids, "its item waits for the endpoint")
+            mine = Item.objects.filter(pk__in=ids, state=ItemState.CLAIMED, lease_owner=owner)
+            _let_wait(mine.order_by(), run_id, one.target, one.outage, claims=F("claims") - 1)
+        return [None] * len(works)
+
+
+@dataclass(frozen=True, slots=True)
+class PutOffPending:
+    """Let all pending items of a stage wait, whose only endpoint is down."""
+
+    run: Run
+    target: Target
+    outage: Outage
+
+    def __call__(self) -> None:
+        pending = Item.objects.filter(run=self.run, stage=self.run.stage, state=ItemState.PENDING)
+        _let_wait(pending.order_by(), self.run.pk, self.target, self.outage, claims=F("claims"))
+
+
+def _let_wait(items: ItemQuerySet, run_id: int, target: Target, outage: Outage, *, claims: object) -> None:
+    known = Item.objects.filter(run_id=run_id, waits_for=target.endpoint_id, waiting_since__isnull=False)
+    is_known = known.filter(state__in=OPEN).exists()
+    number = items.update(
+        state=ItemState.WAITING,
+        lease_owner="",
+        lease_until=None,
+        claims=claims,
+        waits_for=target.endpoint_id,
+        waiting_since=Coalesce("waiting_since", timezone.now()),
+    )
+    if number and not is_known:
+        message = f"{target.name} is down: {outage.reason}. Its items wait until it answers again."
+        RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
+
+
+def wake(run_id: int, endpoint_id: int) -> None:
+    """Return the run's items that wait for an endpoint to `pending`: it is up again, or deleted. Needs a transaction
+    that holds the run."""
+    held = Item.objects.filter(run_id=run_id, waits_for=endpoint_id, waiting_since__isnull=False).order_by()
+    since = held.filter(state__in=OPEN).aggregate(first=Min("waiting_since"))["first"]
+    if since is None:
+        return
+    held.filter(state=ItemState.WAITING).update(state=ItemState.PENDING)
+    held.update(waits_for=None, waiting_since=None)
+    if name := Endpoint.objects.filter(pk=endpoint_id).values_list("name", flat=True).first():
+        seconds = round((timezone.now() - since).total_seconds())
+        RunEvent.objects.create(run_id=run_id, message=f"{name} answers again, after {seconds} s.")
+
+
+def wake_due() -> None:
+    """Let items go on whose endpoint is up, or that have waited long enough; and one item for each endpoint that is
+    due to be tried again, of a run and a place by chance: an item that breaks the endpoint must not be the only one."""
+    waiting = Item.objects.filter(state=ItemState.WAITING, waiting_since__isnull=False, run__state__in=LIVE)
+    found = waiting.order_by().values_list("run_id", "waits_for").annotate(first=Min("waiting_since"))
+    groups = [(run_id, endpoint_id or 0, first) for run_id, endpoint_id, first in found]
+    paces = EndpointPace.objects.down().in_bulk({endpoint_id for _, endpoint_id, _ in groups})
+    due: dict[int, list[int]] = defaultdict(list)
+    woken = set()
+    for run_id, endpoint_id, first in groups:
+        if endpoint_id not in paces:
+            with transaction.atomic():
+                Run.objects.hold(run_id)
+                wake(run_id, endpoint_id)
+            woken.add(run_id)
+            continue
+        if _end_wait(run_id, endpoint_id, first):
+            woken.add(run_id)
+        elif paces[endpoint_id].probe_at <= time.time():
+            due[endpoint_id].append(run_id)
+    for endpoint_id, run_ids in due.items():
+        run_id = random.choice(run_ids)  # noqa: S311 - spreads the tries, not a secret
+        if _send_probe(run_id, endpoint_id):
+            woken.add(run_id)
+    for run_id in sorted(woken):
+        dispatch(run_id)
+
+
+def _end_wait(run_id: int, endpoint_id: int, first: datetime) -> int:
+    """Return items that have waited as long as the project says to `pending`: they fail when they are claimed."""
+    limit = timezone.now() - timedelta(minutes=Run.objects.get(pk=run_id).settings.runs.wait_minutes)
+    if first > limit:
+        return 0
+    with transaction.atomic():
+        Run.objects.hold(run_id)
+        waiting = Item.objects.filter(run_id=run_id, state=ItemState.WAITING, waits_for=endpoint_id)
+        return waiting.filter(waiting_since__lte=limit).order_by().update(state=ItemState.PENDING)
+
+
+def _send_probe(run_id: int, endpoint_id: int) -> int:
+    with transaction.atomic():
+        Run.objects.hold(run_id)
+        waiting = Item.objects.filter(
+            run_id=run_id, state=ItemState.WAITING, waits_for=endpoint_id, waiting_since__isnull=False
+        )
+        ends = waiting.order_by().aggregate(low=Min("id"), high=Max("id"))
+        if ends["low"] is None:
+            return 0
+        start = random.randint(ends["low"], ends["high"])  # noqa: S311 - as above
+        chosen = waiting.filter(pk__gte=start).order_by("id")[:1].values_list("pk", flat=True)
+        return Item.objects.filter(pk__in=list(chosen)).update(state=ItemState.PENDING)

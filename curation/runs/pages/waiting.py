@@ -1,0 +1,157 @@
+"""Why a run does not move, for its page, REST and the command line: endpoints that are down, workers, limits."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from curation.llm.models import Endpoint, EndpointPace
+from curation.runs.engine.dispatch import NO_BROKER
+from curation.runs.kinds import Stage, stage_of
+from curation.runs.models import LIVE, OPEN, Call, CallStatus, Item, ItemState, Run, RunEvent
+from curation.runs.workers.presence import workers_alive
+
+# A run that moves ends an item within this time, or a person wants to know why not.
+QUIET = timedelta(seconds=20)
+RECENT_CALLS = 50
+ENDED_ITEMS = (ItemState.DONE, ItemState.FAILED, ItemState.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One thing that a run waits for.
+
+    `reason` is endpoint_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or no_broker. `gives_up_at`
+    is when the first item has waited as long as the project says.
+    """
+
+    reason: str
+    message: str
+    since: datetime
+    endpoint: str | None = None
+    host: str | None = None
+    items: int | None = None
+    next_try_at: datetime | None = None
+    gives_up_at: datetime | None = None
+
+
+def waits_of(run: Run) -> list[Waiting]:
+    """Return what a live run waits for. An outage is reported at once, all else when nothing has moved for a while."""
+    if run.state not in LIVE:
+        return []
+    found = list(_outages(run))
+    if _moves(run) or (stage := stage_of(run)) is None:
+        return found
+    items = Item.objects.filter(run=run, stage=run.stage).order_by()
+    if items.filter(state=ItemState.CLAIMED).exists():
+        return found + (list(_unanswered(run)) or list(_rate_limits(run)))
+    pending = items.filter(state=ItemState.PENDING).count()
+    return [*found, _worker(run, stage, pending)] if pending else found
+
+
+def _moves(run: Run) -> bool:
+    since = timezone.now() - QUIET
+    if run.created_at > since or RunEvent.objects.filter(run=run, created_at__gt=since).exists():
+        return True
+    return Item.objects.filter(run=run, stage=run.stage, state__in=ENDED_ITEMS, finished_at__gt=since).exists()
+
+
+def _outages(run: Run) -> Iterator[Waiting]:
+    held = Item.objects.filter(run=run, waiting_since__isnull=False, state__in=OPEN).order_by()
+    groups = {
+        endpoint_id: (number, first)
+        for endpoint_id, number, first in held.values_list("waits_for").annotate(n=Count("id"), at=Min("waiting_since"))
+    }
+    paces = EndpointPace.objects.down().filter(pk__in=groups).select_related("endpoint")
+    minutes = run.settings.runs.wait_minutes if groups else 0.0
+    for pace in paces.order_by("endpoint__name"):
+        number, first = groups[pace.pk]
+        host = host_of(pace.endpoint)
+        place = "" if host in pace.down_reason else f" ({host})"
+        wait = "1 item waits" if number == 1 else f"{number} items wait"
+        yield Waiting(
+            "endpoint_down",
+            f"{pace.endpoint.name}{place} is down: {pace.down_reason}. {wait} for it, for {minutes:g} minutes at most.",
+            _moment(pace.down_since),
+            endpoint=pace.endpoint.name,
+            host=host,
+            items=number,
+            next_try_at=max(_moment(pace.probe_at), timezone.now()),
+            gives_up_at=first + timedelta(minutes=minutes),
+        )
+
+
+def _unanswered(run: Run) -> Iterator[Waiting]:
+    """Calls that were sent and have no answer for long: the endpoint is slow, or silent."""
+    sent = Call.objects.filter(status=CallStatus.SENT, item__run=run, item__state=ItemState.CLAIMED).order_by()
+    groups = sent.values_list("endpoint_name", "endpoint_id").annotate(n=Count("id"), first=Min("created_at"))
+    for name, endpoint_id, number, first in groups.filter(first__lt=timezone.now() - QUIET).order_by("endpoint_name"):
+        endpoint = Endpoint.objects.filter(pk=endpoint_id).first()
+        calls = "1 call has" if number == 1 else f"{number} calls have"
+        seconds = (timezone.now() - first).total_seconds()
+        yield Waiting(
+            "no_answer",
+            f"{calls} no answer from {name}, the first for {seconds:.0f} s.",
+            first,
+            endpoint=name,
+            host=host_of(endpoint) if endpoint else None,
+            items=number,
+        )
+
+
+def _rate_limits(run: Run) -> Iterator[Waiting]:
+    """Endpoints of the run's newest calls that let no further call through now."""
+    recent = list(Call.objects.filter(run=run).order_by("-id").values_list("endpoint_id", "error_kind")[:RECENT_CALLS])
+    now = timezone.now()
+    paces = EndpointPace.objects.filter(pk__in={pk for pk, _ in recent}).select_related("endpoint")
+    for pace in paces.order_by("endpoint__name"):
+        limits = ((pace.endpoint.rpm, pace.requests_free_at), (pace.endpoint.tpm, pace.tokens_free_at))
+        free_at = max([pace.cooldown_until, *(at for limit, at in limits if limit)])
+        is_refused = [kind for pk, kind in recent if pk == pace.pk][0] == "rate_limited"
+        if _moment(free_at) <= now and not is_refused:
+            continue
+        why = "it answers 429, too many requests" if is_refused else "its limits per minute are used up"
+        yield Waiting(
+            "rate_limit",
+            f"{pace.endpoint.name} lets no call through now: {why}.",
+            _quiet_since(run),
+            endpoint=pace.endpoint.name,
+            host=host_of(pace.endpoint),
+            next_try_at=max(_moment(free_at), now),
+        )
+
+
+def _worker(run: Run, stage: Stage, pending: int) -> Waiting:
+    since = _quiet_since(run)
+    newest = RunEvent.objects.newest(run).first()
+    if newest and newest.message == NO_BROKER:
+        return Waiting("no_broker", NO_BROKER, since, items=pending)
+    workers = [worker for worker in workers_alive() if stage.queue in worker.queues.split(",")]
+    if not workers:
+        message = f"No worker of the queue {stage.queue} is running. Start one; the run then goes on by itself."
+        return Waiting("no_worker", message, since, items=pending)
+    slots = sum(worker.slots for worker in workers)
+    if stage.queue in ("rollout", "sandbox"):
+        message = f"All {slots} sandbox slots are in use by other runs."
+        return Waiting("sandbox_slots", message, since, items=pending)
+    message = f"All {slots} processes of the queue {stage.queue} are busy with other runs."
+    return Waiting("workers_busy", message, since, items=pending)
+
+
+def _quiet_since(run: Run) -> datetime:
+    """Return when the run last launched, logged or called something."""
+    event = RunEvent.objects.newest(run).values_list("created_at", flat=True).first()
+    call = Call.objects.filter(run=run).order_by("-id").values_list("created_at", flat=True).first()
+    return max(at for at in (run.created_at, run.started_at, event, call) if at)
+
+
+def host_of(endpoint: Endpoint) -> str:
+    """Return the host and port that the endpoint is called at, or its provider's name."""
+    return urlsplit(endpoint.api_base).netloc or endpoint.model.partition("/")[0]
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
