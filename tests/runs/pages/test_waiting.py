@@ -103,7 +103,7 @@ def test_a_rollout_that_waits_for_a_slot_says_so() -> None:
     project = make_project()
     run = still(make_run(project, "rollout", stage="rollout", params={"model": "operator"}, settings_json={}))
     Item.objects.create(run=run, stage="rollout", key="1:0")
-    seen("sandbox", slots=3)
+    seen("rollout,sandbox", slots=3)
     found, page = look(run)
     assert [wait["reason"] for wait in found["waiting"]] == ["sandbox_slots"]
     assert "All 3 sandbox slots are in use" in page
