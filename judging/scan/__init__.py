@@ -1,0 +1,1 @@
+"""Secrets and personal data in texts: rules, checks, the scan, and masks."""

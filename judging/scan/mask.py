@@ -1,0 +1,34 @@
+"""Replace what was found by placeholders such as `<EMAIL>`."""
+
+from collections.abc import Callable, Iterable
+
+from judging.scan.rules import BY_NAME
+from judging.scan.scan import Finding
+
+
+class Masks:
+    """The placeholders of one row: the same value has the same placeholder in all texts of the row, and a second value
+    of the same type is `<EMAIL_2>`."""
+
+    def __init__(self) -> None:
+        self._placeholders: dict[tuple[str, str], str] = {}
+        self._numbers: dict[str, int] = {}
+
+    def apply(self, text: str, findings: Iterable[Finding], masked: Callable[[Finding], bool]) -> str:
+        """Return the text with those findings replaced for which `masked` is true. Findings are in their order and do
+        not overlap."""
+        parts: list[str] = []
+        position = 0
+        for finding in findings:
+            if masked(finding):
+                value = text[finding.start : finding.end]
+                parts += text[position : finding.start], self._placeholder(finding.rule, value)
+                position = finding.end
+        return "".join((*parts, text[position:]))
+
+    def _placeholder(self, rule: str, value: str) -> str:
+        word = BY_NAME[rule].mask
+        if (word, value) not in self._placeholders:
+            number = self._numbers[word] = self._numbers.get(word, 0) + 1
+            self._placeholders[word, value] = f"<{word}>" if number == 1 else f"<{word}_{number}>"
+        return self._placeholders[word, value]

@@ -1,0 +1,259 @@
+"""The rules of the scan. A rule looks at a text only if it contains one of the rule's anchors, which is a search for a
+fixed string; its pattern is linear.
+
+The patterns are ours: of the libraries, detect-secrets (1.5.0, 2024) lacks Anthropic's, Google's, Hugging Face's and
+the newer GitHub and OpenAI keys, has a quadratic pattern for JWTs, and matches inside longer strings. Checksums and
+numbering plans come from python-stdnum and phonenumbers.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from judging.scan.numbers import Span, find_cards, find_ibans, find_phones
+from judging.scan.placeholders import (
+    is_placeholder,
+    is_random,
+    is_sample_address,
+    is_service_user,
+    is_trivial_password,
+)
+
+Kind = Literal["secret", "pii"]
+SECRET: Kind
+PII: Kind
+SECRET, PII = "secret", "pii"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`find` yields the spans of what it found. `mask` names the type of the value in a placeholder such as `<EMAIL>`.
+    Without `anchors` every text is looked at; `lower` anchors are looked for in the text in lower case."""
+
+    name: str
+    kind: Kind
+    mask: str
+    find: Callable[[str], Iterator[Span]]
+    anchors: tuple[str, ...] = ()
+    lower: bool = False
+
+
+def _token(pattern: str) -> Callable[[str], Iterator[Span]]:
+    """Find a vendor's token: the pattern alone, with no letter or digit beside it, and no example."""
+    compiled = re.compile(rf"(?<![A-Za-z0-9_]){pattern}(?![A-Za-z0-9])")
+
+    def find(text: str) -> Iterator[Span]:
+        for match in compiled.finditer(text):
+            if not is_placeholder(match.group()):
+                yield match.span()
+
+    return find
+
+
+_SK = re.compile(r"(?<![A-Za-z0-9_\-])sk-(?!ant-)(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_\-]{20,250}")
+_LONG_RUN = re.compile(r"[A-Za-z0-9_]{20}")
+
+
+def _find_openai(text: str) -> Iterator[Span]:
+    for match in _SK.finditer(text):
+        key = match.group()
+        # Names of styles and classes also begin with sk-, but have no long run with digits and capitals.
+        random = any(c.isdigit() for c in key) and any(c.isupper() for c in key) and _LONG_RUN.search(key)
+        if random and not is_placeholder(key):
+            yield match.span()
+
+
+_PRIVATE = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:\\[nr]|\s|[\w-]{1,20}: [^\n\\]{0,80}){0,12}"
+    r"[A-Za-z0-9+/=]{16}[A-Za-z0-9+/=\s\\]{16,20000}(?:-----END [A-Z0-9 ]{2,40}-----)?"
+)
+
+
+def _find_private_keys(text: str) -> Iterator[Span]:
+    return (match.span() for match in _PRIVATE.finditer(text) if not is_placeholder(match.group()[27:120]))
+
+
+_URL_PASSWORD = re.compile(r"://[^\s:/?#@\[\]'\"<>`]{0,100}:(?P<value>[^\s/?#@'\"<>`]{3,200})@[\w\[]")
+
+
+def _find_url_passwords(text: str) -> Iterator[Span]:
+    for match in _URL_PASSWORD.finditer(text):
+        value = match["value"]
+        user = text[match.start() + 3 : match.start("value") - 1]
+        if value != user and not is_trivial_password(value) and not value.startswith(("$", "{", "%", "(")):
+            yield match.span("value")
+
+
+_KEY_WORDS = ("api", "access", "auth", "private", "account", "signing", "encryption")
+_NAMED = re.compile(
+    r"(?:secret|token|passw(?:or)?d|passphrase|pwd|credential|(?:" + "|".join(_KEY_WORDS) + r")[_\-]?key)"
+    r"[a-z0-9_\-]{0,20}[\"']?\]?[^\S\n]{0,4}(?::=|=>|=|:)[^\S\n]{0,4}(?P<quote>[\"'`]?)"
+    r"(?P<value>[^\s\"'`,;<>(){}\[\]]{6,200})"
+)
+_NAME_BEFORE = re.compile(r"[\w.\-]{0,40}\Z")
+_NAME_END = re.compile(r"[a-z0-9_\-]+")
+_NAMED_ANCHORS = (
+    *("secret", "token", "passwd", "password", "passphrase", "pwd", "credential"),
+    *(f"{word}{sign}key" for word in _KEY_WORDS for sign in ("", "_", "-")),
+)
+# Names of values that are public, or that a server hands out for paging.
+_PUBLIC_NAME = re.compile(
+    r"(?:^|[_.\-])(?:next|page|continuation|cursor|sync|resume|csrf|xsrf|pad|eos|bos|public|max|min|num|count|id_?|sha\d*|digest|hash"
+    r"|checksum|etag|policy|hint|reset_url|field|label|column|name|env|var|file|path|url|uri|type|ttl|expir\w*|length"
+    r"|format|regex|pattern)(?:[_\-.]?(?:token|key|secret|password|passwd|pwd))?s?$"
+)
+_PASSWORD = re.compile(r"passw|passphrase|pwd")
+_CODE = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+|[/~.][\w./\-]*|[A-Za-z_]+|\d+(?:\.\d+)*|--?[\w\-]+")
+_DIGEST = re.compile(r"(?:sha\d+|md5)[:\-].*|data:image.*", re.IGNORECASE)
+
+
+def _find_assignments(text: str) -> Iterator[Span]:
+    """Find values that are given to a name such as `api_key`: a password, or a string that looks random."""
+    lower = text.lower()
+    if len(lower) != len(text):  # a few letters change their length
+        lower = "".join(c if len(low := c.lower()) != 1 else low for c in text)
+    for match in _NAMED.finditer(lower):
+        start, end = match.span("value")
+        value = text[start:end].rstrip(".\\")
+        if _CODE.fullmatch(value) or _DIGEST.match(value):
+            continue
+        name = _name_of(lower, match.start())
+        if _PUBLIC_NAME.search(name):
+            continue
+        if is_random(value) or (_PASSWORD.search(name) and _is_password(value, quoted=bool(match["quote"]))):
+            yield start, start + len(value)
+
+
+def _name_of(lower: str, at: int) -> str:
+    """Return the whole name around the word at `at`, such as `github_api_key`."""
+    before, after = _NAME_BEFORE.search(lower[max(0, at - 40) : at]), _NAME_END.match(lower, at)
+    return (before.group() if before else "") + (after.group() if after else "")
+
+
+def _is_password(value: str, *, quoted: bool) -> bool:
+    """A word of code has one kind of character; a password has at least two, one of them a digit or a sign."""
+    if is_trivial_password(value) or value.startswith(("$", "%", "/", "&", "*", "@", "!", "|", "\\")):
+        return False
+    letters, digits = any(c.isalpha() for c in value), any(c.isdigit() for c in value)
+    signs = any(not c.isalnum() and c not in "_-.:/" for c in value)
+    return letters and (digits or signs) if quoted else letters and digits and ":" not in value
+
+
+_AUTHORIZATION = re.compile(
+    r"(?:authorization|x-api-key)[\"']?[^\S\n]{0,3}[:=][^\S\n]{0,3}[\"']?(?:(?:bearer|basic|token)[^\S\n]{1,3})?"
+    r"(?P<value>[A-Za-z0-9._~+/=\-]{16,2000})",
+    re.IGNORECASE,
+)
+
+
+def _find_authorizations(text: str) -> Iterator[Span]:
+    return (match.span("value") for match in _AUTHORIZATION.finditer(text) if is_random(match["value"]))
+
+
+_DOMAIN = re.compile(r"@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,8}[A-Za-z]{2,24})(?![\w-]|\.\w)")
+_LOCAL = re.compile(r"[A-Za-z0-9][\w.+\-]{0,63}\Z")
+_REMOTE_SHELL = re.compile(r"\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n]{0,80}\Z")
+
+
+def _find_addresses(text: str) -> Iterator[Span]:
+    for match in _DOMAIN.finditer(text):
+        at = match.start()
+        before = text[max(0, at - 64) : at]
+        local = _LOCAL.search(before.rpartition(" ")[2].rpartition("\n")[2])
+        if local is None or is_sample_address(local.group(), match[1]):
+            continue
+        start = at - len(local.group())
+        line = text[max(0, start - 100) : start]
+        in_url = re.search(r"://[^\s/]*\Z", line) is not None
+        remote = text[match.end() : match.end() + 1] == ":" and text[match.end() + 1 : match.end() + 2] in ("/", "~")
+        if not in_url and not remote and not _REMOTE_SHELL.search(line):
+            yield start, match.end()
+
+
+_HOME = re.compile(
+    r"(?:(?<![\w/.~$}\-])|(?<=file://))/(?:home|Users)/(?P<name>[A-Za-z_][\w.\-]{1,31})(?=[/\s\"'`:;,)\]>|\\]|$)"
+    r"|(?<![A-Za-z])[A-Za-z]:\\{1,2}Users\\{1,2}(?P<windows>[A-Za-z_][\w.\-]{1,31})(?=[\\\s\"'`;,)]|$)"
+)
+
+
+def _find_homes(text: str) -> Iterator[Span]:
+    for match in _HOME.finditer(text):
+        group = "name" if match["name"] else "windows"
+        if not is_service_user(match[group].rstrip(".")):
+            yield match.span(group)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("private-key", SECRET, "PRIVATE_KEY", _find_private_keys, ("PRIVATE KEY",)),
+    Rule(
+        "aws-key",
+        SECRET,
+        "AWS_KEY",
+        _token(r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}"),
+        ("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
+    ),
+    Rule(
+        "github-token",
+        SECRET,
+        "GITHUB_TOKEN",
+        _token(r"(?:gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9_]{22,251})"),
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    ),
+    Rule("gitlab-token", SECRET, "GITLAB_TOKEN", _token(r"gl(?:pat|dt|ft|soat|rt|ptt)-[\w\-]{20,60}"), ("gl",)),
+    Rule("anthropic-key", SECRET, "ANTHROPIC_KEY", _token(r"sk-ant-[A-Za-z0-9_\-]{20,250}"), ("sk-ant-",)),
+    Rule("openai-key", SECRET, "OPENAI_KEY", _find_openai, ("sk-",)),
+    Rule(
+        "google-key",
+        SECRET,
+        "GOOGLE_KEY",
+        _token(r"(?:AIza[A-Za-z0-9_\-]{35}|GOCSPX-[A-Za-z0-9_\-]{28}|ya29\.[A-Za-z0-9_\-]{30,250})"),
+        ("AIza", "GOCSPX-", "ya29."),
+    ),
+    Rule(
+        "slack-token",
+        SECRET,
+        "SLACK_TOKEN",
+        _token(
+            r"(?:xox[abeoprs]-(?:\d{1,14}-)?[A-Za-z0-9\-]{10,250}|xapp-\d-[A-Za-z0-9\-]{20,250}"
+            r"|hooks\.slack\.com/services/T[A-Z0-9]{6,14}/B[A-Z0-9]{6,14}/[A-Za-z0-9]{16,40})"
+        ),
+        ("xox", "xapp-", "hooks.slack.com"),
+    ),
+    Rule(
+        "stripe-key",
+        SECRET,
+        "STRIPE_KEY",
+        _token(r"(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,250}|whsec_[A-Za-z0-9+/]{24,90})"),
+        ("k_live_", "k_test_", "whsec_"),
+    ),
+    Rule("huggingface-token", SECRET, "HF_TOKEN", _token(r"(?:hf|api_org)_[A-Za-z0-9]{30,60}"), ("hf_", "api_org_")),
+    Rule(
+        "service-token",
+        SECRET,
+        "TOKEN",
+        _token(
+            r"(?:npm_[A-Za-z0-9]{36}|pypi-Ag[A-Za-z0-9_\-]{50,250}|SG\.[\w\-]{22}\.[\w\-]{43}|dop_v1_[a-f0-9]{64}"
+            r"|dckr_pat_[\w\-]{27}|dapi[a-f0-9]{32}|glsa_[A-Za-z0-9_]{32,60}|AGE-SECRET-KEY-1[A-Z0-9]{58}"
+            r"|\d{8,10}:AA[\w\-]{33})"
+        ),
+        ("npm_", "pypi-Ag", "SG.", "dop_v1_", "dckr_pat_", "dapi", "glsa_", "AGE-SECRET-KEY", ":AA"),
+    ),
+    Rule(
+        "jwt",
+        SECRET,
+        "JWT",
+        _token(r"(?<![.\-])eyJ[A-Za-z0-9_\-]{8,4000}\.eyJ[A-Za-z0-9_\-]{8,8000}\.[A-Za-z0-9_\-]{16,2000}"),
+        ("eyJ",),
+    ),
+    Rule("url-password", SECRET, "PASSWORD", _find_url_passwords, ("://",)),
+    Rule("authorization", SECRET, "TOKEN", _find_authorizations, ("authorization", "x-api-key"), lower=True),
+    Rule("assigned-secret", SECRET, "SECRET", _find_assignments, _NAMED_ANCHORS, lower=True),
+    Rule("email", PII, "EMAIL", _find_addresses, ("@",)),
+    Rule("iban", PII, "IBAN", find_ibans),
+    Rule("card", PII, "CARD", find_cards),
+    Rule("phone", PII, "PHONE", find_phones),
+    Rule("home-path", PII, "USER", _find_homes, ("/home/", "/Users/", "\\Users\\")),
+)
+BY_NAME = {rule.name: rule for rule in RULES}
