@@ -9,7 +9,9 @@ from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
 from curation.review.bulk.api import router as bulk_router
+from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
+from curation.review.decisions.findings import findings_of
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Lease, Pick, Revision
@@ -124,6 +126,37 @@ def post_revision(
     done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=body.side(), version=version)
     set_etag(response, done.sample.version)
     return Status(201, _revision(done.revision, done.sample))
+
+
+@calls.get("/samples/{sample_id}/findings", response=s.FindingsOut, summary="Secrets and personal data in it")
+def list_findings(request: HttpRequest, sample_id: str) -> dict[str, object]:
+    access, sample = _sample(request, sample_id, Scope.READ)
+    return _findings(access, sample)
+
+
+@calls.post("/samples/{sample_id}/clearances", response={201: s.FindingsOut}, summary="Clear a finding of the scan")
+def post_clearance(
+    request: HttpRequest, response: HttpResponse, sample_id: str, body: s.ClearanceIn
+) -> Status[dict[str, object]]:
+    """Clears this value for this rule in this sample, and nothing else. The reason is in the audit log."""
+    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    done = clear(access=access, sample_id=sample.pk, **body.model_dump())
+    set_etag(response, done.version)
+    return Status(201, _findings(access, done))
+
+
+@calls.delete(
+    "/samples/{sample_id}/clearances/{rule}/{value_sha256}", response={204: None}, summary="Withdraw a clearance"
+)
+def delete_clearance(request: HttpRequest, sample_id: str, rule: str, value_sha256: str) -> Status[None]:
+    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    withdraw(access=access, sample_id=sample.pk, rule=rule, value_sha256=value_sha256)
+    return Status(204, None)
+
+
+def _findings(access: Access, sample: Sample) -> dict[str, object]:
+    scan = access.project.settings.scan
+    return {"data": [s.FindingOut.of(found, scan.action(found.rule)) for found in findings_of(sample)]}
 
 
 def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:

@@ -90,7 +90,9 @@ class Decision(models.Model):
 
     `version` is the sample's version that the reviewer saw; `before` is the state that an undo restores. An approval
     names its text: `revision` (None: the answer as recorded) and `text_sha256` (`judging.answers.digest`, empty for a
-    sample without text). A reopening is written by the text that caused it, `revision`, and its author.
+    sample without text). If the scan found nothing in that text, its history and the other side's answer, `scan_rules`
+    names the rules, and `prompt_sha256` and `other_sha256` those two texts, so that an export need not look again. A
+    reopening is written by the text that caused it, `revision`, and its author.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="decisions")
@@ -106,6 +108,9 @@ class Decision(models.Model):
     batch = models.CharField(max_length=32, blank=True, default="", help_text="Id of the bulk action it belongs to.")
     revision = models.ForeignKey("Revision", models.SET_NULL, null=True, help_text="The revision that was kept.")
     text_sha256 = models.CharField(max_length=64, blank=True, default="", help_text="Hash of the approved text.")
+    prompt_sha256 = models.CharField(max_length=64, blank=True, default="")
+    other_sha256 = models.CharField(max_length=64, blank=True, default="")
+    scan_rules = models.CharField(max_length=16, blank=True, default="")
     before = models.JSONField(default=dict)
     undone_by = models.OneToOneField("self", models.SET_NULL, null=True, related_name="undoes")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -148,6 +153,26 @@ class Revision(models.Model):
 
     def __str__(self) -> str:
         return f"revision {self.number} of {self.sample_id}"
+
+
+class Clearance(models.Model):
+    """A person's word that a finding of the scan may leave. It is about one value of one sample, named by the value's
+    hash, so that another secret in the same sample is not cleared."""
+
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="clearances", db_index=False)
+    rule = models.CharField(max_length=40)
+    value_sha256 = models.CharField(max_length=64)
+    reason = models.CharField(max_length=200)
+    cleared_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="clearances")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["sample", "rule", "value_sha256"], name="clearance_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rule} in {self.sample_id} cleared"
 
 
 class Draft(models.Model):

@@ -7,6 +7,7 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
+from curation.review.decisions.findings import Found
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.seats import pick_of, seats_of
 from curation.samples.list.api import SampleOut
@@ -195,6 +196,40 @@ class RevisionPage(Schema):
     data: list[RevisionOut]
     next_cursor: str | None
     total: int | None = None
+
+
+class FindingOut(Schema):
+    """What the scan found. `start` and `end` are characters of the text at `part` and `index`; the value itself is only
+    named by its hash."""
+
+    part: str = Field(description="history, turn, challenger, king, comment or note", examples=["challenger"])
+    index: int = Field(
+        description="The message of the history, the turn, or the id of the revision or decision; 0 for an answer as "
+        "recorded",
+        examples=[0],
+    )
+    rule: str = Field(examples=["email"])
+    kind: str = Field(description="secret or pii", examples=["pii"])
+    start: int = Field(examples=[61])
+    end: int = Field(examples=[80])
+    value_sha256: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
+    action: str = Field(description="What an export does unless it is cleared: keep_out or mask", examples=["mask"])
+    cleared_by: str | None = Field(examples=[None])
+
+    @classmethod
+    def of(cls, found: Found, action: str) -> "FindingOut":
+        names = ("part", "index", "rule", "kind", "start", "end", "value_sha256", "cleared_by")
+        return cls(action=action, **{name: getattr(found, name) for name in names})
+
+
+class FindingsOut(Schema):
+    data: list[FindingOut]
+
+
+class ClearanceIn(Request):
+    rule: str = Field(examples=["email"])
+    value_sha256: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
+    reason: str = Field(description="Why it may leave", examples=["The address of a public mailing list."])
 
 
 class BulkIn(Request):

@@ -45,6 +45,12 @@ class Flag(models.IntegerChoices):
     TRUNCATED = 8, "truncated"
     INFRA = 16, "infra"
     INJECTION = 32, "injection"
+    SECRET = 64, "secret"
+    PII = 128, "pii"
+
+
+# What the scan of the texts found and no person has cleared. Scoring leaves these bits alone.
+SCANNED = Flag.SECRET | Flag.PII
 
 
 def flag_names(bits: int) -> list[str]:
@@ -179,6 +185,21 @@ class SampleText(models.Model):
 
     def __str__(self) -> str:
         return self.body[:60]
+
+
+class TextScan(models.Model):
+    """What the scan found in a text: `[[rule, start, end], …]` under a version of the rules. It names no sample and no
+    project, and the text is only there as its hash."""
+
+    text_sha256 = models.CharField(max_length=64)
+    rules = models.CharField(max_length=16, help_text="`judging.scan.scan.rule_set_version`.")
+    findings = models.JSONField(default=list)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["text_sha256", "rules"], name="text_scan_once")]
+
+    def __str__(self) -> str:
+        return f"scan of {self.text_sha256[:12]}"
 
 
 class SavedView(models.Model):

@@ -29,7 +29,8 @@ SECRET, PII = "secret", "pii"
 @dataclass(frozen=True, slots=True)
 class Rule:
     """`find` yields the spans of what it found. `mask` names the type of the value in a placeholder such as `<EMAIL>`.
-    Without `anchors` every text is looked at; `lower` anchors are looked for in the text in lower case."""
+    Without `anchors` every text is looked at; `lower` anchors are looked for in the text in lower case. `masked` says
+    what an export does by default: replace the value, or keep the row out."""
 
     name: str
     kind: Kind
@@ -37,6 +38,7 @@ class Rule:
     find: Callable[[str], Iterator[Span]]
     anchors: tuple[str, ...] = ()
     lower: bool = False
+    masked: bool = False
 
 
 def _token(pattern: str) -> Callable[[str], Iterator[Span]]:
@@ -250,10 +252,10 @@ RULES: tuple[Rule, ...] = (
     Rule("url-password", SECRET, "PASSWORD", _find_url_passwords, ("://",)),
     Rule("authorization", SECRET, "TOKEN", _find_authorizations, ("authorization", "x-api-key"), lower=True),
     Rule("assigned-secret", SECRET, "SECRET", _find_assignments, _NAMED_ANCHORS, lower=True),
-    Rule("email", PII, "EMAIL", _find_addresses, ("@",)),
+    Rule("email", PII, "EMAIL", _find_addresses, ("@",), masked=True),
     Rule("iban", PII, "IBAN", find_ibans),
     Rule("card", PII, "CARD", find_cards),
-    Rule("phone", PII, "PHONE", find_phones),
-    Rule("home-path", PII, "USER", _find_homes, ("/home/", "/Users/", "\\Users\\")),
+    Rule("phone", PII, "PHONE", find_phones, masked=True),
+    Rule("home-path", PII, "USER", _find_homes, ("/home/", "/Users/", "\\Users\\"), masked=True),
 )
 BY_NAME = {rule.name: rule for rule in RULES}

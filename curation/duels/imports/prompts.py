@@ -19,6 +19,7 @@ from curation.duels.models import Prompt, PromptText
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import Target
 from curation.projects.models import Project
+from curation.samples.scans.store import scan_texts, texts_of
 from curation.web.lists.id_list import KeyList
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
@@ -133,6 +134,9 @@ def _running_sizes(messages: list[Message]) -> list[int]:
 
 
 def _write(target: Target, batch: list[_New]) -> None:
+    # All turns of a row share its messages, so each is scanned once.
+    rows = {id(new.conversation): new.conversation for new in batch}
+    scan_texts(text for conversation in rows.values() for text in texts_of(conversation.messages))
     ids = reserve_ids(Prompt, len(batch))
     project, run, now = target.run.project_id, target.run.pk, now_value()
     insert_rows(

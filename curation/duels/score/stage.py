@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from django.db import transaction
 
@@ -13,6 +14,7 @@ from curation.projects.settings.document import ProjectSettings
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Flag, Kind, flag_bits, flag_names
+from curation.samples.scans.store import texts_of
 from curation.samples.scores.priority import priority_of
 from curation.samples.scores.save import SampleRow, upsert_samples
 from judging.answers.blocks import bash_blocks
@@ -145,9 +147,8 @@ def save_scores(run: Run, scored: Sequence[Scored], panel: Panel) -> None:
     )
 
 
-def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: tuple[str, str]) -> SampleRow:
+def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: "_Texts") -> SampleRow:
     duel, prompt = entry.duel, entry.duel.prompt
-    preview, body = text
     return SampleRow(
         project_id=run.project_id,
         run_id=run.pk,
@@ -168,21 +169,31 @@ def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: tuple[str
         instance_id=prompt.instance_id,
         action_style=duel.challenger.action_style,
         model=duel.challenger.model,
-        preview=preview,
-        body=body,
+        preview=text.preview,
+        body=text.body,
+        texts=text.scanned,
     )
 
 
-def _sample_texts(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Return by duel the preview, and the text for search: answers, task, last turns."""
+class _Texts(NamedTuple):
+    """The preview, the text for search (answers, task, last turns), and all texts for the scan."""
+
+    preview: str
+    body: str
+    scanned: tuple[str, ...]
+
+
+def _sample_texts(ids: Sequence[int]) -> dict[int, _Texts]:
     found = Duel.objects.filter(pk__in=list(ids)).select_related("challenger__text", "king__text", "prompt__text")
     texts = {}
     for duel in found:
         history = duel.prompt.text.history
         turns = [message for message in history if message.get("role") != "system"]
         searched = [*turns[:1], *turns[1:][-LAST_TURNS:]]
-        parts = [duel.challenger.text.text, duel.opponent_text, *map(content_of, searched)]
-        texts[duel.pk] = (_preview(duel.challenger.text.text), "\n\n".join(parts))
+        answers = (duel.challenger.text.text, duel.opponent_text)
+        parts = [*answers, *map(content_of, searched)]
+        scanned = (*texts_of([history, duel.prompt.text.tools]), *answers)
+        texts[duel.pk] = _Texts(_preview(duel.challenger.text.text), "\n\n".join(parts), scanned)
     return texts
 
 

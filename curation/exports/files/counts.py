@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import FilteredSample
+from curation.exports.rows.screen import ACTIONS
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.settings.document import Balance
 from curation.scenarios.models import Terminal
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, TerminalBalance
+from judging.scan.rules import BY_NAME
 
 EXAMPLES = 20
 BINS = 10
@@ -51,7 +53,8 @@ def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
 class Counts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
-    from a stored pair of them. `longest` is the longest row in tokens, by the estimate.
+    from a stored pair of them. `longest` is the longest row in tokens, by the estimate. `scan` are findings by rule and
+    what was done with them.
     """
 
     samples: int = 0
@@ -66,10 +69,12 @@ class Counts:
     longest: int = 0
     trajectories: int = 0
     pairs: int = 0
+    scan: Counter[tuple[str, str]] = field(default_factory=Counter)
     endings: Endings = field(default_factory=Endings)
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
+        self.scan += filtered.scan
         for line in filtered.lines:
             self.rows[line.format, line.split] += 1
             self.bytes += len(line.data)
@@ -103,6 +108,15 @@ class Counts:
             "exported": self.exported,
             "rows": {name: {split: self.rows[name, split] for split in recipe.splits} for name in recipe.formats},
             "excluded": {reason.value: self.skipped[reason] for reason in SkipReason if self.skipped[reason]},
+            "scan": self.scan_by_rule(),
             "balance": balance.as_json() if balance else None,
             "warnings": balance.warnings(band) if balance else [],
+        }
+
+    def scan_by_rule(self) -> dict[str, dict[str, int]]:
+        """Return the findings by rule: how many were masked, were cleared by a person, or kept a row out."""
+        return {
+            rule: {action: self.scan[rule, action] for action in ACTIONS}
+            for rule in BY_NAME
+            if any(self.scan[rule, action] for action in ACTIONS)
         }

@@ -2,6 +2,7 @@
 the export, so the same recipe on the same frozen rows gives the same manifest."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,7 +15,10 @@ from curation.exports.models import Export, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER
 from curation.llm.models import Endpoint
+from curation.projects.models import Project
 from curation.trajectories.models import Trajectory
+from judging.scan.rules import BY_NAME
+from judging.scan.scan import LIBRARIES, rule_set_version
 
 Entries = list[dict[str, object]]
 
@@ -32,6 +36,7 @@ def manifest(
         "recipe": recipe.model_dump(mode="json"),
         "tokenizer": TOKENIZER,
         "frozen": {"file": "frozen.jsonl", **frozen},
+        "scan": _scan(project),
         "counts": counts_json,
         "models": _models(export),
         "judges": _judges(export),
@@ -39,6 +44,15 @@ def manifest(
             {"name": f.name, "format": f.format, "split": f.split, "rows": f.rows, "bytes": f.bytes, "sha256": f.sha256}
             for f in files
         ],
+    }
+
+
+def _scan(project: Project) -> dict[str, object]:
+    """Return the rules of the scan and what the project does with each finding; the counts are in `counts.scan`."""
+    return {
+        "rules": rule_set_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+        "actions": {rule: project.settings.scan.action(rule) for rule in BY_NAME},
     }
 
 

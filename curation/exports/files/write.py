@@ -18,6 +18,7 @@ from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import CHUNK, ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import frozen_samples
+from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 
 EXCLUDED, FROZEN, CARD, MANIFEST = "excluded.jsonl", "frozen.jsonl", "README.md", "manifest.json"
@@ -83,7 +84,7 @@ def _add(files: AttemptFiles, filtered: FilteredSample) -> None:
         files.add_row(line.format, line.split, line.data, plain=line.plain)
         rows.append(_frozen_row(line))
     for reason, formats in filtered.skipped.items():
-        files.add(EXCLUDED, orjson.dumps(_excluded(filtered.sample, reason, formats), option=_LINE))
+        files.add(EXCLUDED, orjson.dumps(_excluded(filtered, reason, formats), option=_LINE))
     files.add(FROZEN, orjson.dumps(_frozen(filtered, rows), option=_LINE))
 
 
@@ -100,14 +101,17 @@ def _frozen_row(line: Line) -> dict[str, object]:
     return row
 
 
-def _excluded(sample: FrozenSample, reason: SkipReason, formats: list[str]) -> dict[str, object]:
-    return {
-        "sample": str(sample.sample_id),
-        "version": sample.version,
+def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) -> dict[str, object]:
+    entry = {
+        "sample": str(filtered.sample.sample_id),
+        "version": filtered.sample.version,
         "formats": formats,
         "reason": reason.value,
         "detail": reason.label,
     }
+    if reason in (SkipReason.SECRET, SkipReason.PII):
+        entry["rules"] = sorted({rule for rule, action in filtered.scan if action == KEPT_OUT})
+    return entry
 
 
 def _frozen(filtered: FilteredSample, rows: list[dict[str, object]]) -> dict[str, object]:
@@ -121,6 +125,11 @@ def _frozen(filtered: FilteredSample, rows: list[dict[str, object]]) -> dict[str
         "flags": sample.flags,
         "rows": rows,
     }
+    if filtered.approval is not None:
+        # Of the approved text, before anything in it is masked; the rows' own hashes are of what was written.
+        entry |= {"decision": str(filtered.approval.pk), "text_sha256": filtered.approval.text_sha256}
+    if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:
+        entry["masked"] = masked
     if rollout is not None:
         entry |= {"trajectory": str(rollout.trajectory_id), "bundle_sha256": rollout.bundle_sha256}
     return entry

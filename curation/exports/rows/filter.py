@@ -1,5 +1,6 @@
 """Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,7 +15,8 @@ from curation.exports.recipes.recipe import Recipe, split_of
 from curation.exports.rows.examples import session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs
 from curation.exports.rows.messages import BadHistory, length, read_json
-from curation.exports.rows.queries import PairKey, Rollout, read_duel_texts, read_rollouts
+from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel_texts, read_rollouts
+from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_messages
 from curation.exports.rows.skip_reasons import (
     FrozenSample,
@@ -24,8 +26,11 @@ from curation.exports.rows.skip_reasons import (
     sample_reason,
 )
 from curation.projects.models import Project
-from curation.review.decisions.outcome import Reviewed
+from curation.projects.settings.document import Scan
+from curation.review.decisions.outcome import Answered, Approval, Reviewed, kept_side, prompt_sha256
+from curation.review.models import Decision, Pick
 from curation.samples.models import UNSCORED, Kind
+from judging.scan.scan import rule_set_version
 
 CHUNK = 2_500
 _TRAJECTORY = Kind.TRAJECTORY.value
@@ -49,12 +54,15 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class FilteredSample:
-    """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read."""
+    """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
+    `approval` what its rows were compared with, and `scan` the findings by rule and what was done with them."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
     skipped: dict[SkipReason, list[str]] = field(default_factory=dict)
     rollout: Rollout | None = None
+    approval: Approval | None = None
+    scan: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def skip(self, reason: SkipReason, name: str) -> None:
         """Record that the sample gives no row, or one row less, in the format of that name."""
@@ -77,7 +85,8 @@ class ExportFilter:
     """
 
     def __init__(self, project: Project, recipe: Recipe, export: Export | None = None) -> None:
-        self._recipe, self._export = recipe, export
+        self._recipe, self._export, self._scan = recipe, export, project.settings.scan
+        self._pairs = recipe.has_pairs()
         self._formats = [FORMATS[name] for name in recipe.formats]
         self._only_split, self._max_tokens = recipe.only_split(), recipe.max_tokens
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
@@ -87,7 +96,7 @@ class ExportFilter:
         if there are trajectories."""
         reasons = [sample_reason(sample, self._excluded) for sample in chunk]
         accepted = [sample for sample, reason in zip(chunk, reasons, strict=True) if reason is None]
-        data = _ChunkData(accepted, self._recipe, self._export)
+        data = _ChunkData(accepted, self._recipe, self._export, self._scan)
         for sample, reason in zip(chunk, reasons, strict=True):
             filtered = FilteredSample(sample)
             if reason is None:
@@ -95,6 +104,8 @@ class ExportFilter:
             if reason is not None:
                 filtered.skipped[reason] = list(self._recipe.formats)
             yield filtered
+        if self._export is not None:
+            data.keep_clean()
 
     def _add_lines(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
         """Add the sample's lines, or return why it has none in any format."""
@@ -118,10 +129,18 @@ class ExportFilter:
         if reason is not None:
             return reason
         example = turn_example(texts, outcome, self._recipe)
-        if outcome.revision_id != sample.revision_id or not outcome.as_approved:
+        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        if approval is None or outcome.revision_id != sample.revision_id or not outcome.as_approved:
             return SkipReason.NOT_AS_APPROVED
-        self._add_rows(filtered, example, self._target(sample, outcome.reviewers, texts.source_row))
-        return None
+        other = (texts.challenger if kept_side(outcome.pick) == Pick.KING else texts.king) if self._pairs else None
+        if not is_clean_turn(approval, texts, other) or (self._pairs and outcome.replaced_text is not None):
+            screened = data.screen(filtered).example(example)
+            if isinstance(screened, SkipReason):
+                return screened
+            example = screened
+            if not filtered.scan:
+                data.found_clean(approval, texts, other)
+        return self._add_rows(filtered, data, example, outcome.reviewers, texts.source_row)
 
     def _add_session(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
         sample = filtered.sample
@@ -140,25 +159,44 @@ class ExportFilter:
             return SkipReason.BAD_TURNS
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED
-        example = session_example(messages, data.rivals.of(rollout), self._recipe)
-        self._add_rows(filtered, example, self._target(sample, reviewers, sample.instance_id, rollout))
-        return None
+        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        rivals = data.rivals.of(rollout)
+        example = session_example(messages, rivals, self._recipe)
+        if rivals or approval is None or approval.scan_rules != rule_set_version():
+            screened = data.screen(filtered).example(example)
+            if isinstance(screened, SkipReason):
+                return screened
+            example = screened
+            if approval is not None and not filtered.scan:
+                data.found_clean(approval, None, None)
+        return self._add_rows(filtered, data, example, reviewers, sample.instance_id)
 
     def _target(
-        self, sample: FrozenSample, reviewers: Sequence[str], default_group: str, rollout: Rollout | None = None
-    ) -> _Target:
-        recipe, split = self._recipe, self._only_split
+        self, filtered: FilteredSample, data: "_ChunkData", reviewers: Sequence[str], default_group: str
+    ) -> _Target | SkipReason:
+        recipe, split, sample = self._recipe, self._only_split, filtered.sample
         if not split:
             group = getattr(sample, recipe.group_by) or default_group
             split = split_of(group, seed=recipe.seed, shares=recipe.splits)
-        return _Target(split, _metadata(sample, reviewers, rollout) if recipe.metadata else {})
+        if not recipe.metadata:
+            return _Target(split, {})
+        named = data.screen(filtered).source(sample)
+        if isinstance(named, SkipReason):
+            return named
+        return _Target(split, _metadata(named, reviewers, filtered.rollout))
 
-    def _add_rows(self, filtered: FilteredSample, example: Example, target: _Target) -> None:
+    def _add_rows(
+        self, filtered: FilteredSample, data: "_ChunkData", example: Example, reviewers: Sequence[str], group: str
+    ) -> SkipReason | None:
+        target = self._target(filtered, data, reviewers, group)
+        if isinstance(target, SkipReason):
+            return target
         for form in self._formats:
             for row in form.rows(example):
                 reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example, target)
                 if reason is not None:
                     filtered.skip(reason, form.name)
+        return None
 
     def _add_row(
         self, filtered: FilteredSample, form: Format, row: Row, example: Example, target: _Target
@@ -210,7 +248,9 @@ METADATA: Columns = {
 class _ChunkData:
     """What is read for the accepted samples of a chunk. Texts are read while the samples pass, in their order."""
 
-    def __init__(self, samples: Sequence[FrozenSample], recipe: Recipe, export: Export | None) -> None:
+    def __init__(self, samples: Sequence[FrozenSample], recipe: Recipe, export: Export | None, scan: Scan) -> None:
+        self._scan, self._cleared = scan, clearances_of([sample.sample_id for sample in samples])
+        self._clean: list[Decision] = []
         turns = [sample.sample_id for sample in samples if sample.kind != _TRAJECTORY]
         trajectories = [sample.sample_id for sample in samples if sample.kind == _TRAJECTORY]
         self.reviewed = Reviewed([sample.sample_id for sample in samples])
@@ -222,3 +262,20 @@ class _ChunkData:
         if trajectories and recipe.wants_pairs():
             pairs = current_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
         self.rivals = Rivals(pairs)
+
+    def screen(self, filtered: FilteredSample) -> Screen:
+        return Screen(self._scan, self._cleared.get(filtered.sample.sample_id, frozenset()), filtered.scan)
+
+    def found_clean(self, approval: Approval, texts: DuelTexts | None, other: Answered | None) -> None:
+        """Note that the scan found nothing, so that the next export need not look. A session has no `texts`."""
+        self._clean.append(
+            Decision(
+                pk=approval.pk,
+                prompt_sha256="" if texts is None else prompt_sha256(texts.history, texts.tools),
+                other_sha256="" if other is None else other.sha256,
+                scan_rules=rule_set_version(),
+            )
+        )
+
+    def keep_clean(self) -> None:
+        Decision.objects.bulk_update(self._clean, ["prompt_sha256", "other_sha256", "scan_rules"], batch_size=250)

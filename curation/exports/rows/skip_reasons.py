@@ -32,6 +32,8 @@ class SkipReason(models.TextChoices):
     BAD_MESSAGE = "bad_message", "The history has a message that is not text from a known role."
     BAD_TURNS = "bad_turns", "Its turns are not an orientation followed by alternating commands and outputs."
     NOT_AS_APPROVED = "not_as_approved", "Its text is not the one that was approved. Read it again and approve it."
+    SECRET = "secret", "It contains a secret that nobody has cleared."
+    PII = "pii", "It contains personal data that nobody has cleared and that the project does not mask."
     DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "There is no other answer to prefer it to."
     NO_PAIR = "no_pair", "No pair prefers it to another trajectory of its scenario."

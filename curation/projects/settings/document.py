@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from judging.commands.contamination import VOLATILE_LABELS
 from judging.commands.families import FAMILIES, prefix_family
 from judging.panel.rubric import DIMENSIONS
+from judging.scan.rules import BY_NAME
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Points = Annotated[float, Field(ge=0.0, le=100.0)]
@@ -182,6 +183,28 @@ class Export(Section):
     )
 
 
+class Scan(Section):
+    """What an export does with secrets and personal data that nobody cleared."""
+
+    actions: dict[Name, Literal["keep_out", "mask"]] = Field(
+        {},
+        title="Actions",
+        description="One `rule = keep_out` or `rule = mask` per line. By default e-mail addresses, phone numbers and "
+        "user names in home paths are masked, and everything else keeps its row out.",
+    )
+
+    @field_validator("actions")
+    @classmethod
+    def of_known_rules(cls, actions: dict[str, str]) -> dict[str, str]:
+        unknown = sorted(set(actions) - set(BY_NAME))
+        if unknown:
+            raise ValueError(f"unknown rule {', '.join(unknown)}; rules are {', '.join(BY_NAME)}")
+        return actions
+
+    def action(self, rule: str) -> str:
+        return self.actions.get(rule) or ("mask" if BY_NAME[rule].masked else "keep_out")
+
+
 class Evaluation(Section):
     """How answers are compared with the expected command, and how near-duplicates are found."""
 
@@ -216,5 +239,6 @@ class ProjectSettings(Section):
     runs: Runs = Runs()
     balance: Balance = Balance()
     export: Export = Export()
+    scan: Scan = Scan()
     evaluation: Evaluation = Evaluation()
     taxonomy: Taxonomy = Taxonomy()

@@ -14,7 +14,7 @@ from curation.web.problems import Invalid
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 # These dictionaries are replaced as a whole, not merged.
-WHOLE = {"panel.weights", "taxonomy.axes", "evaluation.families"}
+WHOLE = {"panel.weights", "taxonomy.axes", "evaluation.families", "scan.actions"}
 
 
 @dataclass(frozen=True, slots=True)

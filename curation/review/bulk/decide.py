@@ -12,6 +12,7 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
+from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.state import log_line
 from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.samples.list.filters import SampleFilter
@@ -118,6 +119,9 @@ def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str,
         if pks:
             fields = fields_after(action, access, leak=leak)
             Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)
+    for line in lines:
+        if reason or comment or (action == Action.APPROVE and not line.scan_rules):
+            flag_findings(line.sample)
     Lease.objects.filter(sample_id__in=[sample.pk for sample in changing]).delete()
     return rows
 

@@ -1,22 +1,29 @@
-"""Name the text that an approval keeps: its revision, and the hash of exactly what a person read."""
+"""Name the text that an approval keeps: its revision, and the hash of exactly what a person read. Then scan it."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
-from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, reference_answer
+from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, prompt_sha256, reference_answer
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind
+from curation.samples.scans.store import scan_texts, texts_of
 from curation.trajectories.models import TrajectoryText
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256, session_sha256
+from judging.scan.scan import rule_set_version
 
 # Sessions are long, so only a few are in memory at once.
 _AT_ONCE = 50
 
 
 def name_approved_texts(approvals: Sequence[Decision]) -> None:
-    """Set `revision` and `text_sha256` of approvals that are not yet written, in three queries at most. The caller
-    locks their samples."""
+    """Set `revision` and `text_sha256` of approvals that are not yet written, and what the scan says about their texts.
+    The caller locks their samples."""
     turns = [line for line in approvals if line.sample.kind == Kind.TURN]
     # A revision would have raised the first version.
     latest = latest_revisions([line.sample_id for line in turns if line.sample.version > 1])
@@ -28,6 +35,8 @@ def name_approved_texts(approvals: Sequence[Decision]) -> None:
         else:
             line.revision_id, line.text_sha256 = revision.pk, answer_sha256(revision.text)
     _name_answers(as_recorded)
+    revised = {line.sample_id: latest[line.sample_id][kept_side(line.pick)].text for line in turns if line.revision_id}
+    _scan_turns(turns, revised)
     _name_sessions([line for line in approvals if line.sample.kind == Kind.TRAJECTORY])
 
 
@@ -46,6 +55,29 @@ def _name_answers(approvals: Sequence[Decision]) -> None:
                 lines[sample_id].text_sha256 = reference_answer(reference[0]).sha256
 
 
+def _scan_turns(approvals: Sequence[Decision], revised: Mapping[int, str]) -> None:
+    """Scan everything that an export may write of each sample, and note where nothing is found. `revised` are the
+    approved texts that are revisions."""
+    lines = {line.sample_id: line for line in approvals}
+    duels = Duel.objects.filter(sample_id__in=IdList(list(lines))) if lines else Duel.objects.none()
+    sides = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
+    prompt = [Cast(f"prompt__text__{name}", TextField()) for name in ("history", "tools")]
+    rows = duels.values_list("sample_id", *prompt, "prompt__text__reference", *sides).iterator(chunk_size=_AT_ONCE)
+    while part := list(islice(rows, _AT_ONCE)):
+        scanned: dict[int, list[str]] = {}
+        for pk, history, tools, reference, *columns in part:
+            challenger = Answered(*columns[:3])
+            king = reference_answer(reference) if columns[3] is None else Answered(*columns[3:])
+            other = challenger if kept_side(lines[pk].pick) == Pick.KING else king
+            lines[pk].prompt_sha256, lines[pk].other_sha256 = prompt_sha256(history, tools), other.sha256
+            texts = [json.loads(history), json.loads(tools), challenger, king, revised.get(pk, "")]
+            scanned[pk] = list(texts_of(texts))
+        found = scan_texts(text for texts in scanned.values() for text in texts)
+        for pk, texts in scanned.items():
+            if not any(text in found for text in texts):
+                lines[pk].scan_rules = rule_set_version()
+
+
 def _name_sessions(approvals: Sequence[Decision]) -> None:
     lines = {line.sample_id: line for line in approvals}
     if not lines:
@@ -53,3 +85,5 @@ def _name_sessions(approvals: Sequence[Decision]) -> None:
     rows = TrajectoryText.objects.filter(trajectory__sample_id__in=IdList(list(lines)))
     for sample_id, turns in rows.values_list("trajectory__sample_id", "turns").iterator(chunk_size=_AT_ONCE):
         lines[sample_id].text_sha256 = session_sha256(turns)
+        if not scan_texts(texts_of(turns)):
+            lines[sample_id].scan_rules = rule_set_version()

@@ -11,6 +11,7 @@ from django.utils import timezone
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
+from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.state import change, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
@@ -74,6 +75,8 @@ def decide(
         if action == Action.APPROVE:
             name_approved_texts([decision])
         decision.save()
+        if comment or reason or (action == Action.APPROVE and not decision.scan_rules):
+            flag_findings(sample)
         if action == Action.FLAG:
             change(sample)
         elif action != Action.SKIP:

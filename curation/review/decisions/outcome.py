@@ -12,6 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from curation.review.models import Decision, Pick, Revision
 from curation.samples.models import Sample
+from curation.samples.scans.store import text_sha256
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256, session_sha256
 from judging.messages import ToolCall, content_of, message_text
@@ -72,13 +73,21 @@ class LatestRevision(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """A standing approval: the side that it keeps, and the text that it names."""
+    """A standing approval: the side that it keeps, the text that it names, and what the scan read (`Decision`)."""
 
     pk: int
     pick: str
     revision_id: int | None
     text_sha256: str
+    prompt_sha256: str
+    other_sha256: str
+    scan_rules: str
     reviewer: str
+
+
+def prompt_sha256(history: str, tools: str) -> str:
+    """Return the hash of a prompt's history and tools, both as the database writes their JSON."""
+    return text_sha256(f"{history}\n{tools}")
 
 
 def kept_side(pick: str) -> Pick:
@@ -92,6 +101,9 @@ class Reviewed:
     def __init__(self, ids: Sequence[int]) -> None:
         self._approvals = standing_approvals(ids)
         self._revisions = latest_revisions(ids)
+
+    def approval(self, sample_id: int) -> Approval | None:
+        return self._approvals.get(sample_id)
 
     @property
     def keeps_kings(self) -> bool:
@@ -137,8 +149,8 @@ class ReviewedSession(NamedTuple):
 def standing_approvals(ids: Sequence[int]) -> dict[int, Approval]:
     """The standing approval of each of the samples that has one, in one query."""
     rows = Decision.objects.filter(sample_id__in=IdList(ids)).standing_approvals()
-    found = rows.values_list("sample_id", "pk", "pick", "revision_id", "text_sha256", "reviewer__username")
-    return {sample_id: Approval(pk, pick, revision, digest, by) for sample_id, pk, pick, revision, digest, by in found}
+    found = rows.values_list("sample_id", *Approval._fields[:-1], "reviewer__username")
+    return {sample_id: Approval(*columns) for sample_id, *columns in found}
 
 
 def with_approved_revision(samples: QuerySet[Sample]) -> QuerySet[Sample]:

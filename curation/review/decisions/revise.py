@@ -9,6 +9,7 @@ from curation.duels.models import Duel, PromptText, PullRequest
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT
+from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
 from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import Action, Decision, Draft, Pick, Revision
@@ -84,6 +85,7 @@ def add_revision(*, access: Access, sample: Sample, parent: Revision | None, of:
         line.save()
     reopened = UNDECIDED if sample.status == Status.APPROVED else {}
     change(sample, flags=flags_after(sample, revision), **reopened)
+    flag_findings(sample)
     return revision
 
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.drafts import save_draft
 from curation.review.decisions.revise import revise, side_to_revise
@@ -64,6 +65,18 @@ def sample_revise(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     if then != "stay":
         return _after(request, access, pk, then, decision_id)
     return announce(_show_again(request, access, pk), f"Saved the revision of sample {pk}.")
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def sample_clear(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Clear one finding of the scan, or withdraw that."""
+    rule, digest = request.POST.get("rule", ""), request.POST.get("value_sha256", "")
+    if request.POST.get("withdraw"):
+        withdraw(access=access, sample_id=pk, rule=rule, value_sha256=digest)
+    else:
+        clear(access=access, sample_id=pk, rule=rule, value_sha256=digest, reason=request.POST.get("reason", ""))
+    return HttpResponseRedirect(f"{sample_url(access.project.slug, pk)}#findings")
 
 
 @require_POST

@@ -11,12 +11,13 @@ from curation.projects.models import Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.outcome import Reviewed, kept_side
-from curation.review.models import Action, Decision, Draft, Lease, Revision
+from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import Progress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, is_blind, shown_seats
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
 from curation.review.workspace.diff import diff_html, word_diff
+from curation.review.workspace.findings import FindingView, ShownAnswer, findings_shown, marks_of
 from curation.review.workspace.history import history_of
 from curation.review.workspace.navigation import Location, Navigation, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
@@ -30,6 +31,8 @@ from judging.panel.rubric import RUBRIC, Dimension
 # Flags that are hidden while blind: of a duel those that tell the sides apart, of a trajectory how it ended.
 HIDDEN_OF_DUEL = Flag.LEAK | Flag.FLIP
 HIDDEN_OF_ROLLOUT = Flag.INFRA
+# The sides as findings name them.
+SIDES = {Pick.CHALLENGER: "challenger", Pick.KING: "king"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class Workspace:
     rollout: Rollout | None
     revealed: Revealed | None
     flags: list[str]
+    findings: list[FindingView]
     source_url: str | None
     decisions: Sequence[Decision]
     attention: Sequence[Decision]
@@ -116,6 +120,16 @@ def workspace_of(
     holder = holder_of(sample.pk, other_than=access.user)
     decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer", "revision").order_by("-id")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None
+    answers = answers_shown(access, sample, found, lease) if found else []
+    findings = findings_shown(
+        access,
+        sample,
+        blind=blind,
+        answers={
+            SIDES[answer.side]: ShownAnswer(place, answer.revision.pk if answer.revision else 0)
+            for place, _, answer in answers
+        },
+    )
     hidden = (HIDDEN_OF_ROLLOUT if rolled_out else HIDDEN_OF_DUEL) if blind else 0
     return Workspace(
         sample=sample,
@@ -124,11 +138,12 @@ def workspace_of(
         lease=lease,
         in_review_by=holder,
         may_decide=may_decide,
-        seats=_seats(access, sample, found, lease) if found else [],
+        seats=_seats(access, sample, answers, findings) if found else [],
         history=None if rollout else history_of(sample).opening(),
         rollout=rollout,
         revealed=_revealed(found) if found and not blind else None,
         flags=flag_names(sample.flags & ~hidden),
+        findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=decisions,
         attention=[row for row in decisions if row.action == Action.FLAG and row.undone_by_id is None],
@@ -153,7 +168,9 @@ def answers_shown(
     return [(LEFT, "1", found.side(seats.left)), (RIGHT, "2", found.side(seats.right))]
 
 
-def _seats(access: Access, sample: Sample, found: Detail, lease: Lease | None) -> list[Seat]:
+def _seats(
+    access: Access, sample: Sample, answers: Sequence[tuple[str, str, AnswerDetail]], findings: Sequence[FindingView]
+) -> list[Seat]:
     blind = is_blind(access, sample)
     kept = kept_side(Reviewed([sample.pk]).pick(sample.pk)) if sample.status == Status.APPROVED else None
     return [
@@ -162,13 +179,16 @@ def _seats(access: Access, sample: Sample, found: Detail, lease: Lease | None) -
             key=key,
             side="" if blind else answer.label,
             model="" if blind else answer.model,
-            html=render_text(answer.kept_text, [] if blind else answer.kept_leaks),
+            html=render_text(
+                answer.kept_text,
+                sorted([*([] if blind else answer.kept_leaks), *marks_of(findings, SIDES[answer.side])]),
+            ),
             facts=answer.facts,
             revision=answer.revision.number if answer.revision else None,
             leaks=0 if blind else len(answer.kept_leaks),
             picked=answer.side == kept,
         )
-        for place, key, answer in answers_shown(access, sample, found, lease)
+        for place, key, answer in answers
     ]
 
 

@@ -1,13 +1,15 @@
 """Save samples from scoring stages, without changing what a person decided."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from curation.samples.models import UNSCORED, Flag, Sample, SampleText
+from curation.samples.models import SCANNED, UNSCORED, Flag, Sample, SampleText
+from curation.samples.scans.store import scan_texts
 from curation.web.text.storable import storable
+from judging.scan.scan import Finding, kinds_of
 
 PREVIEW_CHARACTERS = 200
 BODY_BYTES = 200_000
@@ -25,7 +27,8 @@ class SampleRow:
     """One sample as a stage scored it. `existing_id` is the sample to update; None creates one.
 
     `score` is 0–100 or None, `flags` the bits of `Flag`, `priority` from `curation.samples.scores.priority`,
-    `body` the text for full-text search.
+    `body` the text for full-text search, `texts` all texts that an export may write: those of a new sample are scanned
+    for secrets and personal data.
     """
 
     project_id: int
@@ -43,6 +46,7 @@ class SampleRow:
     model: str
     preview: str
     body: str
+    texts: Sequence[str] = ()
     axes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -57,15 +61,17 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
     wanted = [row.existing_id for row in rows if row.existing_id is not None]
     known = Sample.objects.in_bulk(wanted)
     revised = set(Sample.objects.filter(pk__in=wanted, revisions__isnull=False).values_list("pk", flat=True))
+    found = scan_texts(text for row in rows if row.existing_id not in known for text in row.texts)
     samples: list[Sample] = []
     for row in rows:
         sample = known.get(row.existing_id) if row.existing_id is not None else None
         if sample is not None and sample.project_id != row.project_id:
             raise ValueError(f"sample {sample.pk} belongs to another project than {row.project_id}")
-        kept = sample.flags & Flag.LEAK if sample is not None and sample.pk in revised else None
+        # Bits that are about more than the scored answer are kept.
+        kept = 0 if sample is None else SCANNED | (Flag.LEAK if sample.pk in revised else 0)
+        bits = _scanned_bits(found, row.texts) if sample is None else sample.flags & kept
         sample = _fill(sample or Sample(project_id=row.project_id), row)
-        if kept is not None:
-            sample.flags = sample.flags & ~Flag.LEAK | kept
+        sample.flags = sample.flags & ~kept | bits
         samples.append(sample)
     Sample.objects.bulk_create([sample for sample in samples if sample.pk is None])
     # An upsert on the primary key writes 500 rows in a few statements; `bulk_update` needs a CASE per row and field.
@@ -78,6 +84,16 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
     texts = [SampleText(sample=sample, body=_body(row.body)) for sample, row in zip(samples, rows, strict=True)]
     SampleText.objects.bulk_create(texts, update_conflicts=True, unique_fields=["sample"], update_fields=["body"])
     return samples
+
+
+def scanned_flags(findings: Iterable[Finding]) -> int:
+    """The bits of `SCANNED` that the findings set."""
+    kinds = kinds_of(findings)
+    return (Flag.SECRET if "secret" in kinds else 0) | (Flag.PII if "pii" in kinds else 0)
+
+
+def _scanned_bits(found: Mapping[str, tuple[Finding, ...]], texts: Sequence[str]) -> int:
+    return scanned_flags(finding for text in texts for finding in found.get(text, ()))
 
 
 def preview_of(text: str) -> str:

@@ -112,6 +112,7 @@ def _sample_row(rolled: RolledOut, loops: LoopFacts, row: Trajectory) -> SampleR
         model=rolled.model,
         preview="\n".join(commands),
         body="\n".join([scenario.title, *(turn.text for turn in episode.turns)]),
+        texts=[turn.text for turn in episode.turns],
         axes={axis: str(value) for axis, value in scenario.axes.items()},
     )
 

@@ -6,6 +6,7 @@ Every `SafeString` is built from escaped pieces.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -33,6 +34,19 @@ _WRAPPED = {
 }
 
 Span = tuple[int, int]
+
+
+class Mark(NamedTuple):
+    """A span with the class of its `<mark>`, an id to jump to, and a title. A plain span is a leak."""
+
+    start: int
+    end: int
+    name: str = "leak"
+    anchor: str = ""
+    title: str = ""
+
+
+Spans = Sequence[Span | Mark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ def _sign(character: str) -> str:
     return character if 0x20 < code < 0x7F or character == " " else f"⟨U+{code:04X}⟩"
 
 
-def answer_segments(text: str, spans: Sequence[Span] = ()) -> list[Segment]:
+def answer_segments(text: str, spans: Spans = ()) -> list[Segment]:
     """Split an answer into text and blocks, without the fences, and mark `spans` (characters of `text`) as leaks."""
     segments: list[Segment] = []
     position = 0
@@ -95,7 +109,7 @@ def answer_segments(text: str, spans: Sequence[Span] = ()) -> list[Segment]:
     return segments
 
 
-def render_text(text: str, spans: Sequence[Span] = ()) -> SafeString:
+def render_text(text: str, spans: Spans = ()) -> SafeString:
     """Render a model's answer: prose as it is, fenced blocks as code, shell highlighted, leak spans marked."""
     return joined(format_html(_WRAPPED[part.kind], part.html) for part in answer_segments(text, spans))
 
@@ -105,12 +119,13 @@ def render_output(text: str) -> SafeString:
     return format_html('<pre class="terminal">{}</pre>', visible(without_colours(text)))
 
 
-def marked(text: str, spans: Sequence[Span], name: str = "leak") -> SafeString:
-    """Visible text with the spans in `<mark>`."""
-    return joined(_wrapped(piece, inside, name) for piece, inside in _cut(text, 0, spans))
+def marked(text: str, spans: Spans, name: str = "leak") -> SafeString:
+    """Visible text with the spans in `<mark>`, plain ones with the class `name`."""
+    marks = [Mark(*span) if len(span) > 2 else Mark(span[0], span[1], name) for span in spans]
+    return joined(_wrapped(piece, mark) for piece, mark in _cut(text, 0, marks))
 
 
-def code_html(script: str, spans: Sequence[Span] = ()) -> SafeString:
+def code_html(script: str, spans: Spans = ()) -> SafeString:
     """A shell script with Pygments' class names, and the spans marked."""
     script = script.rstrip("\n")
     if len(script) > HIGHLIGHT_UP_TO:
@@ -118,8 +133,8 @@ def code_html(script: str, spans: Sequence[Span] = ()) -> SafeString:
     parts: list[SafeString] = []
     for offset, kind, value in _BASH.get_tokens_unprocessed(script):
         name = STANDARD_TYPES.get(kind, "")
-        for piece, inside in _cut(value, offset, spans):
-            html = _wrapped(piece, inside, "leak")
+        for piece, mark in _cut(value, offset, spans):
+            html = _wrapped(piece, mark)
             parts.append(format_html('<span class="{}">{}</span>', name, html) if name else html)
     return joined(parts)
 
@@ -129,34 +144,39 @@ def found_spans(text: str, wanted: str) -> list[Span]:
     return [match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE)] if wanted else []
 
 
-def _add_text(segments: list[Segment], text: str, start: int, end: int, spans: Sequence[Span]) -> None:
+def _add_text(segments: list[Segment], text: str, start: int, end: int, spans: Spans) -> None:
     inner = text[start:end]
     if inner.strip():
         start += len(inner) - len(inner.lstrip("\n"))
         segments.append(Segment("text", marked(inner.strip("\n"), _shifted(spans, start))))
 
 
-def _shifted(spans: Sequence[Span], by: int) -> list[Span]:
-    return [(start - by, end - by) for start, end in spans if end > by]
+def _shifted(spans: Spans, by: int) -> list[Mark]:
+    return [Mark(span[0] - by, span[1] - by, *span[2:]) for span in spans if span[1] > by]
 
 
-def _cut(text: str, offset: int, spans: Sequence[Span]) -> Iterator[tuple[str, bool]]:
-    """Cut `text`, which begins at `offset`, where spans begin and end."""
+def _cut(text: str, offset: int, spans: Spans) -> Iterator[tuple[str, Mark | None]]:
+    """Cut `text`, which begins at `offset`, where spans begin and end. The first piece of a mark has its anchor."""
     position, end = offset, offset + len(text)
-    for span_start, span_end in spans:
-        start, stop = max(span_start, position), min(span_end, end)
+    for span in spans:
+        mark = Mark(*span)
+        start, stop = max(mark.start, position), min(mark.end, end)
         if start >= stop:
             continue
         if start > position:
-            yield text[position - offset : start - offset], False
-        yield text[start - offset : stop - offset], True
+            yield text[position - offset : start - offset], None
+        yield text[start - offset : stop - offset], mark if start == mark.start else mark._replace(anchor="")
         position = stop
     if position < end:
-        yield text[position - offset :], False
+        yield text[position - offset :], None
 
 
-def _wrapped(piece: str, inside: bool, name: str) -> SafeString:
-    return format_html('<mark class="{}">{}</mark>', name, visible(piece)) if inside else visible(piece)
+def _wrapped(piece: str, mark: Mark | None) -> SafeString:
+    if mark is None:
+        return visible(piece)
+    anchor = format_html(' id="{}"', mark.anchor) if mark.anchor else ""
+    title = format_html(' title="{}"', mark.title) if mark.title else ""
+    return format_html('<mark class="{}"{}{}>{}</mark>', mark.name, anchor, title, visible(piece))
 
 
 def joined(parts: Iterable[SafeString]) -> SafeString:

@@ -1,0 +1,107 @@
+"""Keep secrets and personal data out of the rows of one sample: cleared by a person, masked, or not exported."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeVar, cast
+
+from curation.exports.formats.row import Example, Preference
+from curation.exports.rows.queries import DuelTexts
+from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
+from curation.projects.settings.document import Scan
+from curation.review.decisions.outcome import Answered, Approval, prompt_sha256
+from curation.review.models import Clearance
+from curation.samples.scans.store import text_sha256, texts_of
+from curation.web.lists.id_list import IdList
+from judging.scan.mask import Masks
+from judging.scan.scan import Finding, rule_set_version, scan
+
+T = TypeVar("T")
+ACTIONS = KEPT_OUT, MASKED, CLEARED = "kept_out", "masked", "cleared"
+Cleared = frozenset[tuple[str, str]]
+_scan_source = lru_cache(maxsize=1_000)(scan)
+
+
+@dataclass(slots=True)
+class Screen:
+    """What the scan says about one sample. `counts` are its findings by rule and what was done with them."""
+
+    scan: Scan
+    cleared: Cleared
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    masks: Masks = field(default_factory=Masks)
+
+    def masked(self, value: T) -> T:
+        """Return a JSON value with its texts masked."""
+        return cast(T, _mapped(value, self.text))
+
+    def text(self, text: str) -> str:
+        findings = scan(text)
+        return self.masks.apply(text, findings, lambda one: self._action(text, one) == MASKED) if findings else text
+
+    def reason(self, texts: Sequence[str]) -> SkipReason | None:
+        """Count what is in the texts, and return why they may not leave, or None."""
+        kinds = set()
+        for text in texts:
+            for finding in scan(text):
+                action = self._action(text, finding)
+                self.counts[finding.rule, action] += 1
+                if action == KEPT_OUT:
+                    kinds.add(finding.kind)
+        return SkipReason.SECRET if "secret" in kinds else SkipReason.PII if kinds else None
+
+    def example(self, example: Example) -> Example | SkipReason:
+        """Return an example masked, or why it may not leave. A preference whose rejected side may not leave is replaced
+        by the reason; its other messages are those of the conversation."""
+        conversation = example.conversation
+        reason = self.reason(list(texts_of([conversation.messages, example.tools])))
+        if reason is not None:
+            return reason
+        return example._replace(
+            conversation=conversation._replace(messages=self.masked(conversation.messages)),
+            preferences=[one if isinstance(one, SkipReason) else self._preference(one) for one in example.preferences],
+            tools=self.masked(example.tools),
+        )
+
+    def _preference(self, found: Preference) -> Preference | SkipReason:
+        reason = self.reason(list(texts_of(found.rejected)))
+        if reason is not None:
+            return reason
+        prompt, chosen, rejected = map(self.masked, (found.prompt, found.chosen, found.rejected))
+        return found._replace(prompt=prompt, chosen=chosen, rejected=rejected)
+
+    def source(self, sample: FrozenSample) -> FrozenSample | SkipReason:
+        """Return the sample with a source that may stand in the metadata, such as a path or an address."""
+        if not _scan_source(sample.source):
+            return sample
+        return self.reason([sample.source]) or sample._replace(source=self.text(sample.source))
+
+    def _action(self, text: str, finding: Finding) -> str:
+        if (finding.rule, text_sha256(text[finding.start : finding.end])) in self.cleared:
+            return CLEARED
+        return MASKED if self.scan.action(finding.rule) == "mask" else KEPT_OUT
+
+
+def is_clean_turn(approval: Approval, texts: DuelTexts, other: Answered | None) -> bool:
+    """Return whether the scan at the approval read this prompt and this other answer under the current rules and found
+    nothing. The approved answer is compared by its own hash, and the answer that it replaced was read as well."""
+    if approval.scan_rules != rule_set_version() or prompt_sha256(texts.history, texts.tools) != approval.prompt_sha256:
+        return False
+    return other is None or other.sha256 == approval.other_sha256
+
+
+def clearances_of(sample_ids: Sequence[int]) -> Mapping[int, Cleared]:
+    cleared: dict[int, set[tuple[str, str]]] = {}
+    rows = Clearance.objects.filter(sample_id__in=IdList(sample_ids))
+    for sample_id, rule, digest in rows.values_list("sample_id", "rule", "value_sha256"):
+        cleared.setdefault(sample_id, set()).add((rule, digest))
+    return {sample_id: frozenset(values) for sample_id, values in cleared.items()}
+
+
+def _mapped(value: object, change: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _mapped(inner, change) for key, inner in value.items()}
+    return [_mapped(inner, change) for inner in value] if isinstance(value, list) else value

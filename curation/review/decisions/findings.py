@@ -1,0 +1,96 @@
+"""What the scan found in the texts of one sample, where, and who cleared it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from curation.duels.models import Duel
+from curation.review.decisions.outcome import Answered, latest_revisions, reference_answer
+from curation.review.models import Clearance, Pick
+from curation.samples.models import SCANNED, Sample
+from curation.samples.scans.store import scan_texts, text_sha256, texts_of
+from curation.samples.scores.save import scanned_flags
+from curation.trajectories.models import TrajectoryText
+from judging.scan.rules import Kind
+from judging.scan.scan import Finding
+
+
+class Place(NamedTuple):
+    """A text of the sample. `part` is history, tools, turn, challenger, king, `challenger reasoning`, comment or note;
+    `index` is the message of the history, the turn of the session, or the id of the decision or revision."""
+
+    part: str
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One finding. `start` and `end` are characters of `text`, which is at `part` and `index`; `value_sha256` names the
+    value without repeating it."""
+
+    part: str
+    index: int
+    rule: str
+    kind: Kind
+    start: int
+    end: int
+    value_sha256: str
+    cleared_by: str | None
+    text: str = field(repr=False)
+
+
+def findings_of(sample: Sample) -> list[Found]:
+    """Return the findings in everything of the sample that may leave, in the order of its texts: the history, the
+    session, both answers as recorded and as last revised, and the comments, reasons and notes of its reviewers."""
+    places = list(_places(sample))
+    found = scan_texts(place.text for place in places)
+    cleared = {
+        (rule, digest): name
+        for rule, digest, name in Clearance.objects.filter(sample=sample).values_list(
+            "rule", "value_sha256", "cleared_by__username"
+        )
+    }
+    return [_found(place, finding, cleared) for place in places for finding in found.get(place.text, ())]
+
+
+def flag_findings(sample: Sample) -> None:
+    """Set the flags of what the scan finds and nobody cleared. They say what to look at and change no decision, so the
+    version stays."""
+    open_findings = (Finding(row.rule, row.start, row.end) for row in findings_of(sample) if row.cleared_by is None)
+    flags = sample.flags & ~SCANNED | scanned_flags(open_findings)
+    if flags != sample.flags:
+        Sample.objects.filter(pk=sample.pk).update(flags=flags)
+        sample.flags = flags
+
+
+def _found(place: Place, finding: Finding, cleared: dict[tuple[str, str], str]) -> Found:
+    digest = text_sha256(place.text[finding.start : finding.end])
+    by = cleared.get((finding.rule, digest))
+    return Found(
+        place.part, place.index, finding.rule, finding.kind, finding.start, finding.end, digest, by, place.text
+    )
+
+
+def _places(sample: Sample) -> Iterator[Place]:
+    duel = Duel.objects.filter(sample=sample).select_related("prompt__text", "challenger__text", "king__text").first()
+    if duel is not None:
+        for index, message in enumerate(duel.prompt.text.history):
+            for text in texts_of(message):
+                yield Place("history", index, text)
+        yield from (Place("tools", 0, text) for text in texts_of(duel.prompt.text.tools))
+        reference = reference_answer(duel.prompt.text.reference)
+        for side, row in (("challenger", duel.challenger), ("king", duel.king)):
+            answer = Answered(row.text.text, row.text.thinking, row.text.tool_calls) if row else reference
+            yield Place(side, 0, answer.text)
+            yield from (Place(f"{side} reasoning", 0, text) for text in texts_of([answer.reasoning]) if text)
+    for side, revision in latest_revisions([sample.pk]).get(sample.pk, {}).items():
+        yield Place("king" if side == Pick.KING else "challenger", revision.pk, revision.text)
+    for turns in TrajectoryText.objects.filter(trajectory__sample=sample).values_list("turns", flat=True):
+        for index, turn in enumerate(turns):
+            for text in texts_of(turn):
+                yield Place("turn", index, text)
+    for pk, comment, reason in sample.decisions.values_list("pk", "comment", "reason"):
+        yield from (Place("comment", pk, text) for text in (comment, reason) if text)
+    for pk, note in sample.revisions.exclude(note="").values_list("pk", "note"):
+        yield Place("note", pk, note)

@@ -1,0 +1,66 @@
+"""Scan texts, and keep what was found by the text's hash and the version of the rules."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from curation.samples.models import TextScan
+from curation.web.lists.id_list import KeyList
+from judging.scan.scan import Finding, rule_set_version, scan
+
+# A shorter text is scanned in less time than its result is read.
+STORED_FROM = 200
+# The rows of one query or insert.
+_AT_ONCE = 5_000
+# Words of the message format, and images as text, in which nothing is looked for.
+_FORMAT_KEYS = frozenset(("role", "type", "id", "tool_call_id", "kind"))
+
+
+def text_sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def texts_of(value: object) -> Iterator[str]:
+    """Yield every text in a JSON value that an export may write, such as the messages of a history or the definitions
+    of tools, in its order."""
+    if isinstance(value, str):
+        if not value.startswith("data:image/"):
+            yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key not in _FORMAT_KEYS:
+                yield from texts_of(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from texts_of(inner)
+
+
+def scan_texts(texts: Iterable[str]) -> dict[str, tuple[Finding, ...]]:
+    """Return the findings of each text that has any. Texts that were never scanned under these rules are scanned, and
+    their results are kept."""
+    found: dict[str, tuple[Finding, ...]] = {}
+    kept: dict[str, str] = {}
+    for text in dict.fromkeys(texts):
+        if len(text) < STORED_FROM:
+            _add(found, text, scan(text))
+        else:
+            kept[text_sha256(text)] = text
+    rules = rule_set_version()
+    missing = dict(kept)
+    digests = iter(kept)
+    while part := list(islice(digests, _AT_ONCE)):
+        rows = TextScan.objects.filter(rules=rules, text_sha256__in=KeyList(part))
+        for digest, findings in rows.values_list("text_sha256", "findings"):
+            _add(found, missing.pop(digest), tuple(Finding(*finding) for finding in findings))
+    rows_to_add = []
+    for digest, text in missing.items():
+        findings = scan(text)
+        _add(found, text, findings)
+        rows_to_add.append(TextScan(text_sha256=digest, rules=rules, findings=findings))
+    TextScan.objects.bulk_create(rows_to_add, batch_size=_AT_ONCE, ignore_conflicts=True)
+    return found
+
+
+def _add(found: dict[str, tuple[Finding, ...]], text: str, findings: tuple[Finding, ...]) -> None:
+    if findings:
+        found[text] = findings
