@@ -128,13 +128,13 @@ def post_revision(
     return Status(201, _revision(done.revision, done.sample))
 
 
-@calls.get("/samples/{sample_id}/findings", response=s.FindingsOut, summary="Secrets and personal data in it")
+@calls.get("/samples/{sample_id}/findings", response=s.ScanFindingsOut, summary="Secrets and personal data in it")
 def list_findings(request: HttpRequest, sample_id: str) -> dict[str, object]:
     access, sample = _sample(request, sample_id, Scope.READ)
     return _findings(access, sample)
 
 
-@calls.post("/samples/{sample_id}/clearances", response={201: s.FindingsOut}, summary="Clear a finding of the scan")
+@calls.post("/samples/{sample_id}/clearances", response={201: s.ScanFindingsOut}, summary="Clear a finding of the scan")
 def post_clearance(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.ClearanceIn
 ) -> Status[dict[str, object]]:
@@ -156,7 +156,7 @@ def delete_clearance(request: HttpRequest, sample_id: str, rule: str, value_sha2
 
 def _findings(access: Access, sample: Sample) -> dict[str, object]:
     scan = access.project.settings.scan
-    return {"data": [s.FindingOut.of(found, scan.action(found.rule)) for found in findings_of(sample)]}
+    return {"data": [s.ScanFindingOut.of(found, scan.action(found.rule)) for found in findings_of(sample)]}
 
 
 def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:

@@ -198,7 +198,7 @@ class RevisionPage(Schema):
     total: int | None = None
 
 
-class FindingOut(Schema):
+class ScanFindingOut(Schema):
     """What the scan found. `start` and `end` are characters of the text at `part` and `index`; the value itself is only
     named by its hash."""
 
@@ -217,13 +217,13 @@ class FindingOut(Schema):
     cleared_by: str | None = Field(examples=[None])
 
     @classmethod
-    def of(cls, found: Found, action: str) -> "FindingOut":
+    def of(cls, found: Found, action: str) -> "ScanFindingOut":
         names = ("part", "index", "rule", "kind", "start", "end", "value_sha256", "cleared_by")
         return cls(action=action, **{name: getattr(found, name) for name in names})
 
 
-class FindingsOut(Schema):
-    data: list[FindingOut]
+class ScanFindingsOut(Schema):
+    data: list[ScanFindingOut]
 
 
 class ClearanceIn(Request):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from curation.duels.models import Duel
 from curation.review.decisions.outcome import Answered, latest_revisions, reference_answer
@@ -15,7 +14,8 @@ from judging.scan.rules import Kind
 from judging.scan.scan import Finding
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """A text of the sample. `part` is history, tools, turn, challenger, king, `challenger reasoning`, comment or note;
     `index` is the message of the history, the turn of the session, or the id of the decision or revision."""
 
