@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help install install-dev demo test check bench soak newest-litellm lock image up pin-images
+.PHONY: help install install-dev consumers demo test check bench soak newest-litellm lock image up pin-images
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -45,6 +45,16 @@ $(VENV)/.dev: requirements/dev.txt requirements/telemetry.txt $(VENV)/.runtime
 	@echo "Installing test and check tools"
 	@$(PIP_INSTALL) -r requirements/dev.txt
 	@$(PIP_INSTALL) -r requirements/telemetry.txt
+	@touch $@
+
+# In a folder of their own, which only the tests of exports read: they need other versions of what is installed here.
+# PyTorch's CPU build is found with PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL.
+consumers: $(VENV)/.consumers ## Install the trainers that read our exports in the tests (800 MB)
+
+$(VENV)/.consumers: requirements/consumers.txt $(VENV)/.dev
+	@echo "Installing trainers for the tests of exports"
+	@rm -rf $(VENV)/consumers
+	@$(PIP_INSTALL) --target $(VENV)/consumers -r requirements/consumers.txt
 	@touch $@
 
 # `exec`: the demo replaces the shell, so that signals to make or its process group reach it.

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NotRequired, TypedDict
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from typing import Any, NotRequired, TypedDict
 
 
 class ToolFunction(TypedDict):
@@ -80,6 +81,39 @@ def tool_names(tools: Iterable[Mapping[str, object]], calls: Iterable[Iterable[T
     called = (call.get("function") for some in calls for call in some)
     functions = (function for function in (*offered, *called) if isinstance(function, Mapping))
     return frozenset(str(function.get("name", "")) for function in functions)
+
+
+def add_call_ids(messages: Sequence[MutableMapping[str, Any]]) -> None:
+    """Give an id to each call that has none. A tool's message without one answers the next open call."""
+    number = 0
+    waiting: deque[str] = deque()
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            number += 1
+            call["id"] = call.get("id") or f"call_{number}"
+            waiting.append(call["id"])
+        if message["role"] == "tool" and waiting:
+            if not message.get("tool_call_id"):
+                message["tool_call_id"] = waiting.popleft()
+            elif message["tool_call_id"] in waiting:
+                waiting.remove(message["tool_call_id"])
+
+
+def request_messages(messages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Return a history as model APIs take it: no reasoning, and calls with id, type and arguments as JSON text."""
+    sent = [{key: value for key, value in message.items() if key != "reasoning_content"} for message in messages]
+    for message in sent:
+        if isinstance(calls := message.get("tool_calls"), Sequence):
+            message["tool_calls"] = [_sent_call(call) for call in calls]
+    add_call_ids(sent)
+    return sent
+
+
+def _sent_call(call: Mapping[str, Any]) -> dict[str, object]:
+    function = call.get("function") or {}
+    arguments = function.get("arguments") or {}
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {**call, "type": "function", "function": {**function, "arguments": text}}
 
 
 _CALL = re.compile(r"\[tool call(?: (?P<id>[^\]\n]+))?\] (?P<name>\S+) (?P<arguments>\{.*\})\s*")

@@ -282,6 +282,7 @@ class CallText(models.Model):
     call = models.OneToOneField(Call, models.CASCADE, primary_key=True, related_name="text")
     text = models.TextField()
     thinking = models.TextField(blank=True, default="")
+    tool_calls = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return self.text[:60]

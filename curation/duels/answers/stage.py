@@ -21,7 +21,7 @@ from curation.runs.models import Item, Run
 from curation.web.text.storable import storable
 from judging.answers.facts import answer_facts
 from judging.answers.read import FORMAT_REFUSALS, format_refusal
-from judging.messages import content_of
+from judging.messages import content_of, request_messages
 
 CHUNK = 2000
 Message = Mapping[str, object]
@@ -62,6 +62,7 @@ class AnswerJob:
     plan: AnswerPlan
     prompt_id: int
     history: Sequence[Message]
+    tools: Sequence[Message]
     record: PullRequest | None
     tried: int
 
@@ -136,7 +137,8 @@ class AnswerStage:
             if prompt is not None:
                 last = tried.get((prompt.pk, item.data["sample_index"]), 0)
                 record = records.get(prompt.instance_id)
-                jobs[item.pk] = AnswerJob(plan, prompt.pk, texts[prompt.pk].history, record, last)
+                text = texts[prompt.pk]
+                jobs[item.pk] = AnswerJob(plan, prompt.pk, text.history, text.tools, record, last)
         return jobs
 
     def _tried(self, plan: AnswerPlan, prompt_ids: Sequence[int]) -> dict[tuple[int, int], int]:
@@ -152,7 +154,8 @@ class AnswerStage:
         messages = self._messages(job)
         attempts: list[Attempt] = []
         for number in range(job.tried + 1, job.tried + job.plan.attempts + 1):
-            request = Request(messages, job.plan.params, sample_index=item.data["sample_index"], attempt=number)
+            index = item.data["sample_index"]
+            request = Request(messages, job.plan.params, sample_index=index, attempt=number, tools=job.tools)
             digest = job.plan.instructions.sha256
             answered = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=job.plan.fresh)
             refusal = format_refusal(answered.completion.text, finish_reason=answered.completion.finish_reason) or ""
@@ -213,7 +216,12 @@ class AnswerStage:
             leak_flag=bool(lint and lint.flagged),
             leak_spans=lint.spans if lint else [],
         )
-        AnswerText.objects.create(answer=row, text=storable(completion.text), thinking=storable(completion.thinking))
+        AnswerText.objects.create(
+            answer=row,
+            text=storable(completion.text),
+            thinking=storable(completion.thinking),
+            tool_calls=list(completion.tool_calls),
+        )
         return row.pk
 
 
@@ -234,7 +242,7 @@ def _with_system(instructions: str, history: Sequence[Message]) -> list[Message]
     """Return the history with one system message: the source's own, then the stage's. Many servers refuse a second."""
     own = [content_of(message) for message in history if message.get("role") == "system"]
     rest = [message for message in history if message.get("role") != "system"]
-    return [{"role": "system", "content": "\n\n".join([*filter(None, own), instructions])}, *rest]
+    return [{"role": "system", "content": "\n\n".join([*filter(None, own), instructions])}, *request_messages(rest)]
 
 
 def _answer_tokens(completion: Completion) -> int:

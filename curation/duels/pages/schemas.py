@@ -33,7 +33,12 @@ class LeakOut(Schema):
 
 
 class AnswerOut(Schema):
+    """`text` has the tool calls as lines below it."""
+
     text: str
+    tool_calls: list[dict[str, Any]] = Field(
+        examples=[[{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}]]
+    )
     facts: FactsOut
     model: str | None = Field(examples=["king-a"], description="The endpoint's name; null for the reference.")
 
@@ -93,7 +98,7 @@ def duel_out(duel: Duel) -> dict[str, object]:
         "flags": flag_names(duel.flags),
         "sample": None if duel.sample_id is None else str(duel.sample_id),
         "run": None if duel.run_id is None else str(duel.run_id),
-        "king": _answer(duel.king) if duel.king is not None else _reference(duel.reference_text),
+        "king": _answer(duel.king) if duel.king is not None else _reference(duel),
         "challenger": {**_answer(duel.challenger), "leak": leak},
         "verdicts": [_verdict(verdict) for verdict in duel.verdicts.all()],
     }
@@ -107,12 +112,14 @@ def _answer(answer: Answer) -> dict[str, object]:
         "action_style": answer.action_style,
         "tokens": answer.tokens,
     }
-    return {"text": answer.text.text, "facts": facts, "model": answer.model}
+    return {"text": answer.text.text, "tool_calls": answer.text.tool_calls, "facts": facts, "model": answer.model}
 
 
-def _reference(text: str) -> dict[str, object]:
+def _reference(duel: Duel) -> dict[str, object]:
     """Return the source's own turn. Its tokens are estimated: characters ÷ 4."""
-    return {"text": text, "facts": {**asdict(answer_facts(text)), "tokens": -(-len(text) // 4)}, "model": None}
+    text, calls = duel.reference_text, duel.prompt.text.reference.get("tool_calls", [])
+    facts = {**asdict(answer_facts(text)), "tokens": -(-len(text) // 4)}
+    return {"text": text, "tool_calls": calls, "facts": facts, "model": None}
 
 
 def _verdict(verdict: Verdict) -> dict[str, object]:

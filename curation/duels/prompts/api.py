@@ -37,7 +37,8 @@ def get_prompt(request: HttpRequest, prompt_id: str) -> dict[str, object]:
     visible = Prompt.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     prompt = find(visible.for_list().select_related("project", "text"), prompt_id, "prompt")
     enter(request, prompt.project, Scope.READ)
-    return {**prompt_out(prompt), "history": prompt.text.history, "reference": prompt.text.reference}
+    text = prompt.text
+    return {**prompt_out(prompt), "history": text.history, "reference": text.reference, "tools": text.tools}
 
 
 @router.get(

@@ -8,6 +8,7 @@ from curation.exports.formats.row import (
     EXAMPLE_MODEL,
     MARKED_MESSAGE,
     PLAIN_MESSAGE,
+    THIS_FOLDER,
     DataFile,
     Example,
     Format,
@@ -103,7 +104,7 @@ def _document(parts: Sequence[DataFile], reader: dict[str, str], longest: int, e
 
 def _dataset(name: str, file: DataFile, reader: dict[str, str]) -> str:
     """Return a list with one data set: the folder itself, whose card has the columns."""
-    fields = {"path": ".", "name": file.format, "split": file.split, **reader}
+    fields = {"path": THIS_FOLDER, "name": file.format, "split": file.split, **reader}
     lines = [f"{key}: {value}" for key, value in fields.items()]
     return f"{name}:\n  - " + "\n    ".join(lines) + "\n"
 

@@ -46,7 +46,7 @@ def _preference_rows(example: Example) -> Iterator[Row | SkipReason]:
     for found in one_message_pairs(example):
         if isinstance(found, SkipReason):
             yield found
-        elif reason := call_order_reason(found.prompt):
+        elif reason := call_order_reason([*found.prompt, *found.chosen]):
             yield reason
         else:
             given = [_message(message) for message in found.prompt]

@@ -18,6 +18,8 @@ Columns = Mapping[str, Column]
 SCRIPTS = Path(__file__).parent / "scripts"
 # The model of the configurations; a person puts their own there.
 EXAMPLE_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
+# The folder in which a trainer is started. `datasets` loads no folder without a name, such as `.`.
+THIS_FOLDER = "/proc/self/cwd"
 PLAIN_MESSAGE: Column = {"role": "string", "content": "string"}
 # A message with a training flag, for readers that need the same keys in all rows. Tool arguments are JSON text.
 MARKED_MESSAGE: Column = {

@@ -7,6 +7,7 @@ import orjson
 from curation.exports.formats.row import (
     EXAMPLE_MODEL,
     PLAIN_MESSAGE,
+    THIS_FOLDER,
     Column,
     DataFile,
     Example,
@@ -151,7 +152,7 @@ def _settings(name: str, files: Sequence[DataFile], longest: int) -> dict[str, o
     splits = [file.split for file in files_of(files, name)]
     settings: dict[str, object] = {
         "model_name_or_path": EXAMPLE_MODEL,
-        "dataset_name": ".",
+        "dataset_name": THIS_FOLDER,
         "dataset_config": name,
         "dataset_train_split": splits[0],
         "max_length": sequence_length(longest),

@@ -1,7 +1,7 @@
 """Examples: what an approved turn or session teaches, the same for all formats."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 from curation.exports.formats.row import Approved, Example, Preference, Source
 from curation.exports.recipes.recipe import Recipe
@@ -9,7 +9,6 @@ from curation.exports.rows.messages import (
     BadHistory,
     Message,
     Tool,
-    add_call_ids,
     answer_message,
     conversation,
     read_json,
@@ -19,7 +18,7 @@ from curation.exports.rows.session import Rival, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
 from curation.review.decisions.outcome import Outcome
 from curation.review.models import Pick
-from judging.messages import calls_text, split_calls, tool_names, without_calls
+from judging.messages import add_call_ids, calls_text, split_calls, tool_names, without_calls
 
 _DRAW = Pick.DRAW.value
 
@@ -41,10 +40,10 @@ def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
     sides = [chosen, *(other.rejected[0] for other in others if isinstance(other, Preference))]
     plain = history.plain and not tools and max(map(len, sides)) == 2
     if not plain:
-        add_call_ids(messages)
+        add_call_ids(cast(list[dict[str, Any]], messages))
         for other in others:
             if isinstance(other, Preference):
-                add_call_ids([*history.messages, *other.rejected])
+                add_call_ids(cast(list[dict[str, Any]], [*history.messages, *other.rejected]))
     return Example(Approved("duels", messages, (len(messages) - 1,)), others, tools, plain)
 
 

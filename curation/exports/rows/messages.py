@@ -6,14 +6,13 @@ A message has `role` and `content`; an assistant's may have `tool_calls`, with a
 
 import json
 import re
-from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 import orjson
 
 from curation.exports.rows.skip_reasons import SkipReason
-from judging.messages import ToolCall, content_of
+from judging.messages import ToolCall, add_call_ids, content_of
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 ROLES["function"] = "tool"
@@ -59,7 +58,7 @@ def conversation(history: object, *, reasoning: bool = False) -> Conversation:
     messages = [_read(message, reasoning) for message in history]
     if not any(message["content"].strip() for message in messages):
         raise BadHistory(SkipReason.EMPTY_PROMPT)
-    add_call_ids(messages)
+    add_call_ids(cast(list[dict[str, Any]], messages))
     return Conversation(messages, max(map(len, messages)) == 2)
 
 
@@ -161,22 +160,6 @@ def _call(call: object) -> ToolCall:
         "type": "function",
         "function": {"name": function["name"], "arguments": arguments or "{}"},
     }
-
-
-def add_call_ids(messages: Sequence[Message]) -> None:
-    """Give an id to each call that has none. A tool's message without one answers the next open call."""
-    number = 0
-    waiting: deque[str] = deque()
-    for message in messages:
-        for call in message.get("tool_calls", ()):
-            number += 1
-            call["id"] = call["id"] or f"call_{number}"
-            waiting.append(call["id"])
-        if message["role"] == "tool" and waiting:
-            if "tool_call_id" not in message:
-                message["tool_call_id"] = waiting.popleft()
-            elif message["tool_call_id"] in waiting:
-                waiting.remove(message["tool_call_id"])
 
 
 def _sequence(value: object) -> Sequence[object]:

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import orjson
 
+from judging.messages import ToolCall
+
 Message = Mapping[str, object]
 
 
@@ -34,7 +36,8 @@ class Target:
 class Request:
     """One request. Equal requests that need different answers differ in `sample_index` or `attempt`.
 
-    `schema` is a JSON schema in OpenAI's `response_format` form, used if the model supports it.
+    `schema` is a JSON schema in OpenAI's `response_format` form, used if the model supports it. `tools` are functions
+    that the model may call, in OpenAI's form.
     """
 
     messages: Sequence[Message]
@@ -42,10 +45,11 @@ class Request:
     sample_index: int = 0
     attempt: int = 1
     schema: Mapping[str, object] | None = None
+    tools: Sequence[Mapping[str, object]] = ()
 
     def content_hash(self, target: Target) -> str:
         """SHA-256 of everything that decides the answer; the key of the request cache."""
-        parts = {
+        parts: dict[str, object] = {
             "model": target.model,
             "api_base": target.api_base,
             "messages": self.messages,
@@ -54,12 +58,15 @@ class Request:
             "attempt": self.attempt,
             "schema": self.schema,
         }
+        if self.tools:
+            parts["tools"] = self.tools
         return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer. `text` is without thinking. Tokens that the endpoint did not report, and an unknown cost, are None."""
+    """An answer. `text` is without thinking, with the tool calls as lines below it. Tokens that the endpoint did not
+    report, and an unknown cost, are None."""
 
     text: str
     thinking: str
@@ -69,6 +76,7 @@ class Completion:
     tokens_cached: int | None
     cost: Decimal | None
     latency_ms: int
+    tool_calls: Sequence[ToolCall] = ()
 
 
 class Client(Protocol):

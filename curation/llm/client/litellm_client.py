@@ -43,6 +43,7 @@ from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for,
 from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
 from judging.answers.read import split_thinking
+from judging.messages import ToolCall, ToolFunction, message_text
 
 litellm.telemetry = False
 litellm.suppress_debug_info = True
@@ -108,6 +109,8 @@ class LiteLlmClient:
         limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
         if request.schema and litellm.supports_response_schema(model=target.model):
             params["response_format"] = request.schema
+        if request.tools:
+            params["tools"] = list(request.tools)
         key = _key(target)
         if target.api_base and proxy_for(target.api_base):
             await _check_host(target.api_base)
@@ -212,6 +215,7 @@ def _retry_after(error: Exception) -> float | None:
 def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
     choice = response.choices[0]
     said = split_thinking(choice.message.content or "")
+    calls = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or ()]
     thinking = getattr(choice.message, "reasoning_content", None) or said.thinking
     usage = getattr(response, "usage", None)
     tokens_in, tokens_out = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
@@ -220,7 +224,7 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
     details = getattr(usage, "prompt_tokens_details", None)
     cost = cost_of(target, tokens_in, tokens_out)
     return Completion(
-        text=said.text,
+        text=message_text({"content": said.text, "tool_calls": calls}),
         thinking=thinking,
         finish_reason=str(choice.finish_reason or ""),
         tokens_in=tokens_in,
@@ -228,7 +232,17 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
         tokens_cached=getattr(details, "cached_tokens", None),
         cost=cost if cost is not None else _listed_cost(target, response),
         latency_ms=latency_ms,
+        tool_calls=calls,
     )
+
+
+def _tool_call(call: Any) -> ToolCall:
+    """Return a call with its arguments on one line, so that people and judges read one line for each call."""
+    arguments = call.function.arguments or "{}"
+    with suppress(ValueError):
+        arguments = json.dumps(json.loads(arguments), ensure_ascii=False)
+    function: ToolFunction = {"name": call.function.name or "", "arguments": arguments}
+    return {"id": call.id or "", "type": "function", "function": function}
 
 
 def _listed_cost(target: Target, response: Any) -> Decimal | None:

@@ -3,9 +3,10 @@
 import asyncio
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 from django.utils import timezone
 
@@ -19,7 +20,8 @@ from curation.runs.engine.waiting import wake
 from curation.runs.kinds import MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
 from curation.web.telemetry import Span
-from curation.web.text.storable import storable
+from curation.web.text.storable import storable, storable_json
+from judging.messages import ToolCall
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # How long an item waits while its calls get 429s, which do not count as tries.
@@ -158,4 +160,6 @@ def _estimated_tokens(request: Request) -> int:
 
 
 def _storable(completion: Completion) -> Completion:
-    return replace(completion, text=storable(completion.text), thinking=storable(completion.thinking))
+    calls = cast(Sequence[ToolCall], storable_json(list(completion.tool_calls)))
+    text, thinking = storable(completion.text), storable(completion.thinking)
+    return replace(completion, text=text, thinking=thinking, tool_calls=calls)

@@ -142,10 +142,7 @@ class CloseCall:
             _count(closing.run_id, closing.completion.cost, closing._used())
         for closing in late:
             _count_late(closing.run_id, closing.completion.cost, closing._used())
-        CallText.objects.bulk_create(
-            CallText(call_id=closing.call_id, text=closing.completion.text, thinking=closing.completion.thinking)
-            for closing in (*answered, *late)
-        )
+        CallText.objects.bulk_create(closing._text() for closing in (*answered, *late))
         return [None] * len(closings)
 
     def _values(self) -> tuple[int | str | Decimal | None, ...]:
@@ -153,6 +150,11 @@ class CloseCall:
         cost = None if said.cost is None else connection.ops.adapt_decimalfield_value(said.cost, 16, 8)
         tokens = (said.tokens_in, said.tokens_out, said.tokens_cached)
         return self.call_id, storable(said.finish_reason)[:30], *tokens, cost, said.latency_ms
+
+    def _text(self) -> CallText:
+        said = self.completion
+        calls = list(said.tool_calls)
+        return CallText(call_id=self.call_id, text=said.text, thinking=said.thinking, tool_calls=calls)
 
     def _used(self) -> Counted:
         said = self.completion
@@ -228,4 +230,5 @@ def _completion(text: CallText) -> Completion:
         tokens_cached=call.tokens_cached,
         cost=call.cost,
         latency_ms=call.latency_ms or 0,
+        tool_calls=text.tool_calls,
     )
