@@ -156,7 +156,8 @@ def _settings(name: str, files: Sequence[DataFile], longest: int) -> dict[str, o
         "dataset_config": name,
         "dataset_train_split": splits[0],
         "max_length": sequence_length(longest),
-        "per_device_train_batch_size": 1,
+        # KTO compares the rows of a batch.
+        "per_device_train_batch_size": 2 if command == "kto" else 1,
         "gradient_accumulation_steps": 8,
         "gradient_checkpointing": True,
         "learning_rate": 1e-5 if command == "sft" else 1e-6,

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("runs", "0004_removable_runs"),
+        ("runs", "0005_waiting_items"),
     ]
 
     operations = [
