@@ -17,6 +17,7 @@ from curation.evaluations.live.api import router as episodes_router
 from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
 from curation.exports.pages.api import router as exports_router
+from curation.exports.provenance.api import router as provenance_router
 from curation.imports.pages.api import router as imports_router
 from curation.llm.endpoints.api import router as llm_router
 from curation.projects.pages.api import router as projects_router
@@ -83,6 +84,7 @@ for router in (
     duels_router,
     review_router,
     exports_router,
+    provenance_router,
     evaluations_router,
     comparisons_router,
     episodes_router,

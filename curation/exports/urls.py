@@ -3,6 +3,7 @@
 from django.urls import path
 
 from curation.exports.pages import views
+from curation.exports.provenance import views as provenance
 
 EXPORTS = "p/<slug:slug>/exports/"
 
@@ -15,4 +16,7 @@ urlpatterns = [
     path(f"{EXPORTS}<str:pk>/", views.export_page, name="export-page"),
     path(f"{EXPORTS}<str:pk>/progress/", views.export_progress, name="export-progress"),
     path(f"{EXPORTS}<str:pk>/compare/", views.export_compare, name="export-compare"),
+    path(f"{EXPORTS}<str:pk>/rows/", provenance.export_rows, name="export-rows"),
+    path(f"{EXPORTS}<str:pk>/rows/<str:sha256>/", provenance.export_row, name="export-row"),
+    path("p/<slug:slug>/calls/<str:pk>/exports/", provenance.call_exports, name="call-exports"),
 ]

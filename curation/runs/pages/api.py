@@ -195,7 +195,7 @@ def list_events(request: HttpRequest, run_id: str, params: Query[EventList]) -> 
 @router.get("/runs/{run_id}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a run")
 def list_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
-    return params.page(params.narrow(Call.objects.filter(run=run))).response(_call)
+    return params.page(params.narrow(Call.objects.filter(run=run))).response(call_out)
 
 
 @router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; what is done stays")
@@ -254,7 +254,7 @@ def _event(event: RunEvent) -> dict[str, object]:
     return {"id": str(event.pk), "level": event.level, "message": event.message, "created_at": event.created_at}
 
 
-def _call(call: Call) -> dict[str, object]:
+def call_out(call: Call) -> dict[str, object]:
     return {
         "id": str(call.pk),
         "item": None if call.item_id is None else str(call.item_id),

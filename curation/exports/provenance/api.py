@@ -1,0 +1,132 @@
+"""REST calls of provenance: from an exported row to the calls behind it, and from a call to the exports it reached."""
+
+from typing import Annotated
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from curation.exports.models import Export
+from curation.exports.provenance.trace import FrozenLine, Trace, exported_rows, first_rows, samples_of, trace
+from curation.projects.access import enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.runs.models import Call
+from curation.runs.pages.api import CallOut, call_out
+from curation.web.ids import find
+
+router = Router(tags=["exports"])
+Json = dict[str, object]
+_SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+
+class ExportedRowOut(Schema):
+    """A row of an export, by the SHA-256 of its line."""
+
+    sha256: str = Field(examples=[_SHA])
+    format: str = Field(examples=["dpo"])
+    split: str = Field(examples=["train"])
+    source: str = Field(examples=["duels"])
+    pair: str | None = Field(description="The pair of trajectories that the row comes from.")
+    sample: str = Field(examples=["17"])
+    version: int = Field(examples=[2])
+    revision: str | None = Field(examples=["4"], description="The approved revision; null for the answer as recorded.")
+
+
+class TracedDecisionOut(Schema):
+    id: str
+    action: str = Field(examples=["approve"])
+    reviewer: str | None = Field(examples=["demo"])
+    undone: bool
+
+
+class StepOut(Schema):
+    """`calls` are all attempts; none where it was imported or written by a person."""
+
+    kind: str = Field(examples=["verdict"], description="answer, verdict, trajectory or scenario")
+    id: str = Field(examples=["88"])
+    title: str = Field(examples=["Verdict by judge-a, king first"])
+    calls: list[CallOut]
+
+
+class TraceOut(ExportedRowOut):
+    """Every call that made the row. `cost` is of the calls whose price is known, in US dollars."""
+
+    export: str = Field(examples=["12"])
+    decisions: list[TracedDecisionOut]
+    steps: list[StepOut]
+    cost: str = Field(examples=["0.0123"])
+    cost_unknown_calls: int = Field(examples=[0])
+
+
+class ExportedRowList(Schema):
+    data: list[ExportedRowOut]
+
+
+class CallExportOut(Schema):
+    export: str = Field(examples=["12"])
+    rows: list[ExportedRowOut]
+
+
+class CallExportList(Schema):
+    data: list[CallExportOut]
+
+
+@router.get("/exports/{export_id}/rows", response=ExportedRowList, summary="The first rows of an export")
+def list_rows(request: HttpRequest, export_id: str, limit: Annotated[int, Field(ge=1, le=500)] = 50) -> Json:
+    return {"data": [row_out(line) for line in first_rows(_entered(request, export_id), limit=limit)]}
+
+
+@router.get("/exports/{export_id}/rows/{sha256}", response=TraceOut, summary="Every call behind one row")
+def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
+    """`sha256` is that of the row's line in its file, with the newline; `frozen.jsonl` lists them."""
+    return trace_out(trace(export=_entered(request, export_id), sha256=sha256))
+
+
+@router.get("/calls/{call_id}/exports", response=CallExportList, summary="The exports that a call reached")
+def list_call_exports(request: HttpRequest, call_id: str) -> Json:
+    visible = Project.objects.visible_to(principal_of(request).user)
+    call = find(Call.objects.filter(project__in=visible).select_related("project", "item"), call_id, "call")
+    enter(request, call.project, Scope.READ)
+    found = exported_rows(samples_of(call))
+    return {"data": [{"export": str(export.pk), "rows": [row_out(row) for row in rows]} for export, rows in found]}
+
+
+def _entered(request: HttpRequest, export_id: str) -> Export:
+    export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
+    enter(request, export.project, Scope.READ)
+    return export
+
+
+def row_out(line: FrozenLine) -> Json:
+    row, sample = line.row, line.sample
+    names = ("sha256", "format", "split", "source", "pair")
+    return {
+        **{name: row.get(name) for name in names},
+        "sample": sample["sample"],
+        "version": sample["version"],
+        "revision": sample["revision"],
+    }
+
+
+def trace_out(found: Trace) -> Json:
+    decisions = [
+        {
+            "id": str(decision.pk),
+            "action": decision.action,
+            "reviewer": decision.reviewer.get_username() if decision.reviewer else None,
+            "undone": decision.undone_by_id is not None,
+        }
+        for decision in found.decisions
+    ]
+    steps = [
+        {"kind": step.kind, "id": step.id, "title": step.title, "calls": [call_out(call) for call in step.calls]}
+        for step in found.steps
+    ]
+    return {
+        **row_out(found.line),
+        "export": str(found.export.pk),
+        "decisions": decisions,
+        "steps": steps,
+        "cost": f"{found.cost:f}",
+        "cost_unknown_calls": found.unknown,
+    }

@@ -1,0 +1,192 @@
+"""Trace: the sample, decision, answers, verdicts and model calls that an exported row was made of."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from django.core.files.storage import default_storage
+from django.db.models import Q, QuerySet
+
+from curation.duels.models import Answer, Duel, Order, Side, Verdict
+from curation.exports.files.write import FROZEN
+from curation.exports.models import Export
+from curation.review.models import Decision, Revision
+from curation.runs.models import Call, Item, ItemState
+from curation.samples.models import Sample
+from curation.trajectories.models import Pair, Trajectory
+from curation.web.problems import Conflict, NotFound
+
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenLine:
+    """A row as `frozen.jsonl` has it: `row` is its own entry, `sample` that of its sample."""
+
+    sample: dict[str, Any]
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that model calls made: `kind` (answer, verdict, trajectory, scenario) and `id` name it. `calls` are all
+    of its attempts; none where it was imported or written by a person, or where its calls were deleted."""
+
+    kind: str
+    id: str
+    title: str
+    calls: Sequence[Call]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """`cost` is in US dollars, of the calls whose price is known; `unknown` counts the others."""
+
+    export: Export
+    line: FrozenLine
+    sample: Sample | None
+    decisions: Sequence[Decision]
+    revision: Revision | None
+    steps: Sequence[Step]
+
+    @property
+    def calls(self) -> list[Call]:
+        return [call for step in self.steps for call in step.calls]
+
+    @property
+    def cost(self) -> Decimal:
+        return sum((call.cost for call in self.calls if call.cost is not None), Decimal(0))
+
+    @property
+    def unknown(self) -> int:
+        return sum(call.cost is None for call in self.calls)
+
+
+def first_rows(export: Export, *, limit: int = MOST_ROWS) -> list[FrozenLine]:
+    """Return the first rows of an export."""
+    found: list[FrozenLine] = []
+    for entry in _entries(export):
+        found += [FrozenLine(entry, row) for row in entry["rows"]]
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def trace(*, export: Export, sha256: str) -> Trace:
+    """Return what made the row with that SHA-256, its newline included. Raises `NotFound` if the export has no such
+    row."""
+    line = _find(export, sha256)
+    sample_id = int(line.sample["sample"])
+    sample = Sample.objects.filter(pk=sample_id).first()
+    decisions = Decision.objects.filter(pk__in=line.sample.get("decisions", [])).select_related("reviewer")
+    revision = Revision.objects.filter(pk=line.sample["revision"]).select_related("author").first()
+    steps = [*_duel_steps(sample_id), *_trajectory_steps(sample_id, line.row.get("pair"))]
+    return Trace(export, line, sample, list(decisions), revision, steps)
+
+
+def _entries(export: Export) -> Iterator[dict[str, Any]]:
+    with default_storage.open(_stored(export)) as opened:
+        for line in opened:
+            yield orjson.loads(line)
+
+
+def _find(export: Export, sha256: str) -> FrozenLine:
+    """Search `frozen.jsonl` for the hash before reading its line as JSON: a million lines take about a second."""
+    wanted = sha256.lower().encode("utf-8", "replace")
+    if len(wanted) == 64:
+        with default_storage.open(_stored(export)) as opened:
+            for line in opened:
+                if wanted in line:
+                    entry = orjson.loads(line)
+                    for row in entry["rows"]:
+                        if row["sha256"].encode() == wanted:
+                            return FrozenLine(entry, row)
+    raise NotFound(f"Export {export.pk} has no row with the SHA-256 {sha256[:64]}.", code="no_such_row")
+
+
+def _stored(export: Export) -> str:
+    file = export.files.filter(name=FROZEN).first() if export.ready else None
+    if file is None:
+        raise Conflict(f"Export {export.pk} is not written yet.", code="not_ready")
+    return file.stored_as
+
+
+def _duel_steps(sample_id: int) -> Iterator[Step]:
+    duel = Duel.objects.filter(sample_id=sample_id).select_related("king__call", "challenger__call").first()
+    if duel is None:
+        return
+    for answer in filter(None, (duel.challenger, duel.king)):
+        title = f"{Side(answer.side).label}'s answer by {answer.model}"
+        yield Step("answer", str(answer.pk), title, _attempts(answer.call))
+    for verdict in duel.verdicts.select_related("call").order_by("judge", "order"):
+        title = f"Verdict by {verdict.judge}, {Order(verdict.order).label.lower()}"
+        yield Step("verdict", str(verdict.pk), title, _attempts(verdict.call))
+
+
+def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
+    trajectories = Q(sample_id=sample_id)
+    if pair:
+        trajectories |= Q(pk__in=Pair.objects.filter(pk=pair).values("rejected_id"))
+    found = list(Trajectory.objects.filter(trajectories).select_related("run", "scenario__run").order_by("pk"))
+    for trajectory in found:
+        key = f"{trajectory.scenario_id}:{trajectory.sample_index}"
+        items = Item.objects.filter(run=trajectory.run, stage="rollout", key=key)
+        title = f"Rollout of {trajectory.scenario.name} by {trajectory.model}"
+        yield Step("trajectory", str(trajectory.pk), title, _calls_of(items))
+    for scenario in {trajectory.scenario_id: trajectory.scenario for trajectory in found}.values():
+        written = Item.objects.filter(
+            run=scenario.run, stage="author", state=ItemState.DONE, result__scenario=str(scenario.pk)
+        )
+        title = f"Scenario {scenario.name}, written by {scenario.authored_by or 'a person'}"
+        yield Step("scenario", str(scenario.pk), title, _calls_of(written))
+
+
+def _attempts(call: Call | None) -> list[Call]:
+    """Return the call and the other attempts of its item."""
+    if call is None:
+        return []
+    return _calls_of(Item.objects.filter(pk=call.item_id)) if call.item_id is not None else [call]
+
+
+def _calls_of(items: QuerySet[Item]) -> list[Call]:
+    calls: list[Call] = []
+    for item in items:
+        # By the index of a run's calls: there is none of an item's.
+        calls += Call.objects.filter(run_id=item.run_id, item=item).order_by("pk")
+    return calls
+
+
+def exported_rows(samples: Collection[int]) -> Iterator[tuple[Export, list[FrozenLine]]]:
+    """Yield the written exports in which one of the samples has rows, the newest first, each with these rows."""
+    found = Export.objects.filter(ready=True, frozen__sample_id__in=list(samples)).distinct().order_by("-pk")
+    for export in found:
+        rows = list(_rows_of(export, samples))
+        if rows:
+            yield export, rows
+
+
+def _rows_of(export: Export, samples: Collection[int]) -> Iterator[FrozenLine]:
+    starts = tuple(b'{"sample":"%d",' % sample for sample in samples)
+    with default_storage.open(_stored(export)) as opened:
+        for line in opened:
+            if line.startswith(starts):
+                entry = orjson.loads(line)
+                for row in entry["rows"]:
+                    yield FrozenLine(entry, row)
+
+
+def samples_of(call: Call) -> set[int]:
+    """Return the samples that a call helped to make: as an answer, a verdict, or a turn of a trajectory."""
+    answers = Answer.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
+    verdicts = Verdict.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
+    duels = Duel.objects.filter(Q(king__in=answers) | Q(challenger__in=answers) | Q(verdicts__in=verdicts))
+    samples = set(duels.filter(sample__isnull=False).values_list("sample_id", flat=True))
+    if call.item is not None and call.item.stage == "rollout":
+        scenario, _, index = call.item.key.partition(":")
+        played = Trajectory.objects.filter(run_id=call.run_id, scenario_id=scenario, sample_index=index or 0)
+        ids = list(played.values_list("pk", flat=True))
+        chosen = Pair.objects.filter(rejected_id__in=ids).values_list("chosen__sample_id", flat=True)
+        samples.update(played.filter(sample__isnull=False).values_list("sample_id", flat=True), chosen)
+    return samples

@@ -1,0 +1,48 @@
+"""Pages of provenance: the rows of an export, one row with every call behind it, and where a call went."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from curation.exports.models import Export
+from curation.exports.provenance.trace import exported_rows, first_rows, samples_of, trace
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.runs.models import Call
+from curation.web.ids import find
+
+_PAGES = {"answer": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
+
+
+@require_GET
+@project_page(Scope.READ)
+def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    export = find(Export.objects.of(access.project), pk, "export")
+    context = {"export": export, "lines": first_rows(export), "api_path": f"/api/v1/exports/{export.pk}/rows"}
+    return render(request, "exports/provenance/rows.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> HttpResponse:
+    export = find(Export.objects.of(access.project), pk, "export")
+    found = trace(export=export, sha256=sha256)
+    steps = [
+        (step, reverse(_PAGES[step.kind], args=[access.project.slug, step.id]) if _PAGES[step.kind] else "")
+        for step in found.steps
+    ]
+    context = {"found": found, "steps": steps, "api_path": f"/api/v1/exports/{export.pk}/rows/{sha256}"}
+    return render(request, "exports/provenance/row.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def call_exports(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    call = find(Call.objects.filter(project=access.project).select_related("run", "item"), pk, "call")
+    context = {
+        "call": call,
+        "found": list(exported_rows(samples_of(call))),
+        "api_path": f"/api/v1/calls/{call.pk}/exports",
+    }
+    return render(request, "exports/provenance/call.html", context)
