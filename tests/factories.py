@@ -1,6 +1,7 @@
 """Rows for tests. Each `make_*` makes one thing with believable values; keyword arguments override them."""
 
 import itertools
+import random
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -59,6 +60,12 @@ def make_run(project: Project, kind: str = "duel", **values: Any) -> Run:
     return Run.objects.create(project=project, kind=kind, **values)
 
 
+def ticket(number: int) -> str:
+    """Forty words of which another number has nearly none in the same place: no prompt is a near duplicate."""
+    chosen = random.Random(number)
+    return f"Ticket {number}: " + " ".join(f"{chosen.choice('bdgkmnrst')}{chosen.randrange(1000)}" for _ in range(40))
+
+
 def make_prompt(project: Project, *, history: list[dict[str, Any]] | None = None, **values: Any) -> Prompt:
     number = next(_numbers)
     given = {"source": "turns.jsonl", "row_offset": number, "turn_index": 2, "tokens": 40}
@@ -66,7 +73,9 @@ def make_prompt(project: Project, *, history: list[dict[str, Any]] | None = None
         project=project, **{**given, "instance_id": f"acme__billing-{number}", "repo": "acme/billing", **values}
     )
     PromptText.objects.create(
-        prompt=prompt, history=history or HISTORY, reference={"role": "assistant", "content": CHALLENGER}
+        prompt=prompt,
+        history=history or [HISTORY[0], {"role": "user", "content": f"{HISTORY[1]['content']} {ticket(number)}"}],
+        reference={"role": "assistant", "content": CHALLENGER},
     )
     return prompt
 

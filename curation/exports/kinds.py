@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from curation.exports.files.write import Written, write
+from curation.exports.hygiene.export import plan_export, store_plan
 from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import resolve_recipe
@@ -40,6 +41,24 @@ class FreezeStage:
             return {"samples": samples}
 
         return frozen
+
+
+class PlanStage:
+    name = "plan"
+    queue = "default"
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key="plan")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        found = plan_export(export=export, checkpoint=context.checkpoint)
+
+        def planned() -> Json:
+            store_plan(export=export, plan=found)
+            return {"duplicates": len(found.duplicates), "over_cap": len(found.over_caps), **found.as_json()}
+
+        return planned
 
 
 class WriteStage:
@@ -88,13 +107,13 @@ class ExportRun(Kind[ExportParams]):
     launch_page = "export-new"
 
     def stages(self, params: ExportParams) -> Sequence[Stage]:
-        return (FreezeStage(), WriteStage())
+        return (FreezeStage(), PlanStage(), WriteStage())
 
     def check(self, project: Project, params: ExportParams) -> None:
         resolve_recipe(project, params.recipe).samples(project)
 
     def estimate(self, project: Project, params: ExportParams) -> Estimate:
-        return Estimate(items=2, notes=("An export calls no model.",))
+        return Estimate(items=3, notes=("An export calls no model.",))
 
     def begin(self, run: Run, params: ExportParams) -> Json:
         recipe = resolve_recipe(run.project, params.recipe)

@@ -43,14 +43,16 @@ class ExportQuerySet(models.QuerySet["Export"]):
 class Export(models.Model):
     """An export. Its state is its run's. Its files exist once all of them are written.
 
-    `counts` are the progress of writing, and once `ready` the counts of the manifest. `examples` names a few skipped
-    samples per reason for the page.
+    `plan` is by what rows are grouped, once that is known (`curation.exports.hygiene.plan`). `counts` are the progress
+    of writing, and once `ready` the counts of the manifest. `examples` names a few skipped samples per reason for the
+    page.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="exports")
     run = models.OneToOneField(Run, models.CASCADE, related_name="export")
     recipe = models.JSONField()
     recipe_name = models.CharField(max_length=80, blank=True, default="")
+    plan = models.JSONField(default=dict)
     counts = models.JSONField(default=dict)
     examples = models.JSONField(default=dict)
     manifest_sha256 = models.CharField(max_length=64, blank=True, default="")
@@ -94,7 +96,7 @@ class FrozenRow(models.Model):
     """A sample as it was when the export began: the same recipe on the same frozen rows gives the same bytes.
 
     `revision_id` is the kept revision. Score, bucket and flags are stored because scoring again changes them without a
-    new version.
+    new version. `duplicate_of` is the sample that is exported in its place, `over_cap` the field whose cap is full.
     """
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="frozen")
@@ -108,9 +110,20 @@ class FrozenRow(models.Model):
     score = models.FloatField(null=True)
     bucket = models.CharField(max_length=8, blank=True, default="")
     flags = models.PositiveSmallIntegerField(default=0)
+    duplicate_of = models.BigIntegerField(null=True)
+    over_cap = models.CharField(max_length=60, blank=True, default="")
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["export", "sample_id"], name="frozen_row_once")]
+        indexes: ClassVar = [
+            # The exports of a sample; the duplicates of an export.
+            models.Index(fields=["sample_id"], name="frozen_row_of_sample"),
+            models.Index(
+                fields=["export", "duplicate_of", "sample_id"],
+                name="frozen_duplicates",
+                condition=models.Q(duplicate_of__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.sample_id}@{self.version}"
@@ -130,3 +143,17 @@ class FrozenPair(models.Model):
 
     def __str__(self) -> str:
         return f"pair {self.pair_id} of {self.sample_id}"
+
+
+class SampleSignature(models.Model):
+    """What tells the approved text of a sample from others (`curation.exports.hygiene.signature`). It is out of date if
+    another text was approved since, or `version` is another one."""
+
+    sample = models.OneToOneField(Sample, models.CASCADE, primary_key=True, related_name="signature")
+    version = models.PositiveSmallIntegerField()
+    text_sha256 = models.CharField(max_length=64)
+    exact = models.BinaryField(max_length=8)
+    near = models.BinaryField(max_length=512)
+
+    def __str__(self) -> str:
+        return f"signature of sample {self.sample_id}"

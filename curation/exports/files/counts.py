@@ -54,7 +54,8 @@ class Counts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
     from a stored pair of them. `longest` is the longest row in tokens, by the estimate. `scan` are findings by rule and
-    what was done with them.
+    what was done with them. `plan` says by what
+    rows are grouped.
     """
 
     samples: int = 0
@@ -71,6 +72,7 @@ class Counts:
     pairs: int = 0
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
     endings: Endings = field(default_factory=Endings)
+    plan: Mapping[str, object] = field(default_factory=dict)
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
@@ -109,6 +111,7 @@ class Counts:
             "rows": {name: {split: self.rows[name, split] for split in recipe.splits} for name in recipe.formats},
             "excluded": {reason.value: self.skipped[reason] for reason in SkipReason if self.skipped[reason]},
             "scan": self.scan_by_rule(),
+            "groups": self.plan,
             "balance": balance.as_json() if balance else None,
             "warnings": balance.warnings(band) if balance else [],
         }

@@ -16,10 +16,12 @@ from curation.exports.files.manifest import manifest
 from curation.exports.formats.row import DataFile
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import CHUNK, ExportFilter, FilteredSample, Line
-from curation.exports.rows.freeze import frozen_samples
+from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
+from curation.exports.rows.freeze import frozen_chunks
+from curation.exports.rows.origins import Origin, read_origins
 from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
+from curation.samples.models import Kind
 
 EXCLUDED, FROZEN, CARD, MANIFEST = "excluded.jsonl", "frozen.jsonl", "README.md", "manifest.json"
 _LINE = orjson.OPT_APPEND_NEWLINE
@@ -39,17 +41,19 @@ class Written:
 def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
     """Write all files of a frozen export. `checkpoint` raises to stop between chunks; no file remains then."""
     recipe = Recipe.model_validate(export.recipe)
-    export_filter, counts = ExportFilter(export.project, recipe, export), Counts()
+    export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"])
+    counts = Counts(plan=export.plan)
     with AttemptFiles(export.pk, recipe) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
         saved = time.monotonic()
         with _frozen_garbage():
-            for chunk in _chunks(export):
+            for chunk in frozen_chunks(export):
                 checkpoint()
+                origins = _origins(chunk)
                 for filtered in export_filter.apply(chunk):
                     counts.add(filtered)
-                    _add(files, filtered)
+                    _add(files, filtered, origins.get(filtered.sample.sample_id))
                 files.flush()
                 if time.monotonic() - saved > _PROGRESS_EVERY:
                     saved = time.monotonic()
@@ -78,14 +82,19 @@ def _frozen_garbage() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _add(files: AttemptFiles, filtered: FilteredSample) -> None:
+def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:
+    trajectories = [sample.sample_id for sample in chunk if sample.kind == Kind.TRAJECTORY]
+    return read_origins([sample.sample_id for sample in chunk if sample.kind == Kind.TURN], trajectories)
+
+
+def _add(files: AttemptFiles, filtered: FilteredSample, origin: Origin | None) -> None:
     rows = []
     for line in filtered.lines:
         files.add_row(line.format, line.split, line.data, plain=line.plain)
         rows.append(_frozen_row(line))
     for reason, formats in filtered.skipped.items():
         files.add(EXCLUDED, orjson.dumps(_excluded(filtered, reason, formats), option=_LINE))
-    files.add(FROZEN, orjson.dumps(_frozen(filtered, rows), option=_LINE))
+    files.add(FROZEN, orjson.dumps(_frozen(filtered, rows, origin), option=_LINE))
 
 
 def _frozen_row(line: Line) -> dict[str, object]:
@@ -102,19 +111,24 @@ def _frozen_row(line: Line) -> dict[str, object]:
 
 
 def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) -> dict[str, object]:
+    sample = filtered.sample
     entry = {
-        "sample": str(filtered.sample.sample_id),
-        "version": filtered.sample.version,
+        "sample": str(sample.sample_id),
+        "version": sample.version,
         "formats": formats,
         "reason": reason.value,
         "detail": reason.label,
     }
     if reason in (SkipReason.SECRET, SkipReason.PII):
         entry["rules"] = sorted({rule for rule, action in filtered.scan if action == KEPT_OUT})
+    if reason is SkipReason.DUPLICATE:
+        entry["of"] = str(sample.duplicate_of)
+    if reason is SkipReason.OVER_CAP:
+        entry["cap"] = sample.over_cap
     return entry
 
 
-def _frozen(filtered: FilteredSample, rows: list[dict[str, object]]) -> dict[str, object]:
+def _frozen(filtered: FilteredSample, rows: list[dict[str, object]], origin: Origin | None) -> dict[str, object]:
     sample, rollout = filtered.sample, filtered.rollout
     entry = {
         "sample": str(sample.sample_id),
@@ -130,16 +144,11 @@ def _frozen(filtered: FilteredSample, rows: list[dict[str, object]]) -> dict[str
         entry |= {"decision": str(filtered.approval.pk), "text_sha256": filtered.approval.text_sha256}
     if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:
         entry["masked"] = masked
+    if rows and origin is not None:
+        entry |= origin.as_json()
     if rollout is not None:
         entry |= {"trajectory": str(rollout.trajectory_id), "bundle_sha256": rollout.bundle_sha256}
     return entry
-
-
-def _chunks(export: Export) -> Iterator[list[FrozenSample]]:
-    last = -1
-    while chunk := frozen_samples(export, after=last, limit=CHUNK):
-        yield chunk
-        last = chunk[-1].sample_id
 
 
 def _save_progress(export: Export, written: int) -> None:

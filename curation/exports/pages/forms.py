@@ -1,5 +1,7 @@
 """The form of a recipe."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -19,14 +21,37 @@ SOURCES = (
     ("revisions", "Revision over the answer it replaced"),
 )
 REASONING = (("drop", "leave out"), ("keep", "keep in its own field, in formats that have one"))
-GROUPS = (("instance_id", "instance"), ("repo", "repository"))
+GROUPS = (
+    ("auto", "repository if the shares allow it, else instance"),
+    ("repo", "repository"),
+    ("instance_id", "instance or scenario"),
+)
 # The form field of an error in the recipe.
-_NAMED = ("trainer", "formats", "seed", "group_by", "sources", "max_tokens", "parquet")
+_NAMED = ("trainer", "formats", "seed", "group_by", "sources", "max_tokens", "near_duplicates", "caps", "parquet")
 FIELD_OF = {"splits": "train", **{name: name for name in _NAMED}}
 
 
 # Fields with the name and the value of the recipe's.
-_SAME = ("formats", "seed", "group_by", "sources", "metadata", "gzip", "parquet")
+_SAME = ("formats", "seed", "group_by", "near_duplicates", "sources", "metadata", "gzip", "parquet")
+
+
+class NumbersField(forms.CharField):
+    """Numbers by name: `repo=50, task=20`."""
+
+    def clean(self, value: object) -> dict[str, float]:
+        numbers: dict[str, float] = {}
+        for word in filter(None, re.split(r"[,\s]+", str(super().clean(value)))):
+            name, _, number = word.partition("=")
+            try:
+                numbers[name] = float(number) if "." in number else int(number)
+            except ValueError:
+                raise forms.ValidationError(f"{word!r} is not of the form name=number.") from None
+        return numbers
+
+
+def as_words(numbers: Mapping[str, float]) -> str:
+    """Return numbers as `NumbersField` reads them."""
+    return ", ".join(f"{name}={number}" for name, number in numbers.items())
 
 
 class RecipeForm(forms.Form):
@@ -54,11 +79,26 @@ class RecipeForm(forms.Form):
     score_max = forms.FloatField(required=False, label="Score to", min_value=0, max_value=100)
     train = forms.FloatField(initial=1.0, min_value=0, max_value=1, label="Train", widget=forms.NumberInput())
     val = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Val")
+    test = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Test")
     reserve = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Reserve")
+    more_splits = NumbersField(required=False, label="Other splits", help_text="For example holdout=0.05, probe=0.05")
     seed = forms.IntegerField(initial=0, min_value=0)
     group_by = forms.ChoiceField(choices=GROUPS, label="Keep together")
     sources = forms.MultipleChoiceField(
         choices=SOURCES, initial=["duels", "scenarios"], label="Preferences from", widget=forms.CheckboxSelectMultiple
+    )
+    near_duplicates = forms.FloatField(
+        required=False,
+        initial=0.85,
+        min_value=0.5,
+        max_value=1,
+        label="Near duplicates from",
+        help_text="Part of the three-word sequences that two texts share. Empty: only exact duplicates are left out.",
+    )
+    caps = NumbersField(
+        required=False,
+        label="At most",
+        help_text="Samples of one value, the best first, such as repo=50, task=20. Also source, model, any axis.",
     )
     max_tokens = forms.IntegerField(
         required=False, min_value=1, label="Longest row", help_text="Tokens, estimated as characters ÷ 4."
@@ -77,7 +117,7 @@ class RecipeForm(forms.Form):
         )
         formats_url = reverse("export-formats", args=[project.slug])
         self.fields["trainer"].widget.attrs |= {"hx-get": formats_url, "hx-target": "#formats"}
-        for name in ("train", "val", "reserve", "score_min", "score_max"):
+        for name in (*SPLITS, "near_duplicates", "score_min", "score_max"):
             self.fields[name].widget.attrs["step"] = "any"
 
     def recipe(self) -> Recipe | None:
@@ -97,11 +137,11 @@ class RecipeForm(forms.Form):
 
     def _document(self) -> dict[str, object]:
         given = self.cleaned_data
-        splits = {name: given[name] for name in SPLITS if given[name]}
+        splits = {name: given[name] for name in SPLITS if given[name]} | given["more_splits"]
         plain = {name: given[name] for name in _SAME}
         plain |= {name: given[name] for name in ("trainer", "reasoning") if given[name]}
         limit = {"max_tokens": given["max_tokens"]} if given["max_tokens"] else {}
-        return plain | limit | {"splits": splits, "filter": self._filter()}
+        return plain | limit | {"splits": splits, "caps": given["caps"], "filter": self._filter()}
 
     def _filter(self) -> SampleFilter:
         given = self.cleaned_data
@@ -121,4 +161,6 @@ def initial_of(recipe: Recipe) -> dict[str, object]:
     """Return the form's values for an existing recipe."""
     values: dict[str, object] = recipe.model_dump(include={*_SAME, "trainer", "reasoning"})
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
+    more = {name: share for name, share in recipe.splits.items() if name not in SPLITS}
+    values |= {"more_splits": as_words(more), "caps": as_words(recipe.caps)}
     return values | {"max_tokens": recipe.max_tokens, "query": recipe.filter.to_query()}

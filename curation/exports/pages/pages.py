@@ -65,6 +65,7 @@ class CountsView:
     reasons: list[ReasonLine]
     size: str = ""
     note: str = ""
+    groups: str = ""
     endings: list[EndingLine] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -151,9 +152,16 @@ def _counts_view(
         reasons=reasons,
         size=size,
         note=note,
+        groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
         endings=[EndingLine(name, f"{share:.1%}") for name, share in ending_shares(balance)] if balance else [],
         warnings=counts.get("warnings", []),
     )
+
+
+def _groups(plan: dict[str, Any]) -> str:
+    level = {"repo": "repository", "instance_id": "instance or scenario"}
+    name = level.get(plan.get("group_by", ""))
+    return f"Splits are grouped by {name}: {plan['groups']:,} groups, none of them in two splits." if name else ""
 
 
 def _text(export: Export, name: str) -> str:

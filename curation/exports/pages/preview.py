@@ -1,12 +1,14 @@
 """Preview: count what a recipe would give now, with the filter that exports use. Nothing is stored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.exports.files.counts import EXAMPLES, Counts
+from curation.exports.hygiene.plan import Plan, make_plan
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import CHUNK, ExportFilter
-from curation.exports.rows.freeze import current_samples
-from curation.exports.rows.skip_reasons import SkipReason
+from curation.exports.rows.filter import ExportFilter
+from curation.exports.rows.freeze import CHUNK, current_samples
+from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.models import Project
 from curation.samples.models import Status
 
@@ -33,15 +35,13 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
     """Count in a few seconds at most: up to `MAX_CHECKED` approved samples are filtered, the others only counted."""
     matching = recipe.samples(project)
     approved = matching.filter(status=Status.APPROVED)
-    export_filter, counts = ExportFilter(project, recipe), Counts()
-    last = -1
-    while counts.samples < MAX_CHECKED:
-        chunk = current_samples(approved.filter(pk__gt=last).order_by("pk")[:CHUNK])
-        for filtered in export_filter.apply(chunk):
+    checked = current_samples(approved.order_by("pk")[:MAX_CHECKED])
+    chunks = [checked[start : start + CHUNK] for start in range(0, len(checked), CHUNK)]
+    plan = _plan(project, recipe, chunks)
+    export_filter, counts = ExportFilter(project, recipe, level=plan.splitting.level), Counts(plan=plan.as_json())
+    for chunk in chunks:
+        for filtered in export_filter.apply([plan.apply(sample) for sample in chunk]):
             counts.add(filtered)
-        if len(chunk) < CHUNK:
-            break
-        last = chunk[-1].sample_id
     samples = matching.order_by().count()
     of_them = counts.samples if counts.samples < MAX_CHECKED else approved.order_by().count()
     for reason, rows in (
@@ -59,4 +59,15 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
         exact=counts.samples == of_them,
         bytes=counts.bytes,
         examples=counts.examples,
+    )
+
+
+def _plan(project: Project, recipe: Recipe, chunks: Sequence[Sequence[FrozenSample]]) -> Plan:
+    export_filter = ExportFilter(project, recipe)
+    by_id = {sample.sample_id: sample for chunk in chunks for sample in chunk}
+    return make_plan(
+        (export_filter.accepted(chunk) for chunk in chunks),
+        recipe,
+        count_formats=lambda ids: export_filter.count_formats([by_id[pk] for pk in ids]),
+        checkpoint=lambda: None,
     )

@@ -1,7 +1,7 @@
 """Recipe: the samples, formats and splits of an export."""
 
-import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
@@ -18,6 +18,7 @@ from pydantic import (
 
 from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.formats.row import Source, Trainer
+from curation.exports.recipes.splits import Level
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet
@@ -25,7 +26,9 @@ from curation.web.problems import FieldError, Invalid
 
 T = TypeVar("T")
 PLAIN = "plain"
-SPLITS = ("train", "val", "reserve")
+# The names that are offered; others are allowed.
+SPLITS = ("train", "val", "test", "reserve")
+_SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
 
 
 class Recipe(BaseModel):
@@ -34,7 +37,11 @@ class Recipe(BaseModel):
     - `trainer`: whose configuration is beside the files, a name of `curation.exports.formats.TRAINERS` or `plain`.
     - `formats`: one or more names of `curation.exports.formats`. By default those that the trainer is offered.
     - `filter`: a samples filter.
-    - `splits`: shares that sum to 1. By default all rows are in `train`. Groups of `group_by` stay together.
+    - `splits`: shares that sum to 1, by name. By default all rows are in `train`. Groups of `group_by` stay together:
+      `repo`, `instance_id` (of a trajectory its scenario), or by default the coarser one if the shares allow it.
+    - `near_duplicates`: samples whose approved texts share at least this part of their sequences of three words are
+      left out but for the best; null for exact duplicates only.
+    - `caps`: at most so many samples of each value of a field: `repo`, `instance_id`, `source`, `model` or an axis.
     - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
       revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
@@ -50,7 +57,9 @@ class Recipe(BaseModel):
     filter: SampleFilter = SampleFilter.model_validate({})
     splits: dict[str, Annotated[float, Field(ge=0.0, le=1.0)]] = {"train": 1.0}
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    group_by: Literal["instance_id", "repo"] = "instance_id"
+    group_by: Literal["auto"] | Level = "auto"
+    near_duplicates: Annotated[float, Field(ge=0.5, le=1.0)] | None = 0.85
+    caps: dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[int, Field(ge=1)]] = {}
     metadata: bool = False
     sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios"]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -92,13 +101,14 @@ class Recipe(BaseModel):
     @field_validator("splits")
     @classmethod
     def known_splits(cls, splits: dict[str, float]) -> dict[str, float]:
-        unknown = [name for name in splits if name not in SPLITS]
-        if unknown:
-            raise ValueError(f"there is no split {unknown[0]!r}; there are {', '.join(SPLITS)}")
+        wrong = [name for name in splits if not _SPLIT_NAME.fullmatch(name)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no name: use up to 20 small letters, digits and underscores")
         if splits and not math.isclose(sum(splits.values()), 1.0, abs_tol=1e-6):
             raise ValueError(f"the shares sum to {sum(splits.values()):g}, not to 1")
         # In a fixed order, so that equal shares are stored alike.
-        return {name: splits[name] for name in SPLITS if name in splits} or {"train": 1.0}
+        names = [*(name for name in SPLITS if name in splits), *sorted(set(splits).difference(SPLITS))]
+        return {name: splits[name] for name in names} or {"train": 1.0}
 
     @field_validator("sources")
     @classmethod
@@ -145,23 +155,6 @@ class Recipe(BaseModel):
     def samples(self, project: Project) -> SampleQuerySet:
         """Return the project's samples that match the filter. Raises `NotFound` for a run of another project."""
         return self.filter.apply(Sample.objects.of(project))
-
-
-def split_of(group: str, *, seed: int, shares: Mapping[str, float]) -> str:
-    """Return the split of a group. A seeded hash of its name decides, so new rows never move existing ones.
-
-    The hash, as a number in [0, 1), falls into one of the shares laid end to end; these sum to 1. With few or uneven
-    groups the shares are met only roughly.
-    """
-    digest = hashlib.blake2b(f"{seed}\n{group}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    point = int.from_bytes(digest, "big") / 2**64
-    edge = 0.0
-    names = [name for name, share in shares.items() if share > 0]
-    for name in names:
-        edge += shares[name]
-        if point < edge:
-            return name
-    return names[-1]
 
 
 def read_recipe(document: Mapping[str, object]) -> Recipe:

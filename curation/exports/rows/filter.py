@@ -11,7 +11,8 @@ from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Columns, Example, Format, Row
 from curation.exports.models import Export
-from curation.exports.recipes.recipe import Recipe, split_of
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.examples import session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs
 from curation.exports.rows.messages import BadHistory, length, read_json
@@ -32,7 +33,6 @@ from curation.review.models import Decision, Pick
 from curation.samples.models import UNSCORED, Kind
 from judging.scan.scan import rule_set_version
 
-CHUNK = 2_500
 _TRAJECTORY = Kind.TRAJECTORY.value
 _LINE = orjson.OPT_APPEND_NEWLINE
 
@@ -81,15 +81,26 @@ class _Target(NamedTuple):
 class ExportFilter:
     """One recipe over one project. What all samples share is read once.
 
-    Pairs of trajectories are those that `export` froze, or without an export the current ones.
+    Pairs of trajectories are those that `export` froze, or without an export the current ones. Groups of `level` are
+    not divided by splits.
     """
 
-    def __init__(self, project: Project, recipe: Recipe, export: Export | None = None) -> None:
-        self._recipe, self._export, self._scan = recipe, export, project.settings.scan
-        self._pairs = recipe.has_pairs()
+    def __init__(
+        self, project: Project, recipe: Recipe, export: Export | None = None, *, level: Level = "instance_id"
+    ) -> None:
+        self._recipe, self._export, self._level = recipe, export, level
+        self._pairs, self._scan = recipe.has_pairs(), project.settings.scan
         self._formats = [FORMATS[name] for name in recipe.formats]
         self._only_split, self._max_tokens = recipe.only_split(), recipe.max_tokens
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
+
+    def accepted(self, chunk: Sequence[FrozenSample]) -> list[FrozenSample]:
+        """Return the samples that are not left out before their texts are read."""
+        return [sample for sample in chunk if sample_reason(sample, self._excluded) is None]
+
+    def count_formats(self, samples: Sequence[FrozenSample]) -> dict[int, int]:
+        """Return in how many formats each of the samples has a row."""
+        return {one.sample.sample_id: len({line.format for line in one.lines}) for one in self.apply(samples)}
 
     def apply(self, chunk: Sequence[FrozenSample]) -> Iterator[FilteredSample]:
         """Yield one result per sample, in the order of `chunk`, whose ids ascend. Three queries for turns, three more
@@ -140,7 +151,7 @@ class ExportFilter:
             example = screened
             if not filtered.scan:
                 data.found_clean(approval, texts, other)
-        return self._add_rows(filtered, data, example, outcome.reviewers, texts.source_row)
+        return self._add_rows(filtered, data, example, outcome.reviewers, texts.conversation)
 
     def _add_session(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
         sample = filtered.sample
@@ -169,15 +180,15 @@ class ExportFilter:
             example = screened
             if approval is not None and not filtered.scan:
                 data.found_clean(approval, None, None)
-        return self._add_rows(filtered, data, example, reviewers, sample.instance_id)
+        return self._add_rows(filtered, data, example, reviewers, rollout.conversation)
 
     def _target(
-        self, filtered: FilteredSample, data: "_ChunkData", reviewers: Sequence[str], default_group: str
+        self, filtered: FilteredSample, data: "_ChunkData", reviewers: Sequence[str], conversation: str
     ) -> _Target | SkipReason:
         recipe, split, sample = self._recipe, self._only_split, filtered.sample
         if not split:
-            group = getattr(sample, recipe.group_by) or default_group
-            split = split_of(group, seed=recipe.seed, shares=recipe.splits)
+            group = GroupKey(sample.repo, sample.instance_id, conversation)
+            split = split_of(group.at(self._level), seed=recipe.seed, shares=recipe.splits)
         if not recipe.metadata:
             return _Target(split, {})
         named = data.screen(filtered).source(sample)

@@ -1,10 +1,10 @@
 """Freeze: copy the samples of an export as they are now, in one statement and so at one moment, then their pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import BigIntegerField, CharField, F, QuerySet, Value
 
 from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipes.recipe import Recipe
@@ -15,9 +15,10 @@ from curation.samples.models import Sample
 from curation.trajectories.models import Pair
 from curation.web.lists.id_list import IdList
 
+CHUNK = 2_500
 # The columns of a sample that fill `FROZEN_FIELDS`.
-COLUMNS = ("pk", "version", "approved_revision", "score", "bucket", "flags")
-FrozenValues = tuple[int, int, int | None, float | None, str, int]
+COLUMNS = ("pk", "version", "approved_revision", "score", "bucket", "flags", "no_duplicate", "no_cap")
+FrozenValues = tuple[int, int, int | None, float | None, str, int, int | None, str]
 
 
 def freeze(*, export: Export) -> int:
@@ -50,8 +51,11 @@ def _copy(
 
 
 def _frozen_values(samples: QuerySet[Sample]) -> QuerySet[Sample, FrozenValues]:
-    """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval names."""
-    return with_approved_revision(samples).values_list(*COLUMNS)
+    """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval names; duplicates and caps are
+    found later (`curation.exports.hygiene.plan`)."""
+    nothing = Value(None, output_field=BigIntegerField(null=True))
+    unknown = with_approved_revision(samples).annotate(no_duplicate=nothing, no_cap=Value("", output_field=CharField()))
+    return unknown.values_list(*COLUMNS)
 
 
 def current_samples(samples: QuerySet[Sample]) -> list[FrozenSample]:
@@ -60,11 +64,23 @@ def current_samples(samples: QuerySet[Sample]) -> list[FrozenSample]:
     return [FrozenSample._make(row) for row in rows.values_list(*COLUMNS, "version_now", *CURRENT_COLUMNS[1:])]
 
 
-def frozen_samples(export: Export, *, after: int, limit: int) -> list[FrozenSample]:
-    """Return the frozen rows after a sample's id, with their samples as they are now. One query."""
-    rows = FrozenRow.objects.filter(export=export, sample_id__gt=after).order_by("sample_id")
-    columns = rows.values_list(*FROZEN_FIELDS, *(f"sample__{name}" for name in CURRENT_COLUMNS))
-    return [FrozenSample._make(row) for row in columns[:limit]]
+def frozen_chunks(export: Export) -> Iterator[list[FrozenSample]]:
+    """Yield all frozen rows in chunks, with their samples as they are now. One query each."""
+    columns = _frozen_columns(export)
+    last = -1
+    while chunk := [FrozenSample._make(row) for row in columns.filter(sample_id__gt=last)[:CHUNK]]:
+        yield chunk
+        last = chunk[-1].sample_id
+
+
+def frozen_samples(export: Export, sample_ids: Sequence[int]) -> list[FrozenSample]:
+    """Return the frozen rows of some samples, in the order of their ids."""
+    return [FrozenSample._make(row) for row in _frozen_columns(export).filter(sample_id__in=IdList(sample_ids))]
+
+
+def _frozen_columns(export: Export) -> QuerySet[FrozenRow, tuple[Any, ...]]:
+    rows = FrozenRow.objects.filter(export=export).order_by("sample_id")
+    return rows.values_list(*FROZEN_FIELDS, *(f"sample__{name}" for name in CURRENT_COLUMNS))
 
 
 def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[PairKey]:

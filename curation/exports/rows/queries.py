@@ -31,8 +31,8 @@ class DuelTexts(NamedTuple):
     row_offset: int
 
     @property
-    def source_row(self) -> str:
-        """The group of a turn without an instance id."""
+    def conversation(self) -> str:
+        """The row of the source, whose turns are one conversation."""
         return f"{self.source}#{self.row_offset}"
 
 
@@ -81,6 +81,7 @@ class Rollout(NamedTuple):
 
     sample_id: int
     trajectory_id: int
+    scenario_id: int
     outcome: str
     keep: bool
     terminal: str
@@ -89,6 +90,11 @@ class Rollout(NamedTuple):
     scenario_sha256: str
     axes: dict[str, object]
     turns: str
+
+    @property
+    def conversation(self) -> str:
+        """The scenario, whose rollouts are one group."""
+        return f"scenario {self.scenario_id}"
 
     @property
     def task(self) -> str:
@@ -100,6 +106,7 @@ def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
     columns = (
         "sample_id",
         "pk",
+        "scenario_id",
         "outcome",
         "keep",
         "terminal",

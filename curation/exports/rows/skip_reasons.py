@@ -34,6 +34,8 @@ class SkipReason(models.TextChoices):
     NOT_AS_APPROVED = "not_as_approved", "Its text is not the one that was approved. Read it again and approve it."
     SECRET = "secret", "It contains a secret that nobody has cleared."
     PII = "pii", "It contains personal data that nobody has cleared and that the project does not mask."
+    DUPLICATE = "duplicate", "It repeats another sample that is exported, exactly or nearly."
+    OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "There is no other answer to prefer it to."
     NO_PAIR = "no_pair", "No pair prefers it to another trajectory of its scenario."
@@ -65,6 +67,8 @@ class FrozenSample(NamedTuple):
     score: float | None
     bucket: str
     flags: int
+    duplicate_of: int | None
+    over_cap: str
     version_now: int | None
     status: str
     kind: str
@@ -100,7 +104,9 @@ def sample_reason(sample: FrozenSample, excluded_instances: Collection[str]) -> 
         return SkipReason.INFRA_ERROR
     if sample.flags & _LEAK and not sample.leak_cleared:
         return SkipReason.LEAK
-    return None
+    if sample.duplicate_of is not None:
+        return SkipReason.DUPLICATE
+    return SkipReason.OVER_CAP if sample.over_cap else None
 
 
 def answer_reason(text: str) -> SkipReason | None:

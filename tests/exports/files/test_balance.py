@@ -1,5 +1,6 @@
 """Terminal balance: on preview, page, card, manifest and by the API, with a warning outside the project's band."""
 
+import itertools
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ from curation.projects.models import Project, Role
 from curation.projects.settings.document import Balance, ProjectSettings
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import content, make_approved, make_kept, run_export
-from tests.factories import make_bearer, make_member, make_project, make_scenario, make_trajectory, make_user
+from tests.factories import make_bearer, make_member, make_project, make_scenario, make_trajectory, make_user, ticket
 
 SFT = {"formats": ["sft-messages", "dpo"]}
 BALANCE = {"kept": 4, "exit": 0.75, "panic": 0.25, "empty_queue": 0.25, "blocked": 0.25}
@@ -27,10 +28,12 @@ def filled(**band: float) -> Project:
     )
     empty = make_scenario(project, bundle={"axes": {"task": "empty-queue"}})
     blocked = make_scenario(project, bundle={"axes": {"task": "blocked"}, "expected_terminal": "panic"})
+    commands = ((f"echo {ticket(number)}",) for number in itertools.count())
     for scenario in (None, None, empty):
-        make_kept(project, scenario, by=user)
-    make_kept(project, blocked, by=user, outcome=Outcome.CORRECT_PANIC, terminal="panic locked")
-    make_kept(project, by=user, outcome=Outcome.WRONG_TERMINAL, terminal="panic")
+        make_kept(project, scenario, by=user, commands=next(commands))
+    panic = {"outcome": Outcome.CORRECT_PANIC, "terminal": "panic locked"}
+    make_kept(project, blocked, by=user, commands=next(commands), **panic)
+    make_kept(project, by=user, commands=next(commands), outcome=Outcome.WRONG_TERMINAL, terminal="panic")
     make_trajectory(project, outcome=Outcome.CORRECT_PANIC, terminal="panic")
     make_approved(project, by=user)
     return project

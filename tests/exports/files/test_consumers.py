@@ -38,7 +38,7 @@ def filled(project: Project) -> None:
     for number in range(4):
         sample = make_approved(project, by=user, instance_id=f"tools-{number}")
         text = sample.duel.prompt.text
-        text.history, text.tools = CALLING, TOOLS
+        text.history, text.tools = [*text.history, *CALLING[len(HISTORY) :]], TOOLS
         text.save()
 
 
@@ -82,7 +82,8 @@ def test_the_folder_alone_loads_with_the_messages_of_each_row(tmp_path: Path, st
     """Rows with and without tools have the same columns, and no message has a key that it does not need."""
     project = make_project()
     filled(project)
-    export = run_export(project, {"formats": list(FORMATS), "metadata": True, **storage})
+    recipe = {"formats": list(FORMATS), "metadata": True, "near_duplicates": None, **storage}
+    export = run_export(project, recipe)
     folder = unpack(export, tmp_path / "export")
     default = load(tmp_path, path=str(folder))["train"]
     assert default.features == load(tmp_path, path=str(folder), name="sft-messages")["train"].features

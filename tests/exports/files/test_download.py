@@ -14,9 +14,9 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
 
-from curation.exports.files import write as write_module
 from curation.exports.files.attempt import AttemptFiles
 from curation.exports.models import Export
+from curation.exports.rows import freeze as freeze_module
 from curation.projects.models import Role
 from curation.runs.engine.reap import reap_all
 from curation.runs.engine.sync_stage import Interrupted, ItemContext
@@ -155,8 +155,9 @@ def test_after_a_killed_worker_nothing_can_be_downloaded(storage: Path, monkeypa
     run = launch(project=project, kind="export", params={"recipe": {"formats": ["dpo"]}}, user=user)
     export = Export.objects.get(run=run)
     drive(run.pk)
+    drive(run.pk)
     with monkeypatch.context() as dying:
-        dying.setattr(write_module, "CHUNK", 2)
+        dying.setattr(freeze_module, "CHUNK", 2)
         dying.setattr(ItemContext, "checkpoint", _killed_at(2))
         dying.setattr(AttemptFiles, "__exit__", lambda *_: None)
         with pytest.raises(Killed):

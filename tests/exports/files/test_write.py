@@ -24,11 +24,11 @@ def said(text: str) -> dict[str, str]:
 
 def test_an_approved_duel_becomes_one_row_in_each_format() -> None:
     project = make_project()
-    make_approved(project)
+    history = make_approved(project).duel.prompt.text.history
     export = run_export(project, BOTH)
     assert export.run.state == RunState.SUCCEEDED, export.run.error
-    assert rows(export, "sft-messages.train.jsonl") == [{"messages": [*HISTORY, said(CHALLENGER)]}]
-    expected = {"prompt": HISTORY, "chosen": [said(CHALLENGER)], "rejected": [said(KING)]}
+    assert rows(export, "sft-messages.train.jsonl") == [{"messages": [*history, said(CHALLENGER)]}]
+    expected = {"prompt": history, "chosen": [said(CHALLENGER)], "rejected": [said(KING)]}
     assert rows(export, "dpo.train.jsonl") == [expected]
     assert rows(export, "excluded.jsonl") == []
 

@@ -8,7 +8,16 @@ from curation.duels.models import Exclusion
 from curation.samples.models import Flag
 from curation.trajectories.models import Outcome, Trajectory
 from tests.exports.exporting import approve, content, make_approved, make_kept, reasons, rows, run_export
-from tests.factories import COMMANDS, PROMPT, make_project, make_scenario, make_trajectory, make_turns, make_user
+from tests.factories import (
+    COMMANDS,
+    PROMPT,
+    make_project,
+    make_scenario,
+    make_trajectory,
+    make_turns,
+    make_user,
+    ticket,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
@@ -154,8 +163,8 @@ def test_a_session_over_max_tokens_is_skipped() -> None:
 def test_trajectories_of_one_scenario_are_in_one_split() -> None:
     project, user = make_project(), make_user()
     scenarios = [make_scenario(project, f"scenario {number}") for number in range(8)]
-    for scenario in scenarios * 3:
-        make_kept(project, scenario, by=user)
+    for number, scenario in enumerate(scenarios * 3):
+        make_kept(project, scenario, by=user, commands=("todo", f"echo {ticket(number)}"))
     export = run_export(project, {**SFT, "splits": {"train": 0.5, "val": 0.5}, "seed": 2})
     splits = {row["sample"]: row["rows"][0]["split"] for row in rows(export, "frozen.jsonl")}
     for scenario in scenarios:

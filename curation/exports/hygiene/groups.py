@@ -1,0 +1,111 @@
+"""Groups of duplicates: rows with the same digest, and rows whose learned texts are nearly the same.
+
+Near duplicates are found by MinHash and locality-sensitive hashing (Broder 1997; Leskovec, Rajaraman, Ullman, *Mining
+of Massive Datasets*, section 3.4). Two texts of Jaccard similarity s share all hashes of at least one band with the
+probability 1 - (1 - s^8)^16, which is 0.99 at 0.85. Of these candidates those are joined whose share of equal minima
+reaches the threshold. Groups are transitive.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curation.exports.hygiene.signature import PERMUTATIONS, near_matrix
+
+BANDS = 16
+_ROWS = PERMUTATIONS // BANDS
+_AT_ONCE = 20_000
+Ints = NDArray[np.int64]
+Bands = NDArray[np.uint64]
+# Returns the minima of rows by their numbers: all of them at once would not fit into memory.
+ReadNear = Callable[[Ints], Sequence[bytes]]
+
+
+class Groups:
+    """Disjoint sets of rows 0 … `rows` - 1. The smallest row of a set names it."""
+
+    def __init__(self, rows: int) -> None:
+        self._parent = np.arange(rows, dtype=np.int64)
+
+    def find(self, row: int) -> int:
+        root = row
+        while (above := int(self._parent[root])) != root:
+            root = above
+        while row != root:
+            self._parent[row], row = root, int(self._parent[row])
+        return root
+
+    def join(self, first: int, second: int) -> None:
+        low, high = sorted((self.find(first), self.find(second)))
+        self._parent[high] = low
+
+    def sets(self) -> dict[int, list[int]]:
+        """Return the rows of each set with more than one, by its smallest row."""
+        joined = np.flatnonzero(self._parent != np.arange(len(self._parent)))
+        found: dict[int, list[int]] = {}
+        for row in joined.tolist():
+            root = self.find(row)
+            found.setdefault(root, [root]).append(row)
+        return found
+
+
+def bands_of(near: Sequence[bytes]) -> Bands:
+    """Return one hash per band of stored minima, of shape (rows, `BANDS`); 0 for a row without minima."""
+    bands = np.zeros((len(near), BANDS), dtype=np.uint64)
+    long = [row for row, minima in enumerate(near) if minima]
+    if long:
+        parts = near_matrix([near[row] for row in long]).reshape(len(long), BANDS, _ROWS)
+        hashed = np.zeros((len(long), BANDS), dtype=np.uint64)
+        for column in range(_ROWS):
+            # FNV-1a over the minima of a band.
+            hashed = (hashed ^ parts[:, :, column]) * np.uint64(0x100000001B3)
+        bands[long] = hashed | np.uint64(1)
+    return bands
+
+
+def group_exact(groups: Groups, exact: NDArray[np.uint64]) -> None:
+    """Join the rows with equal digests."""
+    for first, row in _equal_neighbours(exact):
+        groups.join(first, row)
+
+
+def group_near(groups: Groups, bands: Bands, read_near: ReadNear, *, threshold: float) -> None:
+    """Join the rows whose minima are equal in at least `threshold` of the permutations.
+
+    Of the rows that share a band each is compared with the first, so a band with many rows is not compared pair by
+    pair.
+    """
+    pairs: set[tuple[int, int]] = set()
+    for band in range(bands.shape[1]):
+        for first, row in _equal_neighbours(bands[:, band]):
+            if groups.find(first) != groups.find(row):
+                pairs.add((first, row))
+                if len(pairs) >= _AT_ONCE:
+                    _join_similar(groups, pairs, read_near, threshold)
+                    pairs.clear()
+    _join_similar(groups, pairs, read_near, threshold)
+
+
+def _equal_neighbours(keys: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
+    """Yield (first row, row) for the rows of each key that more than one row has. Key 0 is no key."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    sizes = np.diff(np.r_[starts, len(ordered)])
+    for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
+        if ordered[start]:
+            first, *others = order[start : start + size].tolist()
+            for row in others:
+                yield first, row
+
+
+def _join_similar(groups: Groups, pairs: set[tuple[int, int]], read_near: ReadNear, threshold: float) -> None:
+    if not pairs:
+        return
+    left, right = np.array(sorted(pairs), dtype=np.int64).T
+    rows = np.unique(np.concatenate([left, right]))
+    minima = near_matrix(read_near(rows))
+    same = (minima[np.searchsorted(rows, left)] == minima[np.searchsorted(rows, right)]).mean(axis=1)
+    for first, second in zip(left[same >= threshold].tolist(), right[same >= threshold].tolist(), strict=True):
+        groups.join(first, second)

@@ -1,0 +1,141 @@
+"""Plan: which of the frozen samples are duplicates or beyond a cap, and by what the splits are grouped."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from django.db.models import F
+
+from curation.exports.hygiene.caps import Candidate, over_cap
+from curation.exports.hygiene.groups import Bands, Groups, bands_of, group_exact, group_near
+from curation.exports.hygiene.signatures import SignedSample, read_near, signed_samples
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
+from curation.exports.rows.skip_reasons import FrozenSample
+from curation.samples.models import UNSCORED, Sample
+from curation.web.lists.id_list import IdList
+
+# Returns how many of the recipe's formats each of some samples has a row in, if duplicates and caps are ignored.
+CountFormats = Callable[[Sequence[int]], Mapping[int, int]]
+_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`duplicates` names for each sample that is left out the one that is kept, `over_caps` the field of its cap."""
+
+    splitting: Splitting
+    duplicates: Mapping[int, int] = field(default_factory=dict)
+    over_caps: Mapping[int, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, object]:
+        """Return by what rows are grouped, as exports store it."""
+        return {"group_by": self.splitting.level, "groups": self.splitting.groups}
+
+    def apply(self, sample: FrozenSample) -> FrozenSample:
+        duplicate_of, over_cap = self.duplicates.get(sample.sample_id), self.over_caps.get(sample.sample_id, "")
+        if duplicate_of is None and not over_cap:
+            return sample
+        return sample._replace(duplicate_of=duplicate_of, over_cap=over_cap)
+
+
+class _Row(NamedTuple):
+    sample_id: int
+    score: float
+    key: GroupKey
+    values: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The samples that may leave, one entry each. Signatures are arrays, because there may be a million."""
+
+    rows: list[_Row] = field(default_factory=list)
+    exact: list[bytes] = field(default_factory=list)
+    bands: list[Bands] = field(default_factory=list)
+
+    def add(self, samples: Sequence[SignedSample], recipe: Recipe) -> None:
+        grouped = _grouped([sample.sample_id for sample in samples], recipe)
+        found = [(sample, grouped[sample.sample_id]) for sample in samples if sample.sample_id in grouped]
+        self.rows += [row for _, row in found]
+        self.exact += [sample.exact for sample, _ in found]
+        self.bands.append(bands_of([sample.near for sample, _ in found]))
+
+
+def make_plan(
+    chunks: Iterable[Sequence[FrozenSample]],
+    recipe: Recipe,
+    *,
+    count_formats: CountFormats,
+    checkpoint: Callable[[], None],
+) -> Plan:
+    """Return the plan for the samples in `chunks`, which are those that may leave: approved and without a reason of
+    their own to be left out. Signatures that are missing are made and stored."""
+    found = _Rows()
+    for chunk in chunks:
+        checkpoint()
+        found.add(signed_samples([sample.sample_id for sample in chunk]), recipe)
+    duplicates = _duplicates(found, recipe, count_formats, checkpoint)
+    kept = [row for row in found.rows if row.sample_id not in duplicates]
+    over = over_cap((Candidate(row.sample_id, row.score, row.values) for row in kept), recipe.caps)
+    return Plan(_splitting([row.key for row in kept if row.sample_id not in over], recipe), duplicates, over)
+
+
+def _duplicates(
+    found: _Rows, recipe: Recipe, count_formats: CountFormats, checkpoint: Callable[[], None]
+) -> dict[int, int]:
+    """Return the samples that are duplicates of a better one. The best has a row in most formats, then the highest
+    score, then the smallest id; a group of which nothing can leave has none."""
+    groups = Groups(len(found.rows))
+    if found.rows:
+        group_exact(groups, np.frombuffer(b"".join(found.exact), dtype="<u8"))
+    if found.rows and recipe.near_duplicates is not None:
+        checkpoint()
+        ids = np.array([row.sample_id for row in found.rows], dtype=np.int64)
+        bands = np.concatenate(found.bands)
+        group_near(groups, bands, lambda rows: read_near(ids[rows].tolist()), threshold=recipe.near_duplicates)
+    duplicates: dict[int, int] = {}
+    for sets in _batches(groups.sets().values()):
+        checkpoint()
+        formats = count_formats(sorted(found.rows[number].sample_id for numbers in sets for number in numbers))
+        for numbers in sets:
+            rows = [found.rows[number] for number in numbers if formats.get(found.rows[number].sample_id)]
+            rows.sort(key=lambda row: (-formats[row.sample_id], -row.score, row.sample_id))
+            duplicates.update((row.sample_id, rows[0].sample_id) for row in rows[1:])
+    return duplicates
+
+
+def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
+    batch: list[list[int]] = []
+    size = 0
+    for numbers in sets:
+        batch.append(numbers)
+        size += len(numbers)
+        if size >= _AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _grouped(ids: Sequence[int], recipe: Recipe) -> dict[int, _Row]:
+    """Return what samples are grouped and capped by."""
+    samples = Sample.objects.filter(pk__in=IdList(ids)).annotate(
+        row=F("duel__prompt__row_offset"), scenario=F("trajectory__scenario_id")
+    )
+    columns = samples.values_list("pk", "score", "repo", "instance_id", "source", "row", "scenario", "axes", "model")
+    rows = {}
+    for pk, score, repo, instance_id, source, row, scenario, axes, model in columns:
+        conversation = f"scenario {scenario}" if scenario is not None else f"{source}#{row}"
+        fields = {**axes, "repo": repo, "instance_id": instance_id, "source": source, "model": model}
+        values = tuple(str(fields.get(name) or "") for name in recipe.caps)
+        key = GroupKey(repo, instance_id, conversation)
+        rows[pk] = _Row(pk, UNSCORED if score is None else score, key, values)
+    return rows
+
+
+def _splitting(keys: Sequence[GroupKey], recipe: Recipe) -> Splitting:
+    if recipe.group_by == "auto":
+        return choose_splitting(keys, seed=recipe.seed, wanted=recipe.splits)
+    return splitting_at(recipe.group_by, keys, seed=recipe.seed, wanted=recipe.splits)

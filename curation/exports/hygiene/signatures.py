@@ -1,0 +1,92 @@
+"""The stored signatures of approved samples. One is made when an export or a preview first needs it, and again after
+another text was approved."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from curation.exports.hygiene.signature import VERSION, Signature, signature
+from curation.exports.models import SampleSignature
+from curation.exports.rows.messages import read_json
+from curation.exports.rows.queries import read_duel_texts, read_rollouts
+from curation.review.decisions.outcome import Reviewed, standing_approvals
+from curation.samples.models import Kind, Sample
+from curation.web.lists.id_list import IdList
+from judging.messages import message_text
+
+_DIGITS = re.compile(r"\d+")
+
+
+class SignedSample(NamedTuple):
+    """A sample and the signature of its approved text."""
+
+    sample_id: int
+    exact: bytes
+    near: bytes
+
+
+def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
+    """Return the signatures of approved samples, in the order of `ids`, which ascend; without those that have no
+    approved text."""
+    approved = {pk: approval.text_sha256 for pk, approval in standing_approvals(ids).items()}
+    stored = SampleSignature.objects.filter(sample_id__in=IdList(ids), version=VERSION)
+    columns = stored.values_list("sample_id", "text_sha256", "exact", "near")
+    found = {
+        pk: SignedSample(pk, bytes(exact), bytes(near)) for pk, sha, exact, near in columns if approved.get(pk) == sha
+    }
+    missing = [pk for pk in ids if pk in approved and pk not in found]
+    made = list(_make(missing)) if missing else []
+    SampleSignature.objects.bulk_create(
+        [
+            SampleSignature(
+                sample_id=row.sample_id,
+                version=VERSION,
+                text_sha256=approved[row.sample_id],
+                exact=row.exact,
+                near=row.near,
+            )
+            for row in made
+        ],
+        update_conflicts=True,
+        unique_fields=["sample"],
+        update_fields=["version", "text_sha256", "exact", "near"],
+        batch_size=500,
+    )
+    found.update((row.sample_id, row) for row in made)
+    return [found[pk] for pk in ids if pk in found]
+
+
+def read_near(ids: Sequence[int]) -> list[bytes]:
+    """Return the minima of stored signatures, in the order of `ids`."""
+    found = SampleSignature.objects.filter(sample_id__in=IdList(ids)).values_list("sample_id", "near")
+    near = {pk: bytes(minima) for pk, minima in found}
+    return [near[pk] for pk in ids]
+
+
+def _make(ids: Sequence[int]) -> Iterator[SignedSample]:
+    trajectories = set(Sample.objects.filter(pk__in=IdList(ids), kind=Kind.TRAJECTORY).values_list("pk", flat=True))
+    turns = [pk for pk in ids if pk not in trajectories]
+    reviewed = Reviewed(turns)
+    for pk, texts in zip(turns, read_duel_texts(turns, kings=reviewed.keeps_kings), strict=True):
+        if texts is not None:
+            chosen = reviewed.outcome(pk, texts.challenger, texts.king).chosen_text
+            history = _texts(read_json(texts.history))
+            yield SignedSample(pk, *signature(history="\n".join(history[:-1]), learned=[*history[-1:], chosen]))
+    sessions = sorted(trajectories)
+    for pk, rollout in zip(sessions, read_rollouts(sessions), strict=True):
+        if rollout is not None:
+            yield SignedSample(pk, *_session_signature(read_json(rollout.turns)))
+
+
+def _session_signature(turns: object) -> Signature:
+    """Sign the commands of a session. Its history is what the terminal showed, without digits: times and process ids
+    differ from rollout to rollout."""
+    given = [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
+    texts = [(turn.get("kind") == "action", str(turn.get("text", ""))) for turn in given]
+    shown = _DIGITS.sub("0", "\n".join(text for typed, text in texts if not typed))
+    return signature(history=shown, learned=[text for typed, text in texts if typed])
+
+
+def _texts(history: object) -> list[str]:
+    messages = history if isinstance(history, list) else []
+    return [message_text(message) for message in messages if isinstance(message, dict)]

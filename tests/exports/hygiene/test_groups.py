@@ -1,0 +1,78 @@
+"""Signatures and groups: what counts as the same text, and what as nearly the same."""
+
+import random
+
+import numpy as np
+import pytest
+
+from curation.exports.hygiene.groups import Groups, bands_of, group_exact, group_near
+from curation.exports.hygiene.signature import Signature, signature
+
+WORDS = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("ala", "eno", "iro", "ulu", "ost", "ink", "arm")]
+
+
+def text(seed: int, words: int = 200) -> list[str]:
+    chosen = random.Random(seed)
+    return [chosen.choice(WORDS) for _ in range(words)]
+
+
+def changed(words: list[str], places: int, seed: int = 0) -> list[str]:
+    chosen = random.Random(seed)
+    for place in chosen.sample(range(len(words)), places):
+        words = [*words[:place], f"other{place}", *words[place + 1 :]]
+    return words
+
+
+def signed(words: list[str], history: str = "") -> Signature:
+    return signature(history=history, learned=[" ".join(words)])
+
+
+def grouped(signatures: list[Signature], threshold: float = 0.85) -> list[list[int]]:
+    near = [one.near for one in signatures]
+    groups = Groups(len(signatures))
+    group_exact(groups, np.frombuffer(b"".join(one.exact for one in signatures), dtype="<u8"))
+    group_near(groups, bands_of(near), lambda rows: [near[row] for row in rows.tolist()], threshold=threshold)
+    return sorted(sorted(rows) for rows in groups.sets().values())
+
+
+def test_case_and_white_space_do_not_count() -> None:
+    words = text(1)
+    assert signed(words) == signature(history=" \n", learned=["  ".join(words).upper()])
+
+
+def test_a_short_text_is_only_compared_as_a_whole() -> None:
+    short = ["ls", "-l"]
+    assert signed(short).near == b""
+    assert grouped([signed(short, "one task"), signed(short, "another task"), signed(short, "one task")]) == [[0, 2]]
+
+
+def test_the_same_answer_after_another_history_is_a_near_duplicate() -> None:
+    words = text(2)
+    first, second = signed(words, "one task"), signed(words, "another task")
+
+    assert first.exact != second.exact
+    assert grouped([first, second]) == [[0, 1]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_text_with_few_changes_is_found_and_one_with_many_is_not(seed: int) -> None:
+    words = text(seed, 400)
+    few, many = changed(words, 4, seed), changed(words, 60, seed)
+
+    assert grouped([signed(words), signed(text(seed + 1000)), signed(few), signed(many)]) == [[0, 2]]
+
+
+def test_groups_are_found_among_many_texts() -> None:
+    texts = [text(seed) for seed in range(500)]
+    pairs = [(seed, 500 + number) for number, seed in enumerate(range(0, 500, 10))]
+    texts += [changed(texts[seed], 2, seed) for seed, _ in pairs]
+
+    assert grouped([signed(words) for words in texts]) == sorted(map(list, pairs))
+
+
+def test_groups_are_transitive() -> None:
+    groups = Groups(6)
+    for first, second in ((4, 5), (1, 2), (5, 1)):
+        groups.join(first, second)
+
+    assert {root: sorted(rows) for root, rows in groups.sets().items()} == {1: [1, 2, 4, 5]}

@@ -1,0 +1,162 @@
+"""Duplicates and caps of an export: what is left out, what is kept in its place, and what the preview says of it."""
+
+from typing import Any
+
+import pytest
+
+from curation.exports.models import SampleSignature
+from curation.exports.pages.preview import preview
+from curation.exports.recipes.recipe import Recipe
+from curation.projects.models import Project
+from curation.samples.models import Flag, Sample
+from tests.exports.exporting import approve, make_approved, make_kept, reasons, revise, rows, run_export
+from tests.factories import CHALLENGER, make_duel, make_project, make_scenario, make_user, ticket
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SFT = {"formats": ["sft-messages"]}
+
+
+def answer(number: int) -> str:
+    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
+
+
+def make_turn(project: Project, history: str, *, text: str = CHALLENGER, score: float = 80.0, **values: Any) -> Sample:
+    sample = make_approved(project, score=score, challenger=text, **values)
+    prompt_text = sample.duel.prompt.text
+    prompt_text.history = [{"role": "user", "content": history}]
+    prompt_text.save()
+    return sample
+
+
+def exported(project: Project, **recipe: Any) -> tuple[set[int], dict[str, dict[str, Any]]]:
+    """Return the samples with rows and the skipped ones, which the preview must count alike."""
+    export = run_export(project, {**SFT, **recipe})
+    found = preview(project=project, recipe=Recipe.model_validate({**SFT, **recipe}))
+    assert found.counts["excluded"] == export.counts["excluded"]
+    assert found.counts["rows"] == export.counts["rows"]
+    kept = {int(line["sample"]) for line in rows(export, "frozen.jsonl") if line["rows"]}
+    return kept, {line["sample"]: line for line in rows(export, "excluded.jsonl")}
+
+
+def test_the_same_row_under_two_ids_leaves_once_and_names_the_one_that_left() -> None:
+    project = make_project()
+    worse = make_turn(project, "Fix the totals.", score=60.0, instance_id="acme__a-1", repo="acme/a")
+    better = make_turn(project, "Fix the  totals.", score=90.0, instance_id="acme__b-2", repo="acme/b")
+    other = make_turn(project, "Fix the invoices.")
+
+    kept, skipped = exported(project)
+
+    assert kept == {better.pk, other.pk}
+    assert skipped[str(worse.pk)]["reason"] == "duplicate"
+    assert skipped[str(worse.pk)]["of"] == str(better.pk)
+
+
+def test_one_approved_answer_judged_in_two_modes_leaves_once() -> None:
+    project = make_project()
+    first = make_approved(project)
+    second = make_duel(project).sample
+    assert second is not None
+    second.duel.prompt, second.duel.king = first.duel.prompt, None
+    second.duel.save()
+    approve(second, by=make_user())
+
+    kept, _ = exported(project)
+
+    assert kept == {first.pk}
+
+
+def test_a_near_duplicate_leaves_once_unless_the_recipe_keeps_it() -> None:
+    project = make_project()
+    first = make_turn(project, "One task.", text=answer(1))
+    second = make_turn(project, "One task.", text=answer(1).replace("\n\n", " indeed\n\n"))
+    different = make_turn(project, "One task.", text=answer(2))
+
+    assert exported(project)[0] == {first.pk, different.pk}
+    assert exported(project, near_duplicates=None)[0] == {first.pk, second.pk, different.pk}
+
+
+def test_turns_of_one_trajectory_are_no_duplicates_by_their_common_history() -> None:
+    project = make_project()
+    samples = [make_approved(project, challenger=answer(number)) for number in range(4)]
+    long = [{"role": "user", "content": ticket(99) * 20}]
+    for number, sample in enumerate(samples):
+        text = sample.duel.prompt.text
+        text.history = [*long, {"role": "assistant", "content": "ls"}, {"role": "user", "content": ticket(number)}]
+        text.save()
+
+    assert exported(project)[0] == {sample.pk for sample in samples}
+
+
+def test_the_one_that_is_kept_is_one_that_can_leave() -> None:
+    project = make_project()
+    leak = make_turn(project, "Fix the totals.", score=99.0, flags=Flag.LEAK)
+    long = make_turn(project, "Fix the totals.", score=95.0)
+    Sample.objects.filter(pk=leak.pk).update(flags=Flag.LEAK, leak_cleared=False)
+    long.duel.prompt.text.history.insert(0, {"role": "system", "content": " " * 4000})
+    long.duel.prompt.text.save()
+    fits = make_turn(project, "Fix the totals.", score=50.0)
+
+    kept, skipped = exported(project, max_tokens=500)
+
+    assert kept == {fits.pk}
+    assert skipped[str(leak.pk)]["reason"] == "leak"
+    assert skipped[str(long.pk)]["reason"] == "too_long"
+
+
+def test_a_rollout_that_was_repeated_leaves_once() -> None:
+    project = make_project()
+    scenario = make_scenario(project)
+    first, second = (make_kept(project, scenario, outputs=(f"at {clock}\n",)) for clock in ("10:00", "10:01"))
+    other = make_kept(project, scenario, commands=("cat /etc/hosts",), outputs=("127.0.0.1 localhost\n",))
+
+    assert exported(project)[0] == {first.sample_id, other.sample_id}
+
+
+def test_a_new_approved_text_is_compared_again() -> None:
+    project, user = make_project(), make_user()
+    first = make_turn(project, "Fix the totals.")
+    second = make_turn(project, "Fix the totals.")
+    assert exported(project)[0] == {first.pk}
+    signatures = set(SampleSignature.objects.values_list("text_sha256", flat=True))
+
+    revise(second, answer(5), by=user)
+    approve(second, by=user)
+
+    assert exported(project)[0] == {first.pk, second.pk}
+    assert set(SampleSignature.objects.values_list("text_sha256", flat=True)) != signatures
+
+
+def test_caps_leave_the_best_of_each_value() -> None:
+    project = make_project()
+    samples = [make_approved(project, repo="acme/x", score=float(score)) for score in (10, 90, 50)]
+    single = make_approved(project, repo="acme/y", score=1.0)
+
+    kept, skipped = exported(project, caps={"repo": 2})
+
+    assert kept == {samples[1].pk, samples[2].pk, single.pk}
+    assert (skipped[str(samples[0].pk)]["reason"], skipped[str(samples[0].pk)]["cap"]) == ("over_cap", "repo")
+
+
+def test_no_repository_is_in_two_splits_where_the_shares_allow_it() -> None:
+    project = make_project()
+    for number in range(60):
+        make_approved(project, repo=f"acme/r{number % 20}", instance_id=f"acme__r{number % 20}-{number}")
+    export = run_export(project, {**SFT, "splits": {"train": 0.5, "test_set": 0.5}, "seed": 3})
+
+    splits: dict[str, set[str]] = {}
+    for line in rows(export, "frozen.jsonl"):
+        splits.setdefault(Sample.objects.get(pk=line["sample"]).repo, set()).add(line["rows"][0]["split"])
+    assert export.counts["groups"] == {"group_by": "repo", "groups": 20}
+    assert all(len(found) == 1 for found in splits.values())
+    assert set().union(*splits.values()) == {"train", "test_set"}
+
+
+def test_reasons_are_those_of_the_export_once_it_is_resumed() -> None:
+    """The same frozen rows give the same plan."""
+    project = make_project()
+    for _ in range(2):
+        make_turn(project, "Fix the totals.")
+    first, second = (run_export(project, SFT) for _ in range(2))
+
+    assert reasons(first) == reasons(second)
+    assert first.manifest_sha256 == second.manifest_sha256
