@@ -80,7 +80,7 @@ def trace(*, export: Export, sha256: str) -> Trace:
     line = _find(export, sha256)
     sample_id = int(line.sample["sample"])
     sample = Sample.objects.filter(pk=sample_id).first()
-    decisions = Decision.objects.filter(pk=line.sample.get("decision")).select_related("reviewer")
+    decisions = Decision.objects.filter(pk=line.sample["decision"]).select_related("reviewer")
     revision = Revision.objects.filter(pk=line.sample["revision"]).select_related("author").first()
     steps = [*_duel_steps(sample_id), *_trajectory_steps(sample_id, line.row.get("pair"))]
     return Trace(export, line, sample, list(decisions), revision, steps)
