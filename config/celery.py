@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery, beat
+from celery.app.amqp import AMQP
 from celery.concurrency.thread import TaskPool
 from celery.signals import (
     beat_embedded_init,
@@ -15,6 +16,7 @@ from celery.signals import (
     worker_process_init,
 )
 from celery.worker import WorkController
+from kombu import Connection
 
 from config import embedded_broker
 from config.telemetry import start_tracing
@@ -27,8 +29,22 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 # `manage.py migrate` makes Django's checks. In a worker they would load the pages: 29 MB.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
+
+class Reconnecting(Connection):
+    """Tries again every 3 s at most. Kombu's 30 s are too long for a broker that was down for minutes."""
+
+    def _ensure_connection(self, *args: Any, **options: Any) -> Any:
+        if len(args) < 5:  # `interval_max` is the fifth
+            options.setdefault("interval_max", 3)
+        return super()._ensure_connection(*args, **options)
+
+
+class Amqp(AMQP):
+    Connection = Reconnecting
+
+
 embedded_broker.register()
-app = Celery("winnow")
+app = Celery("winnow", amqp=Amqp)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 _LOADED_BY = os.getpid()  # the worker's parent process; its pool is forked from it

@@ -192,6 +192,14 @@ if CELERY_BROKER_URL.startswith("filesystem"):
     # Nothing reads remote-control messages on this transport; their files would pile up.
     CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
     CELERY_TASK_SEND_SENT_EVENT = False
+if CELERY_BROKER_URL.startswith("redis"):
+    # A Redis that accepts connections and does not answer must not hold a request: the database has the work.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "socket_connect_timeout": 2,
+        "socket_timeout": 2,
+        "max_retries": 1,
+        "interval_start": 0,
+    }
 SANDBOX = env.choice("SANDBOX", "auto", {"auto", "docker", "bubblewrap", "none"})
 # Rollouts mostly wait for models, so one process keeps this many sessions open at once.
 SANDBOX_SESSIONS = env.number("SANDBOX_SESSIONS", 64, low=1, high=1024)

@@ -1,22 +1,13 @@
 """Check the components that Winnow needs: database, broker, disk, files, sandbox."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit
 
-from celery import current_app
-from django.conf import settings
 from django.db import DatabaseError, connection
-from kombu.exceptions import KombuError, OperationalError
-from redis import Redis
-from redis.exceptions import RedisError
 
+from curation.runs.workers.broker import check_broker
 from curation.runs.workers.presence import workers_alive
 from curation.runs.workers.sandbox_report import sandbox_reports
 from curation.runs.workers.storage import StorageReport, own_storage, storage_of
-
-SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +36,8 @@ def database() -> Component:
 
 
 def broker() -> Component:
-    """Connect without sending anything. The embedded broker is a folder, which must be writable."""
-    scheme = urlsplit(settings.CELERY_BROKER_URL).scheme
-    if scheme == "filesystem":
-        folder = Path(str(settings.CELERY_BROKER_TRANSPORT_OPTIONS["data_folder_out"]))
-        ok = folder.is_dir() and os.access(folder, os.W_OK)
-        return Component("broker", ok, "embedded" if ok else "embedded: its folder cannot be written")
-    try:
-        if scheme.startswith("redis"):  # kombu would wait for ever where a connection is accepted and never answered
-            Redis.from_url(settings.CELERY_BROKER_URL, socket_connect_timeout=SECONDS, socket_timeout=SECONDS).ping()
-        else:
-            with current_app.connection_for_write(connect_timeout=SECONDS) as found:
-                found.ensure_connection(max_retries=1, timeout=SECONDS, interval_start=0)
-    except (KombuError, OperationalError, RedisError, OSError) as error:
-        # The text of the error may contain the URL and with it a password.
-        return Component("broker", False, f"{scheme}: {type(error).__name__}, no connection within {SECONDS} s")
-    return Component("broker", True, scheme)
+    state = check_broker()
+    return Component("broker", state.ok, state.detail)
 
 
 def disk() -> Component:

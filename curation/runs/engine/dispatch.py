@@ -6,6 +6,7 @@ cannot crowd out other runs.
 """
 
 import logging
+import time
 
 from celery import current_app
 from django.db import connection
@@ -22,6 +23,9 @@ WORK = "curation.runs.tasks.work"
 # A stage of model calls works on a shard at once; any other on one item at a time.
 ITEMS_PER_SHARD = 500
 MAX_MESSAGES = 16
+# A broker that refuses connections costs nothing to try; one that is silent holds the caller.
+SLOW_SECONDS, PAUSE_SECONDS = 1.0, 5.0
+_paused = [0.0]
 NO_BROKER = "The broker does not answer. The run continues when it is back."
 # Retry once: the connection may be left over from before a restart of the broker.
 RETRY_POLICY = {"max_retries": 1, "interval_start": 0.0, "interval_step": 0.0}
@@ -64,12 +68,22 @@ def send_work(run_id: int, dispatched: str, queue: str) -> None:
     current_app.send_task(WORK, args=(run_id, dispatched), queue=queue, retry=True, retry_policy=RETRY_POLICY)
 
 
+def is_paused() -> bool:
+    """Whether the broker was silent some seconds ago. Nothing is sent then: each try takes seconds."""
+    return time.monotonic() < _paused[0]
+
+
 def _send(run_id: int, dispatched: str, queue: str, *, times: int) -> None:
+    began = time.monotonic()
     try:
+        if is_paused():
+            raise OperationalError("it did not answer some seconds ago")
         for _ in range(times):
             send_work(run_id, dispatched, queue)
     except (OperationalError, OSError) as error:
         # The run is safe in the database; the reaper dispatches it as soon as the broker is back.
+        if time.monotonic() - began > SLOW_SECONDS:
+            _paused[0] = time.monotonic() + PAUSE_SECONDS
         failure = failure_of(error)
         message = f"{failure.detail} The run continues then." if failure else NO_BROKER
         logger.warning("run %s waits: %s", run_id, error)

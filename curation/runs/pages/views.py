@@ -19,6 +19,7 @@ from curation.runs.pages.filters import CallList, ItemList, RunList, kind_names
 from curation.runs.pages.forms import LaunchForm, explain
 from curation.runs.pages.progress import progress_of
 from curation.runs.pages.waiting import waits_of
+from curation.runs.workers.broker import broker_answers
 from curation.web.ids import find
 from curation.web.lists.pages import Tab, list_context, tabs
 from curation.web.problems import Problem
@@ -156,6 +157,7 @@ def _run_context(run: Run) -> dict[str, object]:
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
         "failures": Item.objects.failed(run)[:SHOWN_FAILURES],
         "section": render_to_string(kind.section_template, dict(kind.section(run))) if kind.section_template else "",
+        "broker_answers": run.state not in LIVE or broker_answers(),
         "may_resume": run.state in (RunState.CANCELLED, RunState.FAILED),
         "may_retry": run.items_failed > 0,
         "api_path": f"/api/v1/runs/{run.pk}",
