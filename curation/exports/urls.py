@@ -16,6 +16,7 @@ urlpatterns = [
     path(f"{EXPORTS}<str:pk>/", views.export_page, name="export-page"),
     path(f"{EXPORTS}<str:pk>/progress/", views.export_progress, name="export-progress"),
     path(f"{EXPORTS}<str:pk>/compare/", views.export_compare, name="export-compare"),
+    path(f"{EXPORTS}<str:pk>/duplicates/", views.export_duplicates, name="export-duplicates"),
     path(f"{EXPORTS}<str:pk>/rows/", provenance.export_rows, name="export-rows"),
     path(f"{EXPORTS}<str:pk>/rows/<str:sha256>/", provenance.export_row, name="export-row"),
     path("p/<slug:slug>/calls/<str:pk>/exports/", provenance.call_exports, name="call-exports"),

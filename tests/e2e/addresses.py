@@ -32,6 +32,16 @@ def _answer(product: Product) -> list[str]:
     return ["demo", evaluation, str(product.get(f"/evaluations/{evaluation}/calls", limit=1)["data"][0]["id"])]
 
 
+def _row(product: Product) -> list[str]:
+    export = str(product.get("/projects/demo/exports", limit=1)["data"][0]["id"])
+    return ["demo", export, product.get(f"/exports/{export}/rows", limit=1)["data"][0]["sha256"]]
+
+
+def _call(product: Product) -> list[str]:
+    run = product.get("/projects/demo/runs", kind="duel", limit=1)["data"][0]["id"]
+    return ["demo", product.get(f"/runs/{run}/calls", limit=1)["data"][0]["id"]]
+
+
 def _nothing(product: Product) -> list[str]:
     return []
 
@@ -66,17 +76,38 @@ PAGES: dict[str, tuple[str, Args]] = {
     "run-page": ("run-page", _run("duel")),
     "run-items": ("run-items", _run("duel")),
     "run-calls": ("run-calls", _run("duel")),
+    "export-rows": ("export-rows", _first("/projects/demo/exports")),
+    "export-row": ("export-row", _row),
+    "export-duplicates": ("export-duplicates", _first("/projects/demo/exports")),
+    "call-exports": ("call-exports", _call),
     "run-page of an import": ("run-page", _run("import")),
     "run-page of an export": ("run-page", _run("export")),
 }
 # Filled into a page, answered to a form, or a file; not pages of their own.
 NO_PAGES = {
-    *("logout", "score-chart", "pace-chart", "outcome-chart", "export-preview", "export-progress", "model-served"),
+    *(
+        "logout",
+        "score-chart",
+        "pace-chart",
+        "outcome-chart",
+        "export-preview",
+        "export-progress",
+        "export-formats",
+        "model-served",
+    ),
     *("recipe-delete", "webhook-test"),
     *("model-test", "model-delete", "exclusion-set", "exclusion-remove", "guidelines-preview", "instructions-restore"),
     *("member-add", "project-archive", "project-delete", "row-archive", "invitation-revoke", "invitation-accept"),
     *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
-    *("sample-bulk", "sample-bulk-undo", "sample-panel", "sample-decide", "sample-revise", "sample-draft"),
+    *(
+        "sample-bulk",
+        "sample-bulk-undo",
+        "sample-panel",
+        "sample-decide",
+        "sample-revise",
+        "sample-draft",
+        "sample-clear",
+    ),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
     *("settings-toml", "instructions-diff", "saved-view-create", "saved-view-delete"),
     *("scenario-gate", "scenario-gate-all", "scenario-delete", "scenario-part"),

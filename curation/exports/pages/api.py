@@ -7,6 +7,7 @@ from ninja import Query, Router, Status
 from curation.exports.files.download import download_of, respond
 from curation.exports.models import Export, SavedRecipe
 from curation.exports.pages.compare import compare
+from curation.exports.pages.duplicates import DuplicateList, DuplicatePage, duplicate_out, duplicates_of
 from curation.exports.pages.preview import preview
 from curation.exports.pages.schemas import (
     ExportIn,
@@ -95,6 +96,13 @@ def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> 
 def preview_export(request: HttpRequest, export_id: str) -> Json:
     access, export = _entered(request, export_id)
     return preview_out(preview(project=access.project, recipe=Recipe.model_validate(export.recipe)))
+
+
+@router.get("/exports/{export_id}/duplicates", response=DuplicatePage, exclude_unset=True, summary="Its duplicates")
+def list_duplicates(request: HttpRequest, export_id: str, params: Query[DuplicateList]) -> Json:
+    """Each sample that is left out as a duplicate, with the one that is exported in its place."""
+    _, export = _entered(request, export_id)
+    return params.page(duplicates_of(export)).response(duplicate_out)
 
 
 @router.api_operation(["GET", "HEAD"], "/exports/{export_id}/files/{name}", url_name="export-file", summary="Download")

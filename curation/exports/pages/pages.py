@@ -90,6 +90,7 @@ class ExportPage:
     archive_url: str = ""
     card: SafeString | None = None
     manifest: str = ""
+    duplicates: bool = False
 
 
 def list_line(export: Export) -> ListLine:
@@ -117,7 +118,8 @@ def export_page(export: Export) -> ExportPage:
     ]
     card = guidelines_html(_text(export, CARD).partition("\n---\n")[2])
     manifest = _text(export, MANIFEST)
-    return ExportPage(export, live, 0, None, counts, files, _file_url(export, ARCHIVE), card, manifest)
+    duplicates = SkipReason.DUPLICATE.value in export.counts["excluded"]
+    return ExportPage(export, live, 0, None, counts, files, _file_url(export, ARCHIVE), card, manifest, duplicates)
 
 
 def preview_view(project: Project, found: Preview) -> CountsView:

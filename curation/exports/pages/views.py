@@ -10,6 +10,7 @@ from django_htmx.http import trigger_client_event
 from curation.exports.formats import TRAINERS
 from curation.exports.models import Export, SavedRecipe
 from curation.exports.pages.compare import compare
+from curation.exports.pages.duplicates import DuplicateList, duplicate_lines, duplicates_of
 from curation.exports.pages.forms import RecipeForm, initial_of
 from curation.exports.pages.pages import export_page as page_of
 from curation.exports.pages.pages import list_line, preview_view
@@ -116,6 +117,20 @@ def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpRespons
         "api_path": f"/api/v1/exports/{before.pk}/diff/{after.pk}",
     }
     return render(request, "exports/compare.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    export = find(Export.objects.of(access.project), pk, "export")
+    params = DuplicateList.from_query(request.GET)
+    page = params.page(duplicates_of(export))
+    context = {
+        **list_context(request, params, page, f"/api/v1/exports/{export.pk}/duplicates"),
+        "export": export,
+        "lines": duplicate_lines(page.rows),
+    }
+    return render(request, "exports/duplicates.html", context)
 
 
 @require_POST

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from curation.exports.models import SampleSignature
 from curation.exports.pages.preview import preview
@@ -10,7 +11,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
 from curation.samples.models import Flag, Sample
 from tests.exports.exporting import approve, make_approved, make_kept, reasons, revise, rows, run_export
-from tests.factories import CHALLENGER, make_duel, make_project, make_scenario, make_user, ticket
+from tests.factories import CHALLENGER, make_duel, make_member, make_project, make_scenario, make_user, ticket
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
@@ -160,3 +161,18 @@ def test_reasons_are_those_of_the_export_once_it_is_resumed() -> None:
 
     assert reasons(first) == reasons(second)
     assert first.manifest_sha256 == second.manifest_sha256
+
+
+def test_groups_of_duplicates_can_be_opened() -> None:
+    project = make_project()
+    worse, better = (make_turn(project, "Fix the totals.", score=score) for score in (60.0, 90.0))
+    export = run_export(project, SFT)
+    client = Client()
+    client.force_login(make_member(project, role="viewer"))
+    url = f"/p/{project.slug}/exports/{export.pk}/duplicates/"
+
+    assert f'href="{url}"' in client.get(f"/p/{project.slug}/exports/{export.pk}/").content.decode()
+    page = client.get(url).content.decode()
+    assert page.index(f"/samples/{better.pk}/") < page.index(f"/samples/{worse.pk}/")
+    found = client.get(f"/api/v1/exports/{export.pk}/duplicates").json()
+    assert found["data"] == [{"sample": str(worse.pk), "kept": str(better.pk)}]
