@@ -1,7 +1,8 @@
 """The counts of an export or a preview. Manifest, card and pages show the same ones."""
 
+import bisect
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from curation.exports.recipes.recipe import Recipe
@@ -15,6 +16,8 @@ from judging.scan.rules import BY_NAME
 
 EXAMPLES = 20
 BINS = 10
+# Upper edges of the histogram of row lengths; longer rows are in a bin of their own.
+TOKEN_EDGES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 
 
 @dataclass(slots=True)
@@ -53,9 +56,8 @@ def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
 class Counts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
-    from a stored pair of them. `longest` is the longest row in tokens, by the estimate. `scan` are findings by rule and
-    what was done with them. `plan` says by what
-    rows are grouped.
+    from a stored pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by
+    `TOKEN_EDGES`. `scan` are findings by rule and what was done with them. `plan` says by what rows are grouped.
     """
 
     samples: int = 0
@@ -68,6 +70,7 @@ class Counts:
     histogram: list[int] = field(default_factory=lambda: [0] * BINS)
     revisions: int = 0
     longest: int = 0
+    tokens: Counter[int] = field(default_factory=Counter)
     trajectories: int = 0
     pairs: int = 0
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -82,6 +85,7 @@ class Counts:
             self.bytes += len(line.data)
             self.pairs += line.pair != ""
             self.longest = max(self.longest, line.tokens)
+            self.tokens[bisect.bisect_left(TOKEN_EDGES, line.tokens)] += 1
         self.trajectories += filtered.rollout is not None
         if filtered.lines:
             self._add_exported(filtered)
@@ -113,8 +117,20 @@ class Counts:
             "scan": self.scan_by_rule(),
             "groups": self.plan,
             "balance": balance.as_json() if balance else None,
-            "warnings": balance.warnings(band) if balance else [],
+            "tokens": {"edges": list(TOKEN_EDGES), "rows": [self.tokens[bin] for bin in range(len(TOKEN_EDGES) + 1)]},
+            "warnings": [*self._missing_rows(recipe), *(balance.warnings(band) if balance else [])],
         }
+
+    def _missing_rows(self, recipe: Recipe) -> Iterator[str]:
+        """Yield a warning for each format, and each split with a share, that gets no rows."""
+        if not self.rows:
+            return
+        for name in recipe.formats:
+            if not any(self.rows[name, split] for split in recipe.splits):
+                yield f"{name} gets no rows."
+        for split, share in recipe.splits.items():
+            if share and not any(self.rows[name, split] for name in recipe.formats):
+                yield f"The split {split} gets no rows: there are too few groups for its share."
 
     def scan_by_rule(self) -> dict[str, dict[str, int]]:
         """Return the findings by rule: how many were masked, were cleared by a person, or kept a row out."""

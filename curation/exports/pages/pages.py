@@ -1,6 +1,6 @@
 """The contexts of the exports pages."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -13,6 +13,7 @@ from curation.exports.files.download import ARCHIVE
 from curation.exports.files.write import CARD, MANIFEST
 from curation.exports.models import Export
 from curation.exports.pages.preview import Preview
+from curation.exports.pages.rendered import RenderedRow
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.projects.settings.guidelines import guidelines_html
@@ -66,6 +67,8 @@ class CountsView:
     size: str = ""
     note: str = ""
     groups: str = ""
+    lengths: list[tuple[str, int]] = field(default_factory=list)
+    sample_rows: list[RenderedRow] = field(default_factory=list)
     endings: list[EndingLine] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -126,7 +129,8 @@ def preview_view(project: Project, found: Preview) -> CountsView:
     note = ""
     if not found.exact:
         note = f"Rows and reasons are of the first {found.checked:,} of {found.approved:,} approved samples."
-    return _counts_view(project, found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
+    view = _counts_view(project, found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
+    return replace(view, sample_rows=found.rows)
 
 
 def _file_url(export: Export, name: str) -> str:
@@ -155,9 +159,17 @@ def _counts_view(
         size=size,
         note=note,
         groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
+        lengths=_lengths(counts.get("tokens", {})),
         endings=[EndingLine(name, f"{share:.1%}") for name, share in ending_shares(balance)] if balance else [],
         warnings=counts.get("warnings", []),
     )
+
+
+def _lengths(tokens: dict[str, list[int]]) -> list[tuple[str, int]]:
+    """Return the bins of row lengths that have rows, in words."""
+    edges = tokens.get("edges", [])
+    names = [*(f"up to {edge:,}" for edge in edges), *(f"over {edge:,}" for edge in edges[-1:])]
+    return [(name, rows) for name, rows in zip(names, tokens.get("rows", []), strict=True) if rows]
 
 
 def _groups(plan: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from curation.exports.files.counts import EXAMPLES, Counts
 from curation.exports.hygiene.plan import Plan, make_plan
+from curation.exports.pages.rendered import RenderedRow, rendered
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import ExportFilter
 from curation.exports.rows.freeze import CHUNK, current_samples
@@ -13,6 +14,8 @@ from curation.projects.models import Project
 from curation.samples.models import Status
 
 MAX_CHECKED = 5_000
+# Of each format.
+SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class Preview:
     """`counts` as an export stores them, where `samples` are all that match the filter.
 
     If not `exact`, rows and reasons are those of the first `checked` of all `approved` samples. Samples that are not
-    approved are always counted exactly. `bytes` are those of all rows.
+    approved are always counted exactly. `bytes` are those of all rows, `rows` the first few of each format.
     """
 
     counts: dict[str, object]
@@ -29,6 +32,7 @@ class Preview:
     exact: bool
     bytes: int
     examples: dict[str, list[str]]
+    rows: list[RenderedRow]
 
 
 def preview(*, project: Project, recipe: Recipe) -> Preview:
@@ -39,9 +43,13 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
     chunks = [checked[start : start + CHUNK] for start in range(0, len(checked), CHUNK)]
     plan = _plan(project, recipe, chunks)
     export_filter, counts = ExportFilter(project, recipe, level=plan.splitting.level), Counts(plan=plan.as_json())
+    shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
     for chunk in chunks:
         for filtered in export_filter.apply([plan.apply(sample) for sample in chunk]):
             counts.add(filtered)
+            for line in filtered.lines:
+                if len(shown[line.format]) < SHOWN_ROWS:
+                    shown[line.format].append(rendered(line, filtered.sample.sample_id))
     samples = matching.order_by().count()
     of_them = counts.samples if counts.samples < MAX_CHECKED else approved.order_by().count()
     for reason, rows in (
@@ -59,6 +67,7 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
         exact=counts.samples == of_them,
         bytes=counts.bytes,
         examples=counts.examples,
+        rows=[row for rows in shown.values() for row in rows],
     )
 
 

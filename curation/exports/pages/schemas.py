@@ -1,6 +1,7 @@
 """Request and response schemas of the exports REST calls."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -104,6 +105,29 @@ class ExportPage(Schema):
     total: int | None = None
 
 
+class PartOut(Schema):
+    role: str = Field(examples=["assistant"])
+    text: str
+    use: str = Field(examples=["learned"], description="context, learned, or rejected: to be avoided")
+
+
+class RenderedRowOut(Schema):
+    """A row as messages. Long messages are shortened in the middle."""
+
+    sample: str = Field(examples=["17"])
+    format: str = Field(examples=["dpo"])
+    split: str = Field(examples=["train"])
+    tokens: int = Field(examples=[812], description="Estimated.")
+    parts: list[PartOut]
+
+
+class TokensOut(Schema):
+    """A histogram of row lengths in tokens: `rows` has one more entry than the upper `edges`, for longer rows."""
+
+    edges: list[int]
+    rows: list[int]
+
+
 class ExportPreviewOut(Schema):
     """If `exact` is false, rows and reasons are those of the first `checked` approved samples."""
 
@@ -116,6 +140,8 @@ class ExportPreviewOut(Schema):
     rows: dict[str, dict[str, int]] = Field(examples=[_COUNTS["rows"]])
     excluded: dict[str, int] = Field(examples=[_COUNTS["excluded"]])
     examples: dict[str, list[str]] = Field(examples=[{"leak": ["17", "29", "31"]}], description="Ids of samples.")
+    tokens: TokensOut
+    sample_rows: list[RenderedRowOut] = Field(description="The first ten rows of each format.")
     balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
         examples=[_COUNTS["warnings"]], description="A share of panic outside the project's `balance`."
@@ -181,6 +207,7 @@ def preview_out(found: Preview) -> dict[str, object]:
         "exact": found.exact,
         "bytes": found.bytes,
         "examples": found.examples,
+        "sample_rows": [asdict(row) for row in found.rows],
     }
 
 

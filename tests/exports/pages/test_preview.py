@@ -1,0 +1,85 @@
+"""The preview of a recipe: the first rows as a trainer reads them, row lengths and warnings."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from curation.exports.formats import FORMATS
+from curation.exports.pages.preview import preview
+from curation.exports.pages.rendered import RenderedRow
+from curation.exports.recipes.recipe import Recipe
+from tests.exports.exporting import make_approved, make_kept, run_export
+from tests.factories import CHALLENGER, KING, make_member, make_project
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def rows_of(recipe: dict[str, Any]) -> dict[str, list[RenderedRow]]:
+    project = make_project()
+    make_approved(project)
+    found: dict[str, list[RenderedRow]] = {}
+    for row in preview(project=project, recipe=Recipe.model_validate(recipe)).rows:
+        found.setdefault(row.format, []).append(row)
+    return found
+
+
+def test_every_format_shows_its_rows_with_what_is_learned_and_what_is_rejected() -> None:
+    found = rows_of({"formats": list(FORMATS)})
+
+    assert set(found) == set(FORMATS)
+    for name, rows in found.items():
+        parts = rows[0].parts
+        assert [part.role for part in parts][:2] == ["system", "user"], name
+        assert [part.text for part in parts if part.use == "learned"] == [CHALLENGER], name
+        rejected = [part.text for row in rows for part in row.parts if part.use == "rejected"]
+        assert rejected == ([KING] if FORMATS[name].pairs else []), name
+
+
+def test_all_commands_of_a_session_are_learned_where_the_row_says_so() -> None:
+    project = make_project()
+    make_kept(project, commands=("todo", "ls"))
+    row = preview(project=project, recipe=Recipe.model_validate({"formats": ["axolotl-chat"]})).rows[0]
+
+    assert [part.text for part in row.parts if part.use == "learned"] == ["todo", "ls", "exit"]
+
+
+def test_ten_rows_of_each_format_are_shown_and_a_long_message_is_shortened() -> None:
+    project = make_project()
+    for _ in range(12):
+        make_approved(project)
+    make_approved(project, challenger="word " * 3000)
+    recipe = Recipe.model_validate({"formats": ["dpo"], "filter": {}})
+
+    found = preview(project=project, recipe=recipe)
+
+    counts: Any = found.counts
+    assert len(found.rows) == 10
+    assert counts["rows"] == {"dpo": {"train": 13}}
+    assert counts["tokens"]["rows"] == [12, 0, 0, 1, 0, 0, 0, 0]
+
+
+def test_empty_splits_and_formats_are_warned_of_before_and_after_writing() -> None:
+    project = make_project()
+    make_approved(project, pick="draw")
+    recipe = {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.5, "val": 0.5}}
+
+    warnings: Any = preview(project=project, recipe=Recipe.model_validate(recipe)).counts["warnings"]
+
+    assert warnings[0] == "dpo gets no rows."
+    assert len(warnings) == 2 and warnings[1].startswith("The split ")
+    assert run_export(project, recipe).counts["warnings"] == warnings
+
+
+def test_the_fragment_shows_the_rows() -> None:
+    project = make_project()
+    make_approved(project)
+    client = Client()
+    client.force_login(make_member(project, role="curator"))
+    form = {"formats": "dpo", "train": "1", "seed": "0", "group_by": "auto", "sources": "duels", "query": ""}
+
+    page = client.post(f"/p/{project.slug}/exports/preview/", form).content.decode()
+
+    assert "First rows of dpo, as a trainer reads them" in page
+    assert "&lt;|im_start|&gt;assistant" in page
+    assert "up to 512" in page
