@@ -81,7 +81,7 @@ class TestFiles:
     @pytest.mark.parametrize("size", [200_000, 4_000_000])
     def test_an_upload_is_refused_by_name_and_leaves_nothing(self, data: Disk, client: Client, size: int) -> None:
         user = make_user()
-        make_project("small", user=user)
+        project = make_project("small", user=user)
         before = data.names()
         data.fill(but=100_000)
         file = SimpleUploadedFile("turns.jsonl", os.urandom(size))
@@ -97,7 +97,7 @@ class TestFiles:
         )
         assert page.status_code == 503
         assert f"The disk is full: {data.folder}" in page.content.decode()
-        assert data.names() - before <= {"files/uploads", "files/uploads/1"}
+        assert data.names() - before <= {"files/uploads", f"files/uploads/{project.pk}"}
 
     def test_an_import_says_so_and_continues_when_there_is_room(self, data: Disk) -> None:
         rows = as_lines([chat(number, note="x" * 50_000) for number in range(200)])

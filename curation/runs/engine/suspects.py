@@ -94,5 +94,6 @@ def _of(ids: Collection[int]) -> QuerySet[Item]:
 
 def _made_progress(item: Item) -> bool:
     """Whether a model answered since the item was claimed. Stages that store progress set `deaths` to 0 themselves."""
-    answered = Call.objects.filter(item=item, status=CallStatus.OK, created_at__gte=item.claimed_at)
-    return item.claimed_at is not None and answered.exists()
+    if item.claimed_at is None:
+        return False
+    return Call.objects.filter(item=item, status=CallStatus.OK, created_at__gte=item.claimed_at).exists()

@@ -10,7 +10,7 @@ from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.evaluations.evaluating import at_server, end, evaluate, make_rows, make_split, published, upload
 from tests.exports.exporting import make_approved, run_export
-from tests.factories import make_project
+from tests.factories import HISTORY, make_project
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,10 +85,14 @@ def test_clean_and_contaminated_rows_have_separate_scores(server: ModelServer) -
 def test_a_split_of_an_export_is_compared_with_its_train_files() -> None:
     project = make_project()
     for number in range(12):
-        make_approved(
+        sample = make_approved(
             project, instance_id=f"acme__billing-{number}", challenger=f"THOUGHT: {number}\n\n```bash\nls {number}\n```"
         )
-    export = run_export(project, {"formats": ["sft-messages"], "splits": {"train": 0.5, "val": 0.5}})
+        text = sample.duel.prompt.text
+        text.history = HISTORY
+        text.save()
+    recipe = {"formats": ["sft-messages"], "splits": {"train": 0.5, "val": 0.5}, "near_duplicates": None}
+    export = run_export(project, recipe)
     run = end(launch(project=project, kind="split", params={"export": str(export.pk), "split": "val"}, user=None))
     assert run.state == "succeeded", run.error
     split = Split.objects.get(pk=run.result["split"])

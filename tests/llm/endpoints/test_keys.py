@@ -184,5 +184,5 @@ class TestEndpoints:
 def test_in_containers_only_the_workers_that_call_models_have_the_keys() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
     files = {name: [file["path"] for file in service.get("env_file", [])] for name, service in services.items()}
-    assert {name for name, paths in files.items() if "models.env" in paths} == {"worker-llm", "worker-sandbox"}
+    assert {name for name, paths in files.items() if "models.env" in paths} == {"worker-llm", "worker-rollout"}
     assert "settings.env" in files["web"] and "settings.env" in files["worker-llm"]

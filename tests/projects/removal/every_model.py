@@ -74,6 +74,8 @@ def _value(field: Any, number: int) -> Any:
         return field.choices[0][0] if field.choices else f"{field.name[:4]}{number}"[: field.max_length]
     if kind == "BooleanField":
         return False
+    if kind == "BinaryField":
+        return b"0"
     return {} if kind == "JSONField" else number
 
 

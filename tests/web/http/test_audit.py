@@ -1,5 +1,6 @@
 """Every REST call that changes data writes to the audit log. The calls come from OpenAPI, so a new one is tested."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,12 +15,14 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from curation.duels.models import AnswerText, Duel
 from curation.evaluations.models import Evaluation, Split, SplitRow, SplitRowText
 from curation.evaluations.screen import add_served_models
 from curation.exports.models import ExportFile
 from curation.llm.models import Endpoint
 from curation.projects.models import AuditEntry, Invitation, Token
 from curation.projects.tokens.auth import hash_of
+from curation.review.models import Clearance
 from curation.runs.models import Item, Run
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
 from tests.web.http import test_refusals as refusals
@@ -51,6 +54,21 @@ Prepare = Callable[[Rows, User], Any]
 
 def _bob(rows: Rows, owner: User) -> None:
     rows.ids["username"] = make_member(rows.project).username
+
+
+def _found_address(rows: Rows, owner: User) -> dict[str, str]:
+    """The scan finds an address in the answer of the sample."""
+    address = "ann.lee@acme-billing.com"
+    duel = Duel.objects.get(sample_id=rows.ids["sample_id"])
+    AnswerText.objects.filter(answer=duel.challenger_id).update(text=f"Write to {address}.")
+    found = {"rule": "email", "value_sha256": hashlib.sha256(address.encode()).hexdigest()}
+    rows.ids |= found
+    return {**found, "reason": "a public address"}
+
+
+def _cleared(rows: Rows, owner: User) -> None:
+    found = _found_address(rows, owner)
+    Clearance.objects.create(sample_id=rows.ids["sample_id"], cleared_by=owner, **found)
 
 
 def _token(rows: Rows, owner: User) -> None:
@@ -120,6 +138,8 @@ PREPARE: dict[str, Prepare] = {
     f"DELETE {SLUG}/members/{{username}}": _bob,
     f"DELETE {V1}/tokens/{{token_id}}": _token,
     f"POST {V1}/invitations/accept": _invited,
+    f"POST {V1}/samples/{{sample_id}}/clearances": _found_address,
+    f"DELETE {V1}/samples/{{sample_id}}/clearances/{{rule}}/{{value_sha256}}": _cleared,
     f"POST {SLUG}/models": lambda rows, owner: {"name": "new", "model": "scripted/king"},
     f"POST {SLUG}/runs": lambda rows, owner: {"kind": "king", "params": {"model": "judge-a"}},
     f"POST {V1}/runs/{{run_id}}/cancel": _in_state("running"),
@@ -148,7 +168,7 @@ def test_a_change_is_in_the_audit_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.PROJECT_CREATORS, settings.MEDIA_ROOT = ["everyone"], str(tmp_path)
-    monkeypatch.setattr(add_served_models, "served_models", lambda **_: ["other"])
+    monkeypatch.setattr(add_served_models, "list_served", lambda **_: ["other"])
     name = f"{method} {path}"
     headers = make_bearer(owner)
     prepare = PREPARE.get(name)

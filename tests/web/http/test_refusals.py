@@ -109,9 +109,11 @@ def rows(owner: User) -> Rows:
     invited = Invitation.objects.create(
         project=project, role="viewer", invited_by=owner, digest="", expires_at=tomorrow
     )
+    asked = Call.objects.create(project=project, run=run, endpoint_name="judge-a", content_hash="0" * 64)
     deletion = Deletion.objects.create(noun="run", target_id=1, project_id=project.pk, label="run 1")
     ids = {
-        "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk),
+        "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),
+        "sha256": "0" * 64, "rule": "email", "value_sha256": "0" * 64,
         "slug": project.slug, "username": owner.username, "run_id": str(run.pk), "prompt_id": str(duel.prompt_id),
         "duel_id": str(duel.pk), "sample_id": str(duel.sample_id), "lease_id": str(lease.pk),
         "export_id": str(export.pk), "before": str(export.pk), "after": str(export.pk), "view_id": str(view.pk),
