@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import connection
 from django.db.models import BigIntegerField, CharField, F, QuerySet, Value
+from django.db.models.functions import Cast
 
 from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipes.recipe import Recipe
@@ -53,7 +54,8 @@ def _copy(
 def _frozen_values(samples: QuerySet[Sample]) -> QuerySet[Sample, FrozenValues]:
     """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval names; duplicates and caps are
     found later (`curation.exports.hygiene.plan`)."""
-    nothing = Value(None, output_field=BigIntegerField(null=True))
+    # PostgreSQL needs the type of a NULL that it inserts.
+    nothing = Cast(Value(None), BigIntegerField(null=True))
     unknown = with_approved_revision(samples).annotate(no_duplicate=nothing, no_cap=Value("", output_field=CharField()))
     return unknown.values_list(*COLUMNS)
 
