@@ -34,7 +34,7 @@ def own_database() -> Iterator[str]:
 
 
 def run_elsewhere(module: str, *arguments: str, folder: Path, database: str, broker: str = "") -> dict[str, Any]:
-    """The JSON that the scenario printed; what its worker said is in the failure's output."""
+    """The JSON that the scenario printed; what its workers said is in the failure's output."""
     environment = {
         **os.environ,
         "WINNOW_DATA": str(folder),
@@ -51,9 +51,9 @@ def run_elsewhere(module: str, *arguments: str, folder: Path, database: str, bro
         text=True,
         check=False,
     )
-    log = folder / "worker.log"
     if done.returncode:
-        raise AssertionError(f"{done.stderr[-4000:]}\n{log.read_text()[-4000:] if log.exists() else ''}")
+        logs = [f"{log.name}:\n{log.read_text(errors='replace')[-4000:]}" for log in sorted(folder.glob("*.log"))]
+        raise AssertionError("\n".join([done.stderr[-4000:], *logs]))
     found = json.loads(done.stdout.splitlines()[-1])
     assert isinstance(found, dict)
     return found

@@ -1,4 +1,4 @@
-"""A duel run in bad weather: a real worker that is killed, a model server that misbehaves, a broker that is restarted.
+"""A duel run in bad weather: real workers that are killed, a model server that misbehaves, a broker that is restarted.
 
 `python -m tests.runs.storm <duels> <kills> [--redis PORT]` works in the database, data folder and broker that the
 environment names, and prints what came of it as JSON. It is a process of its own, so that nothing of it depends on a
@@ -16,48 +16,60 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from curation.dashboard.demo.supervisor import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 JUDGES = ("judge-a", "judge-b", "judge-c")
 WEATHER: dict[str, Any] = {"latency": 0.1, "rate_limit": 0.10, "error": 0.05, "broken": 0.03, "hang": 0.02}
 GIVES_UP_AFTER = 330.0
 
 
-class Worker:
-    """A Celery worker as the demo starts it: two processes, all queues, beat inside."""
+class Workers:
+    """The worker processes of `manage.py demo`, which are killed and restarted together. Each has a log in `folder`."""
 
-    def __init__(self, log: Path) -> None:
-        self._path = log
-        self._log = log.open("ab")
+    def __init__(self, folder: Path) -> None:
+        self._logs = {name: folder / f"{name}.log" for name in ("models", "worker")}
         self.start()
 
     def start(self) -> None:
-        self._began = self._path.stat().st_size
-        command = [sys.executable, "-m", "celery", "--app", "config", "worker", "--beat", "--concurrency", "2"]
-        options = ["--queues", "llm,sandbox,default", "--without-mingle", "--without-gossip", "--loglevel", "INFO"]
-        self.process = subprocess.Popen(
-            [*command, *options], cwd=ROOT, stdout=self._log, stderr=self._log, start_new_session=True
-        )
+        self._began: dict[str, int] = {}
+        self._processes: list[subprocess.Popen[bytes]] = []
+        for name, path in self._logs.items():
+            with path.open("ab") as log:
+                self._began[name] = log.tell()
+                command = [sys.executable, "-m", *COMMANDS[name]]
+                process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+            self._processes.append(process)
 
     def kill(self) -> list[int]:
-        """SIGKILL to the parent alone; the pids of its children, which must die with it."""
-        children = children_of(self.process.pid)
-        self.process.kill()
-        self.process.wait()
-        return children
+        """SIGKILL to the workers alone; return the processes below them that do not end too."""
+        below = self._below()
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+        return survivors_of(below)
 
     def wait_for_log(self, text: str, seconds: float = 10.0) -> None:
-        """Wait until the worker that was started last has logged `text`."""
+        """Wait until all workers that were started last have logged `text`."""
         until = time.monotonic() + seconds
-        while text not in self._path.read_text(errors="replace")[self._began :]:
-            assert time.monotonic() < until, f"the worker did not log {text!r}"
-            time.sleep(0.05)
+        for name, path in self._logs.items():
+            while text.encode() not in path.read_bytes()[self._began[name] :]:
+                assert time.monotonic() < until, f"{name} did not log {text!r}"
+                time.sleep(0.05)
 
-    def end(self) -> None:
-        self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=5)
-        self.kill()
-        self._log.close()
+    def end(self) -> list[int]:
+        """Stop the workers; return the processes below them that do not end too."""
+        below = self._below()
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+        return self.kill() + survivors_of(below)
+
+    def _below(self) -> list[int]:
+        return [pid for process in self._processes for pid in descendants(process.pid)]
 
 
 class Redis:
@@ -75,9 +87,14 @@ class Redis:
         self.process.wait()
 
 
-def children_of(pid: int) -> list[int]:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line) for line in found.stdout.split()]
+def descendants(pid: int) -> list[int]:
+    """All processes below this one."""
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(child): int(parent) for child, parent in (line.split() for line in listed.splitlines())}
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found - {pid})
 
 
 def alive(pid: int) -> bool:
@@ -106,7 +123,7 @@ def storm(duels: int, kills: int, redis: "Redis | None") -> dict[str, Any]:
     call_command("migrate", verbosity=0)
     server = ModelServer()
     server.behave(**WEATHER)
-    worker = Worker(Path(os.environ["WINNOW_DATA"]) / "worker.log")
+    workers = Workers(Path(os.environ["WINNOW_DATA"]))
     survivors: list[int] = []
     began = time.monotonic()
     try:
@@ -120,18 +137,18 @@ def storm(duels: int, kills: int, redis: "Redis | None") -> dict[str, Any]:
             run = Run.objects.get(pk=run.pk)
             if marks and run.items_done >= marks[0]:
                 marks.pop(0)
-                survivors += survivors_of(worker.kill())
-                worker.start()
+                survivors += workers.kill()
+                workers.start()
             if redis is not None and run.items_done >= restart_at:
                 redis.stop()
-                worker.wait_for_log("Connection refused")
+                workers.wait_for_log("Connection refused")
                 redis.start()
                 redis_done, redis = redis, None
             time.sleep(0.2)
         seconds = time.monotonic() - began
         answered = server.counts()
     finally:
-        worker.end()
+        survivors += workers.end()
         server.stop()
         if "redis_done" in locals():
             redis_done.stop()

@@ -1,4 +1,4 @@
-"""Rollouts while their worker is killed: `python -m tests.trajectories.rollout_storm <scenarios> <samples> <kills>`.
+"""Rollouts while their workers are killed: `python -m tests.trajectories.rollout_storm <scenarios> <samples> <kills>`.
 
 Works in the database and data folder that the environment names and prints what came of it as JSON; a process of its
 own, as `tests.runs.storm`.
@@ -7,12 +7,11 @@ own, as `tests.runs.storm`.
 import argparse
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-from tests.runs.storm import Worker, survivors_of
+from tests.runs.storm import Workers
 
 WEATHER: dict[str, Any] = {"latency": 0.1, "rate_limit": 0.02, "error": 0.02}
 SCRIPTS = {
@@ -35,7 +34,7 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
     server = ModelServer()
     server.behave(**WEATHER)
     folder = Path(os.environ["WINNOW_DATA"])
-    worker = Worker(folder / "worker.log")
+    workers = Workers(folder)
     survivors: list[int] = []
     began = time.monotonic()
     try:
@@ -46,15 +45,13 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
             run = Run.objects.get(pk=run.pk)
             if marks and run.items_done >= marks[0]:
                 marks.pop(0)
-                survivors += _dead_with(worker)
-                worker.start()
+                survivors += workers.kill()
+                workers.start()
             time.sleep(0.2)
         seconds = time.monotonic() - began
     finally:
-        below = descendants(worker.process.pid)
-        worker.end()
+        survivors += workers.end()
         server.stop()
-    survivors += survivors_of(below)
     return {
         "state": run.state,
         "error": run.error,
@@ -65,23 +62,6 @@ def storm(scenarios: int, samples: int, kills: int) -> dict[str, Any]:
         "records": [f"{path.name}: {path.read_text()}" for path in (folder / "sandbox" / "bubblewrap").iterdir()],
         **figures(run),
     }
-
-
-def _dead_with(worker: Worker) -> list[int]:
-    """Kill the worker's parent process and return those of its processes and sandboxes that do not end."""
-    below = descendants(worker.process.pid)
-    worker.kill()
-    return survivors_of(below)
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below this one."""
-    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    parents = {int(child): int(parent) for child, parent in (line.split() for line in listed.splitlines())}
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return sorted(found - {pid})
 
 
 def fill(scenarios: int, api_base: str) -> Any:

@@ -1,4 +1,4 @@
-"""200 rollouts whose worker is killed twice: 200 results, none twice, and no sandbox left."""
+"""200 rollouts whose workers are killed twice: 200 results, none twice, and no sandbox left."""
 
 from pathlib import Path
 from typing import Any
