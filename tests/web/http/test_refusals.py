@@ -208,7 +208,7 @@ def test_a_model_that_is_not_there_fails_its_items_in_words_and_can_be_retried(
     client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("curation.runs.calls.ask._pause", lambda tried, retry_after: 0.0)
-    project = make_project("acme", user=owner)
+    project = make_project("acme", user=owner, settings_json={"runs": {"wait_minutes": 0}})
     make_duel(project)
     make_endpoint(project, "gone", model="openai/gone", api_base="http://127.0.0.1:9/v1")
     headers = make_bearer(owner)
