@@ -7,21 +7,17 @@ It needs a data folder, database and broker of its own.
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from curation.dashboard.demo.supervisor import COMMANDS
-from tests.runs.storm import ROOT, Redis
+from tests.runs.storm import Redis, Workers
 
 WAITS = 60.0
 
 
-def weather(redis: Redis, workers: list["subprocess.Popen[bytes]"], log: Any) -> dict[str, Any]:
-    from django.core.management import call_command
+def weather(redis: Redis) -> dict[str, Any]:
     from django.test import Client
 
     from curation.runs.launch import launch
@@ -29,14 +25,10 @@ def weather(redis: Redis, workers: list["subprocess.Popen[bytes]"], log: Any) ->
     from curation.runs.workers import broker
     from tests.factories import make_project, make_scenario, make_user
 
-    call_command("migrate", verbosity=0)
     user = make_user("ada")
     project = make_project(user=user)
     browser = Client(headers={"host": "localhost"})
     browser.force_login(user)
-    for name in ("models", "worker"):
-        command = [sys.executable, "-m", *COMMANDS[name]]
-        workers.append(subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True))
 
     def start() -> tuple[Run, float]:
         params = {"dry_run": True, "filter": {"name": [make_scenario(project).name]}}
@@ -95,16 +87,17 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     folder = Path(os.environ["WINNOW_DATA"])
     own = Redis(urlsplit(os.environ["CELERY_BROKER_URL"]).port or 0, folder)
-    started: list[subprocess.Popen[bytes]] = []
+    workers: Workers | None = None
     try:
         import django
+        from django.core.management import call_command
 
         django.setup()
-        with (folder / "worker.log").open("ab") as output:
-            print(json.dumps(weather(own, started, output)))
+        call_command("migrate", verbosity=0)
+        workers = Workers(folder)
+        print(json.dumps(weather(own)))
     finally:
-        for process in started:
-            process.kill()
-            process.wait()
+        if workers is not None:
+            workers.kill()
         own.process.send_signal(signal.SIGCONT)
         own.stop()
