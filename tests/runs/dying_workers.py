@@ -11,7 +11,8 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from unittest import mock
@@ -124,13 +125,10 @@ def lead(*, poison: bool, kills: int) -> dict[str, object]:
     }
 
 
-def follow(run_id: int) -> int:
-    """Work on the run until it has ended, as a worker would; the process ends here."""
-    from django.db import Error, connection
-
+@contextmanager
+def hurry() -> Iterator[None]:
+    """Make leases short, and send no messages."""
     from curation.runs.engine import claim, dispatch, heartbeat, reap
-    from curation.runs.engine.worker import drive
-    from curation.runs.models import LIVE, Run
 
     with (
         mock.patch.object(dispatch, "send_work"),
@@ -140,9 +138,21 @@ def follow(run_id: int) -> int:
         mock.patch.object(reap, "EVERY_SECONDS", 0.2),
         mock.patch.object(heartbeat, "EVERY_SECONDS", BEAT),
     ):
-        while Run.objects.filter(pk=run_id, state__in=LIVE).exists():
+        yield
+
+
+def follow(run_id: int) -> int:
+    """Work on the run's messages until it has ended, as a worker would; the process ends here."""
+    from django.db import Error, connection
+
+    from curation.runs.engine import reap, worker
+    from curation.runs.models import LIVE, Run
+
+    with hurry(), mock.patch.object(worker, "ALONE", ("-m", "tests.runs.dying_workers", "alone")):
+        while run := Run.objects.filter(pk=run_id, state__in=LIVE).first():
             try:
-                drive(run_id)
+                if run.dispatched_at:
+                    worker.drive(run_id, run.dispatched_at.isoformat())
                 reap.reap_all()
             except Error as error:
                 print(error, file=sys.stderr)
@@ -157,4 +167,10 @@ if __name__ == "__main__":
 
     django.setup()
     setup()
+    if sys.argv[1] == "alone":
+        from django.core.management import call_command
+
+        with hurry():
+            call_command("work_alone", *sys.argv[2:])
+        sys.exit()
     print(json.dumps(lead(poison=sys.argv[1] == "poison", kills=int(sys.argv[2]))))

@@ -34,12 +34,12 @@ def reap_all() -> None:
 
     Any number of workers may do this at once. An error in one run does not stop the others.
     """
-    for dead in _dead_workers():
-        _return_lapsed(dead)
+    now = timezone.now()
+    for dead in _dead_workers(now):
+        _return_claimed(dead, Q(lease_until__lt=now))
     for run_id in sorted(set(_forgotten_calls().values_list("run_id", flat=True))):
         _lose_forgotten(run_id)
     wake_due()
-    now = timezone.now()
     quiet = Run.objects.live().filter(Q(dispatched_at=None) | Q(dispatched_at__lt=now - DISPATCH_AGAIN))
     waiting = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.PENDING)
     claimed = Item.objects.filter(run=OuterRef("pk"), stage=OuterRef("stage"), state=ItemState.CLAIMED)
@@ -78,9 +78,8 @@ class _Dead:
         return replace(self, restarted=restarted, shared=bool(together) and not restarted)
 
 
-def _dead_workers() -> list[_Dead]:
+def _dead_workers(now: datetime) -> list[_Dead]:
     """Return the workers whose leases have expired; wait a little while others are silent, to judge them together."""
-    now = timezone.now()
     silent = Item.objects.filter(state=ItemState.CLAIMED, lease_until__lt=now + LEASE - TOGETHER).order_by()
     found = [
         _Dead(run_id, owner, last)
@@ -92,19 +91,24 @@ def _dead_workers() -> list[_Dead]:
     return [one.stopped_with(found) for one in sorted(expired, key=lambda one: one.run_id)]
 
 
-def _return_lapsed(dead: _Dead) -> None:
+def return_items_of(*, run_id: int, owner: str) -> None:
+    """Return the items of a worker that was seen to die alone, without waiting for its leases."""
+    _return_claimed(_Dead(run_id, owner, timezone.now()), Q())
+
+
+def _return_claimed(dead: _Dead, which: Q) -> None:
     """Return the items of a dead worker, or fail the one that kills its workers."""
     with transaction.atomic():
         Run.objects.hold(dead.run_id)
-        lapsed = list(
+        items = list(
             Item.objects.select_for_update(skip_locked=True, no_key=True)
-            .filter(run_id=dead.run_id, state=ItemState.CLAIMED, lease_owner=dead.owner, lease_until__lt=timezone.now())
+            .filter(which, run_id=dead.run_id, state=ItemState.CLAIMED, lease_owner=dead.owner)
             .order_by("id")
         )
-        if not lapsed:
+        if not items:
             return
-        lose_calls([item.pk for item in lapsed], "its worker stopped responding")
-        message = return_items(lapsed, restarted=dead.restarted, shared=dead.shared)
+        lose_calls([item.pk for item in items], "its worker stopped responding")
+        message = return_items(items, restarted=dead.restarted, shared=dead.shared)
         RunEvent.objects.create(run_id=dead.run_id, level=RunEvent.Level.WARNING, message=message)
     logger.warning("run %s: %s", dead.run_id, message)
 

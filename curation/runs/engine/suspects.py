@@ -7,11 +7,14 @@ other is.
 
 Several workers that die at the same time were restarted, or lost their machine or database: nobody is suspected. Shards
 that share a process die together too: their items become suspects if that happens twice.
+
+Two items that kill a worker each can die at the same time, again and again. So an item that was claimed `APART_AFTER`
+times without an end is tried in a process of its own too: the worker that started the process sees that it died alone.
 """
 
 from collections.abc import Collection, Sequence
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from curation.runs.engine.counters import count
@@ -19,12 +22,14 @@ from curation.runs.models import Call, CallStatus, Item, ItemState, Run
 
 MOST_DEATHS = 5
 SUSPECT_AFTER = 2
+APART_AFTER = 3
+_SHARED = Q(suspects=None, claims__lt=APART_AFTER)  # tried in a process that works on others too
 
 
 def only_suspects(run: Run) -> bool:
-    """Whether suspects are all that is pending in the run's stage."""
+    """Whether all that is pending in the run's stage is tried in a process of its own."""
     pending = Item.objects.filter(run=run, stage=run.stage, state=ItemState.PENDING)
-    return pending.exclude(suspects=None).exists() and not pending.filter(suspects=None).exists()
+    return pending.exists() and not pending.filter(_SHARED).exists()
 
 
 def pending_for(*, run: Run, owner: str, limit: int, alone: bool) -> list[Item]:
@@ -35,12 +40,12 @@ def pending_for(*, run: Run, owner: str, limit: int, alone: bool) -> list[Item]:
     stage = Item.objects.filter(run=run, stage=run.stage)
     pending = stage.filter(state=ItemState.PENDING).select_for_update(skip_locked=True, no_key=True).order_by("id")
     if not alone:
-        return list(pending.filter(suspects=None)[:limit])
-    mine = list(stage.filter(state=ItemState.CLAIMED, lease_owner=owner).values_list("suspects", flat=True)[:1])
-    if mine and mine[0] is not None:
+        return list(pending.filter(_SHARED)[:limit])
+    mine = stage.filter(state=ItemState.CLAIMED, lease_owner=owner)
+    if mine.exclude(suspects=None, claims__lte=APART_AFTER).exists():
         return []
-    found = list(pending.filter(suspects=None)[:limit])
-    if found or mine:
+    found = list(pending.filter(_SHARED)[:limit])
+    if found or mine.exists():
         return found
     first = pending.first()
     return list(pending.filter(suspects=first.suspects)[:limit]) if first else []

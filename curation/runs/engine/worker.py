@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from curation.runs.engine.advance import advance, fail_run_on_error
 from curation.runs.engine.dispatch import is_outdated, requeue
 from curation.runs.engine.heartbeat import shutdown_seconds
 from curation.runs.engine.llm_stage import drive_llm
-from curation.runs.engine.reap import ReaperThread
+from curation.runs.engine.reap import ReaperThread, return_items_of
 from curation.runs.engine.suspects import only_suspects
 from curation.runs.engine.sync_stage import drive_sync
 from curation.runs.kinds import LlmStage, stage_of
@@ -26,15 +27,19 @@ from curation.web.telemetry import Span
 logger = logging.getLogger(__name__)
 CROWDED_PAUSE = 5.0
 APART_POLL = 0.2
-ALONE = "work_alone"  # the management command
+ALONE = ("manage.py", "work_alone")
+# What kills all processes at once has killed this one too by then, or asked it to stop.
+JUDGED_AFTER = 0.5
+# Ways to end that nothing in an item causes. EX_TEMPFAIL: the database did not answer.
+ASKED_TO_END = {0, os.EX_TEMPFAIL, *(-sign for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT))}
 _apart = threading.BoundedSemaphore(2)
 
 
-def drive(run_id: int, dispatched: str = "") -> None:
+def drive(run_id: int, dispatched: str = "", *, owner: str = "") -> None:
     """Work on one shard of the run's stage, then advance the run, or requeue the message if work is left.
 
     `dispatched` is the time in the message; an outdated message does nothing. Without a message, this process works on
-    nothing else.
+    nothing else; `owner` is the name for its leases.
     """
     run = Run.objects.select_related("project").filter(pk=run_id, state__in=LIVE).first()
     if run is None or is_outdated(run, dispatched):
@@ -43,7 +48,7 @@ def drive(run_id: int, dispatched: str = "") -> None:
         stage = stage_of(run)
         if stage is None:
             return
-        owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+        owner = owner or f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         alone = not dispatched
         with Span("stage", kind=run.kind, stage=run.stage):
             if not alone and only_suspects(run):
@@ -63,12 +68,16 @@ def drive(run_id: int, dispatched: str = "") -> None:
 
 
 def _drive_apart(run_id: int) -> bool:
-    """Work on suspects in a process of their own, whose death takes nothing else with it; false if two do already."""
+    """Work on suspects in a process of their own, whose death takes nothing else with it; false if two do already.
+
+    If it dies by itself, its items are returned at once: no other worker's death can be taken for its own.
+    """
     if not _apart.acquire(blocking=False):
         return False
     try:
         connection.close()
-        command = [sys.executable, "manage.py", ALONE, str(run_id), str(os.getpid())]
+        owner = f"{socket.gethostname()[:40]}:{uuid.uuid4().hex[:12]}:apart"
+        command = [sys.executable, *ALONE, str(run_id), str(os.getpid()), owner]
         with subprocess.Popen(command, cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL) as child:  # noqa: S603
             while child.poll() is None:
                 if shutdown_seconds() is not None:
@@ -76,6 +85,10 @@ def _drive_apart(run_id: int) -> bool:
                 time.sleep(APART_POLL)
         if child.returncode:
             logger.warning("run %s: the process of suspects ended with status %s", run_id, child.returncode)
+        if child.returncode not in ASKED_TO_END:
+            time.sleep(JUDGED_AFTER)
+            if shutdown_seconds() is None:
+                return_items_of(run_id=run_id, owner=owner)
         return True
     finally:
         _apart.release()

@@ -1,6 +1,7 @@
 """Shards that share a process die with it. What may have killed it is tried again in a process of its own."""
 
 import os
+import signal
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,7 +12,8 @@ from django.utils import timezone
 
 from curation.runs.engine import worker
 from curation.runs.engine.claim import claim
-from curation.runs.engine.reap import reap_all
+from curation.runs.engine.reap import reap_all, return_items_of
+from curation.runs.engine.suspects import APART_AFTER, MOST_DEATHS, only_suspects
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, Run, RunState
@@ -68,6 +70,55 @@ def test_a_shared_process_claims_no_suspects() -> None:
     Item.objects.filter(run=run, key="0").update(suspects=1)
     assert [item.key for item in claim(run=run, owner="a", limit=9, alone=False)] == ["1", "2"]
     assert claim(run=run, owner="a", limit=9, alone=False) == []
+
+
+@pytest.mark.django_db
+def test_items_whose_workers_always_die_together_are_tried_apart() -> None:
+    run = make_waiting(2)
+    for _ in range(APART_AFTER):
+        assert not only_suspects(run)
+        claim(run=run, owner="host:7:a", limit=1, alone=False)
+        claim(run=run, owner="host:8:b", limit=1, alone=False)
+        die("host:7:a", "host:8:b")
+    assert only_suspects(run)
+    assert claim(run=run, owner="host:7:a", limit=9, alone=False) == []
+    assert not Item.objects.exclude(suspects=None, deaths=0).exists()
+
+
+@pytest.mark.django_db
+def test_processes_that_were_seen_to_die_alone_are_judged_each_by_itself() -> None:
+    run = make_waiting(2)
+    for death in range(1, MOST_DEATHS + 1):
+        for owner in "ab":
+            assert len(claim(run=run, owner=owner, limit=1)) == 1
+        for owner in "ab":  # at the same time
+            return_items_of(run_id=run.pk, owner=owner)
+        assert set(Item.objects.values_list("deaths", flat=True)) == {death}
+    assert set(Item.objects.values_list("state", flat=True)) == {ItemState.FAILED}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("end", "blamed"),
+    [
+        (f"os.kill(os.getpid(), {signal.SIGKILL:d})", True),
+        (f"os.kill(os.getpid(), {signal.SIGSEGV:d})", True),
+        ("os._exit(1)", True),
+        (f"os.kill(os.getpid(), {signal.SIGTERM:d})", False),
+        ("os._exit(os.EX_TEMPFAIL)", False),
+        ("os._exit(0)", False),
+    ],
+)
+def test_a_process_is_blamed_unless_it_was_asked_to_end(
+    end: str, blamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    returned: list[int] = []
+    monkeypatch.setattr(worker, "return_items_of", lambda run_id, owner: returned.append(run_id))
+    monkeypatch.setattr(worker, "ALONE", ("-c", f"import os; {end}"))
+    run = make_waiting(1)
+    Item.objects.filter(run=run).update(suspects=1)
+    drive(run.pk, "a message")
+    assert returned == ([run.pk] if blamed else [])
 
 
 @pytest.mark.django_db(transaction=True)

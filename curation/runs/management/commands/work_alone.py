@@ -1,8 +1,10 @@
-"""`manage.py work_alone RUN PARENT`: one shard of a run in this process; a worker starts it for suspects."""
+"""`manage.py work_alone RUN PARENT OWNER`: one shard of a run in this process; a worker starts it for suspects."""
 
+import os
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
+from django.db import Error
 
 from curation.runs.engine.worker import drive
 from curation.runs.workers.parent import die_with
@@ -14,7 +16,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run", type=int)
         parser.add_argument("parent", type=int, help="The process that starts it, and with which it ends.")
+        parser.add_argument("owner", help="The name for its leases.")
 
-    def handle(self, *, run: int, parent: int, **options: object) -> None:
+    def handle(self, *, run: int, parent: int, owner: str, **options: object) -> None:
         die_with(parent)
-        drive(run)
+        try:
+            drive(run, owner=owner)
+        except Error as error:  # not the fault of an item
+            raise CommandError(f"run {run}: {error}", returncode=os.EX_TEMPFAIL) from error
