@@ -21,8 +21,8 @@ def test_two_workers_do_every_item_once_and_keep_the_endpoints_concurrency(tmp_p
     assert (found["calls"], found["calls_counted"]) == (300, 300)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(240)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_an_item_that_kills_its_workers_is_failed_and_no_other(tmp_path: Path) -> None:
     with own_database() as database:
         found = run_elsewhere("tests.runs.dying_workers", "poison", "0", folder=tmp_path, database=database)
