@@ -19,6 +19,9 @@ from curation.projects.settings.pages import settings_context
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 
+# The page has two forms with the same names of fields.
+MEMBER_ID = "id_member_%s"
+
 
 class AuditPageParams(AuditList):
     limit: int = Field(100, ge=1, le=500)
@@ -38,14 +41,14 @@ def member_list(request: HttpRequest, access: Access) -> HttpResponse:
                 made = invite(access=access, **form.cleaned_data)
                 link = request.build_absolute_uri(reverse("invitation", args=[made.secret]))
                 form = InvitationForm()
-    return _member_page(request, access, invitation_form=form, member_form=MemberForm(), link=link)
+    return _member_page(request, access, invitation_form=form, member_form=MemberForm(auto_id=MEMBER_ID), link=link)
 
 
 @require_POST
 @project_page(Scope.ADMIN)
 def member_add(request: HttpRequest, access: Access) -> HttpResponse:
     """Add a user at once, for staff."""
-    form = MemberForm(request.POST)
+    form = MemberForm(request.POST, auto_id=MEMBER_ID)
     if form.is_valid():
         with form.shows_problem():
             member = add_member(access=access, **form.cleaned_data)

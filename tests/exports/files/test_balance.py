@@ -28,7 +28,7 @@ def filled(**band: float) -> Project:
     )
     empty = make_scenario(project, bundle={"axes": {"task": "empty-queue"}})
     blocked = make_scenario(project, bundle={"axes": {"task": "blocked"}, "expected_terminal": "panic"})
-    commands = ((f"echo {ticket(number)}",) for number in itertools.count())
+    commands = ((f"echo {ticket(number)[:90]}",) for number in itertools.count())
     for scenario in (None, None, empty):
         make_kept(project, scenario, by=user, commands=next(commands))
     panic = {"outcome": Outcome.CORRECT_PANIC, "terminal": "panic locked"}
