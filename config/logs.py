@@ -54,7 +54,7 @@ class Ids(logging.Filter):
         return True
 
 
-class _Discreet(logging.Formatter):
+class Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.exc_text = None  # another handler's formatter leaves its text here
         return super().format(record)
@@ -70,11 +70,7 @@ class _Discreet(logging.Formatter):
         return "\n\nThen:\n\n".join(parts)
 
 
-class Text(_Discreet):
-    pass
-
-
-class Json(_Discreet, JsonFormatter):
+class Json(Text, JsonFormatter):
     """One object per line, with `FIELDS` and nothing else that a library may have attached to the record."""
 
     def __init__(self) -> None:

@@ -21,7 +21,8 @@ class Component:
 
 
 def check_components() -> list[Component]:
-    return [database(), broker(), disk(), files(), sandbox()]
+    own, workers = own_storage(), _storage_of_workers()
+    return [database(), broker(), disk(own, workers), files(own, workers), sandbox()]
 
 
 def database() -> Component:
@@ -40,19 +41,18 @@ def broker() -> Component:
     return Component("broker", state.ok, state.detail)
 
 
-def disk() -> Component:
+def disk(own: StorageReport, workers: dict[str, StorageReport]) -> Component:
     """Whether this process and the workers have room where they write."""
-    full = {detail: None for report in [own_storage(), *_of_workers().values()] for detail in report.full}
+    full = {detail: None for report in [own, *workers.values()] for detail in report.full}
     return Component("disk", not full, " ".join(full) or "has room")
 
 
-def files() -> Component:
+def files(own: StorageReport, workers: dict[str, StorageReport]) -> Component:
     """Whether the workers see the files that this process sees."""
-    own = own_storage()
     if own.error:
         return Component("files", False, f"{own.files}: {own.error}")
     wrong = []
-    for name, report in _of_workers().items():
+    for name, report in workers.items():
         if report.error:
             wrong.append(f"Worker {name} cannot use {report.files}: {report.error}")
         elif report.differs_from(own):
@@ -64,7 +64,7 @@ def files() -> Component:
     return Component("files", not wrong, " ".join(wrong) or own.files.split("://")[0])
 
 
-def _of_workers() -> dict[str, StorageReport]:
+def _storage_of_workers() -> dict[str, StorageReport]:
     try:
         return {worker.name: storage_of(worker) for worker in workers_alive() if worker.storage}
     except DatabaseError:
