@@ -2,8 +2,9 @@
 
 Two loops stand for what the machine could do: one that reads the stored texts and writes rows (what a plain view would
 do), and one over rows that are in memory already. Loops and export take turns, the best of each counts; once with one
-format and once with two. Printed are rows per second, ratios, and the memory of a process that does nothing but
-export; pages of the database file that SQLite maps are told apart.
+format and once with two, then as gzip and as Parquet. Before them the memory of a process that does nothing but export
+is measured, apart from the pages of the database file that SQLite maps; this first export also makes the signatures of
+near duplicates.
 Run: `python -m benchmarks.exports [rows]`; the database is a temporary SQLite file.
 """
 
@@ -49,8 +50,14 @@ def measure_memory(turns: int) -> int:
 
 
 def measure_speed(turns: int) -> int:
+    from curation.projects.models import Project
+
     folder = Path(os.environ["WINNOW_DATA"])
     passed = [_compare(folder, formats) for formats in (["sft-messages"], ["sft-messages", "dpo"])]
+    project = Project.objects.get(slug="bench").pk
+    for storage in ("gzip", "parquet"):
+        rate, parts = _export(project, ["sft-messages"], **{storage: True})
+        print(f"sft-messages as {storage}\n  export                      {rate:>9,.0f} rows/s ({parts})")
     return int(not all(passed))
 
 
@@ -178,28 +185,37 @@ def _memory_loop(folder: Path) -> float:
     return count / spent
 
 
-def _export(project: int, formats: list[str], checkpoint: Callable[[], None] = lambda: None) -> tuple[float, str]:
-    """Freeze and write by the run's own code."""
+def _export(
+    project: int, formats: list[str], checkpoint: Callable[[], None] = lambda: None, **options: object
+) -> tuple[float, str]:
+    """Freeze, plan and write by the run's own code. Return rows per second, and what took how long."""
     from django.db import transaction
 
     from curation.exports.files.write import write
+    from curation.exports.hygiene.export import plan_export, store_plan
     from curation.exports.models import Export
     from curation.exports.recipes.recipe import read_recipe
     from curation.exports.rows.freeze import freeze
     from curation.runs.models import Run
 
-    recipe = read_recipe({"formats": formats, "filter": {"status": "approved"}})
+    recipe = read_recipe({"formats": formats, "filter": {"status": "approved"}, **options})
     run = Run.objects.create(project_id=project, kind="export")
     export = Export.objects.create(project_id=project, run=run, recipe=recipe.model_dump(mode="json"))
     began = time.perf_counter()
     with transaction.atomic():
         freeze(export=export)
-    froze = time.perf_counter() - began
+    froze = time.perf_counter()
+    plan = plan_export(export=export, checkpoint=checkpoint)
+    with transaction.atomic():
+        store_plan(export=export, plan=plan)
+    planned = time.perf_counter()
+    export.refresh_from_db()
     written = write(export=export, checkpoint=checkpoint)
-    seconds = time.perf_counter() - began
+    ended = time.perf_counter()
     size = sum(file.bytes for file in written.files) / 1e6
     rows = sum(file.rows for file in written.files if file.format)
-    return rows / seconds, f"{seconds:.1f} s, {froze:.1f} s of it to freeze; {size:,.0f} MB"
+    parts = f"freeze {froze - began:.1f} s, plan {planned - froze:.1f} s, write {ended - planned:.1f} s"
+    return rows / (ended - began), f"{rows:,} rows, {parts}, {size:,.0f} MB"
 
 
 def _own_mb() -> float:
