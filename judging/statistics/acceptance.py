@@ -1,118 +1,330 @@
-"""Acceptance of a run: margin and its lower confidence bound by a clustered bootstrap."""
+"""Acceptance of a challenger: margin, lower confidence bound, leaks, and whether a single judge decides."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Draws held in memory at once: 2 million indexes and two gathered columns are about 50 MB.
-_DRAWS_AT_ONCE = 2_000_000
-# Below this a difference is rounding noise, and must not lift a bound of exactly 0 above 0.
-_DECIMALS = 12
+from judging.panel.rubric import DIMENSIONS
+from judging.panel.scoring import DuelScore
+from judging.statistics.bounds import DECIMALS, choose_clusters, every_row, lower_bounds
+
+Floats = NDArray[np.float64]
+
+# A judge that parsed in fewer of the duels, or contradicts itself in more of its readings, says little.
+MIN_PARSED = 0.5
+MAX_FLIPS = 0.9
+# A judge is left out to check the verdict only where two others remain.
+ENOUGH_JUDGES = 3
+# Judges that give the same reply this often are one judge with two votes.
+SAME_REPLIES = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """`min_parsed` and `quantile` are shares, `win_margin` is in points, `resamples` a count."""
+    """`min_parsed` and `quantile` are shares, `win_margin` is in points, `resamples` a count.
+
+    `min_judges`: judges that a parsed duel needs; None for all. Without `cluster` the turns count as independent.
+    """
 
     min_parsed: float = 0.5
     win_margin: float = 2.0
     resamples: int = 10_000
     seed: int = 0
     quantile: float = 0.05
+    cluster: bool = True
+    min_judges: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.min_parsed <= 1 or not 0 < self.quantile < 1 or self.resamples < 1 or self.seed < 0:
+        if not 0 <= self.min_parsed <= 1 or not 0 < self.quantile < 0.5 or self.resamples < 1 or self.seed < 0:
             raise ValueError(f"gate settings out of range: {self}")
 
 
 @dataclass(frozen=True, slots=True)
-class GateResult:
-    """`margin` in points (-100 to 100); `lcb` and `lcb_unclustered` as shares (-0.5 to 0.5); None if nothing parsed.
+class GateDuel:
+    """A duel that ended, parsed or not; `leak`: its challenger's answer is flagged as leaking the record."""
 
-    `reasons` says why it is not accepted, one sentence each; empty when accepted.
+    score: DuelScore
+    repo: str
+    instance_id: str
+    leak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PanelGate:
+    """The gate for some judges of the panel; margins and bounds in points, None if nothing is parsed.
+
+    `margin_without_leaks` and `lcb_without_leaks` are over the duels without a leak flag.
+    """
+
+    parsed: int
+    margin: float | None
+    lcb: float | None
+    margin_without_leaks: float | None
+    lcb_without_leaks: float | None
+    objections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The gate without `judges`: one judge, judges that give the same replies, or all that are not informative."""
+
+    judges: tuple[str, ...]
+    gate: PanelGate
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """Margins and bounds in points from -100 to 100, challenger minus opponent; None if nothing is parsed.
+
+    lcb                 lower bound with whole clusters resampled; `clusters` of them, which are a `clustered_by`
+    lcb_unclustered     the same as if turns were independent
+    leaks               parsed duels with a leak flag
+    informative         judges that parsed in half of the duels and flip in less than 0.9 of their dimensions
+    undecided_without   judges without which the verdict is the opposite; not accepted if there are any
+    left_out            the gate without each of them, None where judges are too few to leave one out
+    basis               on how many judges the verdict rests, in words
+    reasons             why it is not accepted, one sentence each; empty when accepted
     """
 
     margin: float | None
     lcb: float | None
     lcb_unclustered: float | None
+    margin_without_leaks: float | None
+    lcb_without_leaks: float | None
     parsed: int
     done: int
+    leaks: int
+    clusters: int
+    clustered_by: str
+    informative: tuple[str, ...]
+    undecided_without: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    basis: str
     accepted: bool
     reasons: tuple[str, ...]
 
 
-def acceptance(
-    scores: Sequence[float], clusters: Sequence[str], *, done: int, settings: GateSettings | None = None
-) -> GateResult:
-    """Decide whether the challenger of a run beats its opponent (specification of duels, section 5).
+def acceptance(duels: Sequence[GateDuel], *, panel: Sequence[str], settings: GateSettings | None = None) -> GateResult:
+    """Decide whether a challenger beats its opponent (specification of duels, section 5). One pair of contestants.
 
         margin   = 2 x mean(score) - 100
-        lcb      = `quantile` of the bootstrapped mean of (score / 100 - 0.5)
-        accepted = parsed / done >= min_parsed  and  margin >= win_margin  and  lcb > 0
+        lcb      = `quantile` of the bootstrapped margin, whole clusters drawn, widened for few of them (`bounds`)
+        passes   = parsed / done >= min_parsed  and  margin >= win_margin  and  lcb > 0,
+                   the last two also over the duels without a leak flag
+        accepted = passes, and passes without each judge
 
-    Args:
-        scores: one per parsed duel, 0 to 100.
-        clusters: the instance id of each score. Clusters are drawn with replacement and the mean runs over the turns
-            of the drawn clusters. An empty id makes the turn a cluster of its own.
-        done: duels of the run that ended, parsed or not.
+    Where three judges are informative, the gate is computed again without each of them, and a verdict that turns is
+    undecided. Judges that give the same replies are left out together, as one judge with several votes. An acceptance
+    must also hold without the judges that are not informative. So a challenger that is no better is accepted by one
+    flawed judge at most as often as the remaining sound ones err.
 
-    The result depends on the seed and the values, not on the order in which they are given. With a single cluster
-    there is nothing to resample, so its `lcb` is the plain mean: read it together with `lcb_unclustered`.
-    Raises ValueError for lengths that differ, scores outside 0 to 100, or fewer duels done than parsed.
+    The result depends on the seed and the values, not on the order of the duels. Raises ValueError for a judge's score
+    outside 0 to 1 and for scores of judges outside the panel.
     """
     settings = settings or GateSettings()
-    if len(scores) != len(clusters):
-        raise ValueError(f"{len(scores)} scores but {len(clusters)} clusters")
-    if done < len(scores):
-        raise ValueError(f"{done} duels done but {len(scores)} parsed")
-    if any(not 0 <= score <= 100 for score in scores):
-        raise ValueError("scores must lie between 0 and 100")
-    if not scores:
-        reason = "no duel was parsed" if done else "no duel was done"
-        return GateResult(None, None, None, 0, done, False, (reason,))
-    margin = round(2 * math.fsum(score - 50 for score in scores) / len(scores), _DECIMALS)
-    lcb = _lower_bound(_cluster_sums(scores, clusters), settings)
-    plain = _lower_bound(_cluster_sums(scores, [""] * len(scores)), settings)
-    reasons = _objections(len(scores), done, margin, lcb, settings)
-    return GateResult(margin, lcb, plain, len(scores), done, not reasons, reasons)
+    votes = _votes(duels, panel)
+    informative = _informative(duels, panel)
+    groups = _left_out_groups(duels, panel, informative)
+    others = tuple(judge for judge in panel if judge not in informative)
+    needed = len(panel) if settings.min_judges is None else settings.min_judges
+    panels = [tuple(panel), *(_without(panel, group) for group in groups)]
+    if others and informative:
+        panels.append(informative)
+    columns = np.stack([_margins(votes, panel, judges, needed) for judges in panels], axis=1)
+    clusters, by, gates = _gates(duels, columns, settings)
+    whole = gates[0]
+    left_out = tuple(LeftOut(*pair) for pair in zip(groups, gates[1:], strict=False))
+    turned = [each for each in left_out if bool(each.gate.objections) != bool(whole.objections)]
+    if others and informative and not whole.objections and gates[-1].objections:
+        turned.append(LeftOut(others, gates[-1]))
+    reasons = whole.objections + tuple(_turn(each) for each in turned)
+    return GateResult(
+        margin=whole.margin,
+        lcb=whole.lcb,
+        lcb_unclustered=_unclustered(columns[:, :1], settings),
+        margin_without_leaks=whole.margin_without_leaks,
+        lcb_without_leaks=whole.lcb_without_leaks,
+        parsed=whole.parsed,
+        done=len(duels),
+        leaks=sum(duel.leak and not np.isnan(value) for duel, value in zip(duels, columns[:, 0], strict=True)),
+        clusters=clusters,
+        clustered_by=by,
+        informative=informative,
+        undecided_without=tuple(dict.fromkeys(judge for each in turned for judge in each.judges)),
+        left_out=left_out,
+        basis=_basis(panel, informative, groups),
+        accepted=not reasons,
+        reasons=reasons,
+    )
 
 
-def _objections(parsed: int, done: int, margin: float, lcb: float, settings: GateSettings) -> tuple[str, ...]:
+def same_replies(duels: Iterable[DuelScore], panel: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Return for each two judges the share of dimensions on which they agree, over the duels that both parsed."""
+    agreed: dict[tuple[str, str], tuple[int, int]] = {}
+    for duel in duels:
+        parsed = sorted((judge for judge in duel.judges if judge.judge in panel), key=lambda j: panel.index(j.judge))
+        for place, one in enumerate(parsed):
+            for two in parsed[place + 1 :]:
+                same, all_ = agreed.get((one.judge, two.judge), (0, 0))
+                same += sum(one.dimensions[name] == two.dimensions[name] for name in DIMENSIONS)
+                agreed[one.judge, two.judge] = same, all_ + len(DIMENSIONS)
+    return {pair: same / all_ for pair, (same, all_) in agreed.items()}
+
+
+def _votes(duels: Sequence[GateDuel], panel: Sequence[str]) -> Floats:
+    """Shape (duels, judges): the judges' scores from 0 to 1, NaN where a judge did not parse."""
+    votes = np.full((len(duels), len(panel)), np.nan)
+    places = {judge: place for place, judge in enumerate(panel)}
+    for row, duel in enumerate(duels):
+        for judge in duel.score.judges:
+            if judge.judge not in places:
+                raise ValueError(f"{judge.judge} is not in the panel {', '.join(panel)}")
+            if not 0 <= judge.score <= 1:
+                raise ValueError("the score of a judge must lie between 0 and 1")
+            votes[row, places[judge.judge]] = judge.score
+    return votes
+
+
+def _margins(votes: Floats, panel: Sequence[str], judges: Sequence[str], needed: int) -> Floats:
+    """Return each duel's margin by these judges, in points; NaN where fewer than `needed` of them parsed."""
+    chosen = votes[:, [panel.index(judge) for judge in judges]]
+    parsed = (~np.isnan(chosen)).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        mean = np.nansum(chosen, axis=1) / parsed
+    margins: Floats = np.where(parsed >= min(needed, len(judges)), 200 * mean - 100, np.nan)
+    return margins
+
+
+def _informative(duels: Sequence[GateDuel], panel: Sequence[str]) -> tuple[str, ...]:
+    parsed, flips = dict.fromkeys(panel, 0), dict.fromkeys(panel, 0)
+    for duel in duels:
+        for judge in duel.score.judges:
+            parsed[judge.judge] += 1
+            flips[judge.judge] += len(judge.flips)
+    return tuple(
+        judge
+        for judge in panel
+        if parsed[judge]
+        and parsed[judge] >= MIN_PARSED * len(duels)
+        # By dimension: at least one of five flips in nearly every duel of a sound judge that is not sure.
+        and flips[judge] < MAX_FLIPS * parsed[judge] * len(DIMENSIONS)
+    )
+
+
+def _left_out_groups(
+    duels: Sequence[GateDuel], panel: Sequence[str], informative: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Return what is left out in turn: each informative judge, together with those that give the same replies."""
+    if len(informative) < ENOUGH_JUDGES:
+        return []
+    same = {pair for pair, share in same_replies((d.score for d in duels), panel).items() if share >= SAME_REPLIES}
+    groups: list[set[str]] = []
+    for judge in informative:
+        near = [group for group in groups if any((other, judge) in same for other in group)]
+        groups = [group for group in groups if group not in near] + [{judge}.union(*near)]
+    if len(groups) == 1:
+        return []
+    return [_without(panel, set(panel) - group) for group in groups]
+
+
+def _without(panel: Sequence[str], judges: Iterable[str]) -> tuple[str, ...]:
+    gone = set(judges)
+    return tuple(judge for judge in panel if judge not in gone)
+
+
+def _gates(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -> tuple[int, str, list[PanelGate]]:
+    """Return the number of clusters, what they are, and the gate of each column."""
+    leaks = np.array([duel.leak for duel in duels], dtype=bool)
+    count, by, all_bounds = _bounds(duels, columns, settings)
+    clean_bounds = _bounds(duels, np.where(leaks[:, None], np.nan, columns), settings)[2] if leaks.any() else all_bounds
+    gates = []
+    for column, lcb, clean_lcb in zip(columns.T, all_bounds, clean_bounds, strict=True):
+        gate = PanelGate(
+            int((~np.isnan(column)).sum()), _mean(column), _known(lcb), _mean(column[~leaks]), _known(clean_lcb), ()
+        )
+        gates.append(replace(gate, objections=_objections(gate, len(duels), settings)))
+    return count, by, gates
+
+
+def _bounds(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -> tuple[int, str, list[float]]:
+    rows = [int(row) for row in np.flatnonzero((~np.isnan(columns)).any(axis=1))]
+    if not rows:
+        return 0, "turn", [float("nan")] * columns.shape[1]
+    if settings.cluster:
+        clusters = choose_clusters([duels[row].repo for row in rows], [duels[row].instance_id for row in rows])
+    else:
+        clusters = every_row(len(rows))
+    found = lower_bounds(
+        columns[rows], clusters, quantile=settings.quantile, resamples=settings.resamples, seed=settings.seed
+    )
+    return clusters.count, clusters.by, np.maximum(found, -100.0).tolist()
+
+
+def _unclustered(column: Floats, settings: GateSettings) -> float | None:
+    return _known(_bounds([], column, replace(settings, cluster=False))[2][0])
+
+
+def _objections(gate: PanelGate, done: int, settings: GateSettings) -> tuple[str, ...]:
+    if gate.margin is None or gate.lcb is None:
+        return ("no duel was parsed" if done else "no duel was done",)
     reasons = []
-    if parsed < settings.min_parsed * done:
-        reasons.append(f"only {parsed} of {done} duels were parsed, {settings.min_parsed:.0%} are needed")
-    if margin < settings.win_margin:
-        reasons.append(f"the margin of {margin:.2f} points is below {settings.win_margin:g}")
-    if lcb <= 0:
-        reasons.append(f"the lower bound {lcb:.4f} is not above 0")
+    if gate.parsed < settings.min_parsed * done:
+        reasons.append(f"only {gate.parsed} of {done} duels were parsed, {settings.min_parsed:.0%} are needed")
+    if gate.margin_without_leaks is None or gate.lcb_without_leaks is None:
+        reasons.append("every parsed duel has a leak flag")
+        return (*reasons, *_too_low(gate.margin, gate.lcb, settings, ""))
+    reasons += (found := _too_low(gate.margin, gate.lcb, settings, ""))
+    if not found:
+        where = "without duels with a leak flag "
+        reasons += _too_low(gate.margin_without_leaks, gate.lcb_without_leaks, settings, where)
     return tuple(reasons)
 
 
-def _cluster_sums(scores: Sequence[float], clusters: Sequence[str]) -> NDArray[np.float64]:
-    """Return an array of shape (clusters, 2): sum of (score / 100 - 0.5) and number of turns, in sorted order.
-
-    Sorting makes a seeded draw independent of the order of rows in the database.
-    """
-    grouped: dict[tuple[str, int], list[float]] = {}
-    for position, (score, cluster) in enumerate(zip(scores, clusters, strict=True)):
-        key = (cluster, 0) if cluster else ("", position + 1)
-        grouped.setdefault(key, []).append((score - 50) / 100)
-    return np.array(sorted((math.fsum(values), len(values)) for values in grouped.values()), dtype=np.float64)
+def _too_low(margin: float, lcb: float, settings: GateSettings, where: str) -> list[str]:
+    reasons = []
+    if margin < settings.win_margin:
+        reasons.append(f"{where}the margin of {margin:.2f} points is below {settings.win_margin:g}")
+    if lcb <= 0:
+        reasons.append(f"{where}the lower bound of {lcb:.2f} points is not above 0")
+    return reasons
 
 
-def _lower_bound(sums: NDArray[np.float64], settings: GateSettings) -> float:
-    count = len(sums)
-    totals, turns = np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1])
-    same_size = bool((turns == turns[0]).all())
-    rng = np.random.default_rng(settings.seed)
-    means = np.empty(settings.resamples, dtype=np.float64)
-    step = max(1, _DRAWS_AT_ONCE // count)
-    for start in range(0, settings.resamples, step):
-        stop = min(start + step, settings.resamples)
-        drawn = rng.integers(0, count, size=(stop - start, count), dtype=np.int32)
-        size = turns[0] * count if same_size else turns[drawn].sum(axis=1)
-        means[start:stop] = totals[drawn].sum(axis=1) / size
-    return round(float(np.quantile(means, settings.quantile)), _DECIMALS)
+def _turn(left: LeftOut) -> str:
+    without = f"undecided: without {_listed(left.judges)} it would "
+    if left.gate.objections:
+        return f"{without}not be accepted ({'; '.join(left.gate.objections)})"
+    return f"{without}be accepted (margin {left.gate.margin:.2f} points, lower bound {left.gate.lcb:.2f})"
+
+
+def _basis(panel: Sequence[str], informative: Sequence[str], groups: Sequence[tuple[str, ...]]) -> str:
+    """Say on how many judges the verdict rests."""
+    missing = _without(panel, informative)
+    said = f"The verdict rests on {_counted(len(informative))}"
+    if missing:
+        said += f" of {len(panel)}: {_listed(missing)} parsed in under half of the duels or flipped in nearly all"
+    if groups:
+        copies = [group for group in groups if len(group) > 1]
+        same = "".join(f" {_listed(group)} give the same replies and were left out together." for group in copies)
+        return f"{said}. It was computed again without each of them.{same}"
+    if len(informative) >= ENOUGH_JUDGES:
+        return f"{said}, which all give the same replies, so that they count as one."
+    return f"{said}. With fewer than {ENOUGH_JUDGES}, none was left out to check it."
+
+
+def _counted(judges: int) -> str:
+    return f"{judges or 'no'} informative {'judge' if judges == 1 else 'judges'}"
+
+
+def _listed(judges: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(judges[:-1]), judges[-1]]))
+
+
+def _mean(column: Floats) -> float | None:
+    found = column[~np.isnan(column)]
+    return round(float(found.mean()), DECIMALS) if len(found) else None
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value

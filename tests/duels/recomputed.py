@@ -5,6 +5,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 
+from scipy.stats import norm, t
+
 from curation.duels.models import Verdict
 from tests.duels.running import DIMENSIONS
 
@@ -58,13 +60,14 @@ def recompute(rows: list[Verdict], panel: list[str], *, min_judges: int) -> Figu
 
 
 def lower_bound(scores: list[float], clusters: list[str], *, resamples: int = 4000) -> float:
-    """The 5th percentile of the bootstrapped mean of (score / 100 - 0.5), whole clusters drawn with replacement."""
+    """The 5th percentile of the bootstrapped margin, widened for few clusters, which are drawn whole."""
     groups: dict[str, list[float]] = defaultdict(list)
     for score, cluster in zip(scores, clusters, strict=True):
-        groups[cluster].append(score / 100 - 0.5)
+        groups[cluster].append(2 * score - 100)
     drawer, values = random.Random(7), list(groups.values())
     means = sorted(fmean(v for g in drawer.choices(values, k=len(values)) for v in g) for _ in range(resamples))
-    return means[resamples // 20]
+    count = len(values)
+    return means[int(resamples * norm.cdf((count / (count - 1)) ** 0.5 * t.ppf(0.05, count - 1)))]
 
 
 def bucket(score: float | None, *, final: float = 80, refined: float = 66, held: bool = False) -> str:

@@ -42,7 +42,8 @@ class SkippedItems:
 class RunReport:
     """A run's result (`curation.duels.verdict.stage`). `accepted` is None before the verdict.
 
-    `margin` is in points, both lower confidence bounds (LCB) are shares from -0.5 to 0.5, lengths are mean tokens.
+    Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: without one judge the
+    verdict would be the opposite.
     """
 
     run: Run
@@ -52,6 +53,10 @@ class RunReport:
     margin: str
     lcb: str
     lcb_unclustered: str
+    clusters: str
+    without_leaks: str
+    basis: str
+    undecided: bool
     parsed: int
     done: int
     winners: str
@@ -82,8 +87,12 @@ def report_of(run: Run) -> RunReport:
         accepted=figures.get("accepted"),
         reasons=tuple(figures.get("reasons", ())),
         margin=_number(figures.get("margin"), 1),
-        lcb=_number(figures.get("lcb"), 4),
-        lcb_unclustered=_number(figures.get("lcb_unclustered"), 4),
+        lcb=_number(figures.get("lcb"), 1),
+        lcb_unclustered=_number(figures.get("lcb_unclustered"), 1),
+        clusters=_clusters(figures),
+        without_leaks=_without_leaks(figures),
+        basis=figures.get("basis", ""),
+        undecided=bool(figures.get("undecided_without")),
         parsed=figures.get("parsed", 0),
         done=figures.get("done", 0),
         winners=_number(lengths.get("winners"), 1),
@@ -141,11 +150,12 @@ def _verdict(report: RunReport) -> Iterator[str]:
     if report.accepted is None:
         yield "There is no verdict yet.\n\n"
         return
-    yield f"**{'Accepted' if report.accepted else 'Not accepted'}**"
+    yield f"**{'Accepted' if report.accepted else 'Undecided' if report.undecided else 'Not accepted'}**"
     yield (": " + "; ".join(report.reasons) if report.reasons else "") + "\n\n"
     yield f"- margin (challenger minus {report.opponent}, points): {report.margin}\n"
-    yield f"- LCB, resampled by pull request: {report.lcb}\n"
-    yield f"- LCB, resampled by turn: {report.lcb_unclustered}\n\n"
+    yield f"- LCB, resampled by {report.clusters} (points): {report.lcb}\n"
+    yield f"- LCB, resampled by turn (points): {report.lcb_unclustered}\n"
+    yield f"- {report.without_leaks}\n- {_cell(report.basis)}\n\n"
 
 
 def _skipped(report: RunReport) -> Iterator[str]:
@@ -183,6 +193,22 @@ def _turns(rows: list[list[object]]) -> Iterator[str]:
 def _duels(ids: list[int]) -> dict[object, Duel]:
     found: QuerySet[Duel] = Duel.objects.filter(pk__in=ids).select_related("prompt", "challenger")
     return {duel.pk: duel for duel in found}
+
+
+CLUSTER_NAMES = {"repo": "repository", "instance_id": "pull request", "turn": "turn"}
+
+
+def _clusters(figures: Mapping[str, object]) -> str:
+    """Say what the lower bound resamples, such as "repository, 12 of them"."""
+    name = CLUSTER_NAMES.get(str(figures.get("clustered_by")), "pull request")
+    return f"{name}, {figures['clusters']} of them" if "clusters" in figures else name
+
+
+def _without_leaks(figures: Mapping[str, object]) -> str:
+    if not figures.get("leaks"):
+        return "No parsed duel has a leak flag"
+    margin, lcb = (_number(figures.get(f"{name}_without_leaks"), 1) for name in ("margin", "lcb"))
+    return f"Without the {figures['leaks']} duels with a leak flag: margin {margin}, LCB {lcb} points"
 
 
 def _judge_row(judge: Mapping[str, object]) -> JudgeRow:

@@ -13,7 +13,7 @@ from curation.duels.score.stage import Scored, score_duels
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket
-from judging.statistics.acceptance import GateSettings, acceptance
+from judging.statistics.acceptance import GateDuel, GateSettings, acceptance
 from judging.statistics.judges import JudgedDuel, judge_summary, mean_lengths
 
 CHUNK = 500
@@ -50,13 +50,11 @@ class VerdictStage:
 
 @dataclass(slots=True)
 class _Figures:
-    scores: list[float] = field(default_factory=list)
-    clusters: list[str] = field(default_factory=list)
+    gated: list[GateDuel] = field(default_factory=list)
     buckets: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Bucket.values, 0))
     judged: list[JudgedDuel] = field(default_factory=list)
     winners: list[int] = field(default_factory=list)
     losers: list[int] = field(default_factory=list)
-    done: int = 0
 
 
 def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) -> Json:
@@ -68,10 +66,14 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         _count(figures, score_duels(run, chunk, panel))
     gate = run.settings.gate
     settings = GateSettings(
-        min_parsed=gate.min_parsed, win_margin=gate.win_margin, resamples=gate.resamples, seed=gate.seed
+        min_parsed=gate.min_parsed,
+        win_margin=gate.win_margin,
+        resamples=gate.resamples,
+        seed=gate.seed,
+        cluster=gate.cluster,
+        min_judges=panel.min_judges,
     )
-    clusters = figures.clusters if gate.cluster else [""] * len(figures.clusters)
-    accepted = acceptance(figures.scores, clusters, done=figures.done, settings=settings)
+    accepted = acceptance(figures.gated, panel=panel.judges, settings=settings)
     return {
         **asdict(accepted),
         "buckets": figures.buckets,
@@ -85,13 +87,13 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
 def _count(figures: _Figures, scored: list[Scored]) -> None:
     lengths = _answer_lengths(scored)
     for entry in scored:
-        figures.done += 1
+        prompt = entry.duel.prompt
+        leak = entry.duel.challenger.leak_flag
+        figures.gated.append(GateDuel(entry.score, prompt.repo, prompt.instance_id, leak))
         figures.buckets[entry.bucket] += 1
         figures.judged.append(JudgedDuel(entry.verdicts, entry.score))
         if entry.score.score is None:
             continue
-        figures.scores.append(entry.score.score)
-        figures.clusters.append(entry.duel.prompt.instance_id)
         king, challenger = lengths[entry.duel.pk]
         if king and challenger and entry.score.score != 50.0:
             won, lost = (challenger, king) if entry.score.score > 50.0 else (king, challenger)

@@ -4,32 +4,72 @@ import itertools
 import random
 import statistics
 import time
+from collections.abc import Mapping, Sequence
 
 import pytest
+from scipy import stats
 
-from judging.statistics.acceptance import GateSettings, acceptance
+from judging.panel.rubric import DIMENSIONS
+from judging.panel.scoring import DuelScore, JudgeScore
+from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
+
+NO_SCORE = DuelScore(None, {}, (), parsed=False, flipped=False, spread=0.0)
+
+
+def make_score(votes: dict[str, float], flips: int = 0) -> DuelScore:
+    """A duel with these judges' scores (0 to 1); each judge flips on `flips` dimensions."""
+    judges = tuple(
+        JudgeScore(judge, vote, dict.fromkeys(DIMENSIONS, vote), DIMENSIONS[:flips]) for judge, vote in votes.items()
+    )
+    mean = 100 * statistics.fmean(votes.values())
+    return DuelScore(mean, {}, judges, parsed=True, flipped=bool(flips), spread=0.0)
+
+
+def gate(
+    scores: Sequence[float], clusters: Sequence[str], *, done: int, settings: GateSettings | None = None
+) -> GateResult:
+    """The gate for a panel of one judge, where `clusters` are instances; duels beyond the scores are unparsed."""
+    duels = [GateDuel(make_score({"a": s / 100}), "", c) for s, c in zip(scores, clusters, strict=True)]
+    duels += [GateDuel(NO_SCORE, "", "")] * (done - len(scores))
+    return acceptance(duels, panel=["a"], settings=settings)
+
+
+def gate_of_panel(votes: Mapping[str, Sequence[float]], *, flips: int = 0, leaks: int = 0) -> GateResult:
+    """The gate for judges by their scores (0 to 1), one instance each duel; the first `leaks` duels have the flag."""
+    rows = [dict(zip(votes, row, strict=True)) for row in zip(*votes.values(), strict=True)]
+    duels = [GateDuel(make_score(row, flips), "", f"i{n}", leak=n < leaks) for n, row in enumerate(rows)]
+    return acceptance(duels, panel=list(votes))
+
+
+def widened(quantile: float, clusters: int) -> float:
+    tail: float = stats.norm.cdf((clusters / (clusters - 1)) ** 0.5 * stats.t.ppf(quantile, clusters - 1))
+    return tail
 
 
 def exact_bound(groups: list[list[float]], quantile: float) -> float:
-    """All resamples of few clusters, each as likely as the other; the quantile with linear interpolation, by hand."""
+    """All resamples of few clusters, each as likely as the other; the widened quantile, by hand."""
     means = []
     for drawn in itertools.product(groups, repeat=len(groups)):
-        turns = [(score / 100) - 0.5 for group in drawn for score in group]
+        turns = [2 * score - 100 for group in drawn for score in group]
         means.append(sum(turns) / len(turns))
     means.sort()
-    position = quantile * (len(means) - 1)
-    low = int(position)
-    high = min(low + 1, len(means) - 1)
-    return means[low] + (means[high] - means[low]) * (position - low)
+    lowest = means[int(widened(quantile, len(groups)) * len(means))]
+    student = (
+        statistics.fmean(2 * score - 100 for group in groups for score in group)
+        + float(stats.t.ppf(quantile, len(groups) - 1))
+        * statistics.pstdev(means)
+        * (len(groups) / (len(groups) - 1)) ** 0.5
+    )
+    return float(min(lowest, student))
 
 
 def slow_bound(groups: list[list[float]], quantile: float, resamples: int, seed: int) -> float:
     rng = random.Random(seed)
     means = []
     for _ in range(resamples):
-        turns = [score / 100 - 0.5 for _ in groups for score in rng.choice(groups)]
+        turns = [2 * score - 100 for _ in groups for score in rng.choice(groups)]
         means.append(statistics.fmean(turns))
-    return sorted(means)[int(quantile * resamples)]
+    return sorted(means)[int(widened(quantile, len(groups)) * resamples)]
 
 
 def grouped(scores: list[float], clusters: list[str]) -> list[list[float]]:
@@ -37,55 +77,64 @@ def grouped(scores: list[float], clusters: list[str]) -> list[list[float]]:
 
 
 def test_margin_and_acceptance_by_hand() -> None:
-    result = acceptance([65.0] * 50, [f"i{n % 6}" for n in range(50)], done=50)
-    assert (result.margin, result.lcb, result.lcb_unclustered) == (30.0, 0.15, 0.15)
+    result = gate([65.0] * 50, [f"i{n % 6}" for n in range(50)], done=50)
+    # All clusters agree: with q of them the opposite, six agree by chance in 0.05 of cases if (1 - q) ** 6 = 0.05.
+    assert result.margin == 30.0 and result.lcb == pytest.approx(30 * (2 * 0.05 ** (1 / 6) - 1))
+    assert result.lcb_unclustered == pytest.approx(30 * (2 * 0.05 ** (1 / 50) - 1))
     assert (result.parsed, result.done, result.accepted, result.reasons) == (50, 50, True, ())
+    assert (result.clusters, result.clustered_by) == (6, "instance_id")
 
 
 def test_an_even_run_is_not_accepted_and_says_why() -> None:
-    result = acceptance([50.0] * 20, [""] * 20, done=50)
+    result = gate([50.0] * 20, [""] * 20, done=50)
     assert (result.margin, result.lcb, result.accepted) == (0.0, 0.0, False)
     assert len(result.reasons) == 3
     assert "20 of 50" in result.reasons[0]
 
 
 def test_half_parsed_is_just_enough() -> None:
-    assert acceptance([80.0] * 10, [""] * 10, done=20).accepted
-    assert not acceptance([80.0] * 10, [""] * 10, done=21).accepted
+    assert gate([80.0] * 10, [""] * 10, done=20).accepted
+    assert not gate([80.0] * 10, [""] * 10, done=21).accepted
 
 
 def test_a_margin_on_the_edge_is_accepted() -> None:
-    assert acceptance([51.0] * 10, [""] * 10, done=10).accepted
-    assert not acceptance([50.9] * 10, [""] * 10, done=10).accepted
+    assert gate([51.0] * 10, [""] * 10, done=10).accepted
+    assert not gate([50.9] * 10, [""] * 10, done=10).accepted
 
 
 def test_nothing_parsed_has_no_figures() -> None:
-    result = acceptance([], [], done=7)
+    result = gate([], [], done=7)
     assert (result.margin, result.lcb, result.lcb_unclustered, result.accepted) == (None, None, None, False)
     assert result.reasons == ("no duel was parsed",)
-    assert acceptance([], [], done=0).reasons == ("no duel was done",)
+    assert gate([], [], done=0).reasons == ("no duel was done",)
+
+
+def test_one_pull_request_proves_nothing() -> None:
+    result = gate([100.0] * 30, ["only"] * 30, done=30)
+    assert result.lcb is not None and result.lcb < 0 and not result.accepted
+    four, five = (gate([100.0] * 30, [f"i{n % count}" for n in range(30)], done=30) for count in (4, 5))
+    assert (four.accepted, five.accepted) == (False, True), "as in a sign test at 5 %"
 
 
 def test_clusters_widen_the_bound_when_turns_of_one_request_agree() -> None:
     # One request with 30 won turns, nine with one lost turn each: by turns a clear win, by requests a single lucky one.
     scores = [100.0] * 30 + [30.0] * 9
     clusters = ["big"] * 30 + [f"small{n}" for n in range(9)]
-    result = acceptance(scores, clusters, done=39)
+    result = gate(scores, clusters, done=39)
     assert result.margin == pytest.approx(2 * (3000 + 270) / 39 - 100)
     assert result.lcb_unclustered is not None
     assert result.lcb is not None
-    assert result.lcb_unclustered > 0.2
-    # With probability 0.9 ** 10 = 0.35 the big one is not drawn at all, and the mean is exactly -0.2.
-    assert result.lcb == pytest.approx(-0.2, abs=1e-9)
+    assert result.lcb_unclustered > 40
+    # With probability 0.9 ** 10 = 0.35 the big one is not drawn at all, and the mean is exactly -40 points.
+    assert result.lcb == pytest.approx(-40, abs=1e-6)
     assert not result.accepted
 
 
-def test_against_all_resamples_of_few_clusters() -> None:
-    scores = [90.0, 70.0, 40.0, 55.0, 62.0, 80.0, 20.0]
+@pytest.mark.parametrize("scores", [(90.0, 70.0, 40.0, 55.0, 62.0, 80.0, 20.0), (60.0, 62.0, 80.0, 60.0, 61.0, 62, 55)])
+def test_against_all_resamples_of_few_clusters(scores: Sequence[float]) -> None:
     clusters = ["a", "a", "b", "c", "c", "c", "d"]
-    settings = GateSettings(resamples=200_000)
-    result = acceptance(scores, clusters, done=7, settings=settings)
-    assert result.lcb == pytest.approx(exact_bound(grouped(scores, clusters), 0.05), abs=2e-3)
+    result = gate(scores, clusters, done=7, settings=GateSettings(resamples=200_000))
+    assert result.lcb == pytest.approx(exact_bound(grouped(list(scores), clusters), 0.05), abs=0.4)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -93,10 +142,10 @@ def test_against_a_slow_reference(seed: int) -> None:
     rng = random.Random(seed)
     scores = [rng.choice([20.0, 50.0, 65.0, 80.0, 100.0]) for _ in range(120)]
     clusters = [f"i{rng.randrange(25)}" for _ in scores]
-    result = acceptance(scores, clusters, done=120, settings=GateSettings(seed=seed))
-    assert result.lcb == pytest.approx(slow_bound(grouped(scores, clusters), 0.05, 4000, seed), abs=6e-3)
+    result = gate(scores, clusters, done=120, settings=GateSettings(seed=seed))
+    assert result.lcb == pytest.approx(slow_bound(grouped(scores, clusters), 0.05, 4000, seed), abs=1.2)
     plain = slow_bound([[s] for s in scores], 0.05, 4000, seed)
-    assert result.lcb_unclustered == pytest.approx(plain, abs=6e-3)
+    assert result.lcb_unclustered == pytest.approx(plain, abs=1.2)
 
 
 def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
@@ -104,32 +153,149 @@ def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
     rows = [(rng.uniform(0, 100), f"i{rng.randrange(12)}") for _ in range(80)]
     shuffled = rows[:]
     rng.shuffle(shuffled)
-    one, two = (acceptance([s for s, _ in r], [c for _, c in r], done=80) for r in (rows, shuffled))
-    assert (one.lcb, one.lcb_unclustered) == pytest.approx((two.lcb, two.lcb_unclustered), abs=1e-9)
-    other = acceptance([s for s, _ in rows], [c for _, c in rows], done=80, settings=GateSettings(seed=1))
+    one, two = (gate([s for s, _ in r], [c for _, c in r], done=80) for r in (rows, shuffled))
+    assert (one.lcb, one.lcb_unclustered) == pytest.approx((two.lcb, two.lcb_unclustered), abs=1e-6)
+    other = gate([s for s, _ in rows], [c for _, c in rows], done=80, settings=GateSettings(seed=1))
     assert other.lcb != one.lcb
 
 
 def test_an_empty_instance_id_is_a_cluster_of_its_own() -> None:
     scores = [float(n) for n in range(100)]
-    result = acceptance(scores, [""] * 100, done=100)
+    result = gate(scores, [""] * 100, done=100)
     assert result.lcb == result.lcb_unclustered
+    assert (result.clusters, result.clustered_by) == (100, "turn")
+
+
+@pytest.mark.parametrize(
+    ("repos", "instances", "found"),
+    [
+        (12, 40, (12, "repo")),
+        (9, 40, (40, "instance_id")),
+        (10, 40, (10, "repo")),
+        (3, 7, (7, "instance_id")),
+        (60, 12, (12, "instance_id")),
+        (0, 40, (40, "instance_id")),
+    ],
+)
+def test_the_coarser_grouping_that_still_gives_ten_clusters(repos: int, instances: int, found: tuple[int, str]) -> None:
+    duels = [
+        GateDuel(make_score({"a": 0.4 + 0.001 * n}), f"r{n % repos}" if repos else "", f"i{n % instances}")
+        for n in range(120)
+    ]
+    result = acceptance(duels, panel=["a"])
+    assert (result.clusters, result.clustered_by) == found
+
+
+def test_without_clusters_turns_count_as_independent() -> None:
+    duels = [GateDuel(make_score({"a": 0.9 if n % 3 else 0.2}), f"r{n % 12}", f"i{n % 24}") for n in range(60)]
+    result = acceptance(duels, panel=["a"], settings=GateSettings(cluster=False))
+    assert (result.lcb, result.clusters) == (result.lcb_unclustered, 60)
+
+
+def noise(seed: int, rows: int = 60) -> list[float]:
+    rng = random.Random(seed)
+    return [rng.choice([0.0, 0.5, 1.0]) for _ in range(rows)]
+
+
+def lifted(votes: Sequence[float], by: float) -> list[float]:
+    return [min(1.0, max(0.0, vote + by)) for vote in votes]
+
+
+def test_no_single_judge_decides() -> None:
+    result = gate_of_panel({"a": noise(1), "b": noise(2), "own": [1.0] * 60})
+    assert result.margin is not None and result.margin > 20 and result.lcb is not None and result.lcb > 0
+    assert not result.accepted and result.undecided_without == ("own",)
+    (without,) = [left.gate for left in result.left_out if left.judges == ("own",)]
+    assert without.margin == pytest.approx(100 * statistics.fmean([*noise(1), *noise(2)]) * 2 - 100)
+    assert result.reasons[0].startswith("undecided: without own it would not be accepted (the margin of")
+    assert "3 informative judges" in result.basis
+
+
+def test_a_judge_that_turns_a_win_into_none_is_named_too() -> None:
+    good = [0.4 + 0.4 * (n % 2) for n in range(60)]
+    result = gate_of_panel({"a": good, "b": good[1:] + good[:1], "against": [0.0] * 60})
+    assert not result.accepted and result.undecided_without == ("against",)
+    assert "without against it would be accepted (margin 20.00 points" in result.reasons[-1]
+
+
+def test_a_verdict_that_every_judge_supports_is_accepted() -> None:
+    result = gate_of_panel({name: lifted(noise(n), 0.25) for n, name in enumerate("abc")})
+    assert result.accepted and result.undecided_without == () and len(result.left_out) == 3
+
+
+def test_two_informative_judges_decide_and_the_basis_says_so() -> None:
+    result = gate_of_panel({"a": noise(1), "own": [1.0] * 60})
+    assert result.accepted and result.left_out == ()
+    assert (
+        result.basis == "The verdict rests on 2 informative judges. With fewer than 3, none was left out to check it."
+    )
+
+
+def test_an_uninformative_judge_does_not_decide() -> None:
+    """It parses in 40 % of the duels, and then prefers the challenger."""
+    rows = [
+        {"a": x, "b": y} | ({"rare": 1.0} if n % 5 < 2 else {})
+        for n, (x, y) in enumerate(zip(noise(1, 300), noise(2, 300), strict=True))
+    ]
+    duels = [GateDuel(make_score(row), "", f"i{n}") for n, row in enumerate(rows)]
+    result = acceptance(duels, panel=["a", "b", "rare"], settings=GateSettings(min_judges=2))
+    assert result.margin is not None and result.margin >= 2 and result.lcb is not None and result.lcb > 0
+    assert result.informative == ("a", "b") and result.undecided_without == ("rare",) and not result.accepted
+    assert "rare parsed in under half of the duels" in result.basis
+
+
+def test_a_judge_that_flips_everywhere_is_not_informative() -> None:
+    votes = lifted(noise(1), 0.3)
+    score = [make_score({"a": vote, "b": vote}) for vote in votes]
+    flipped = [make_score({"first": 0.5}, flips=5).judges for _ in votes]
+    duels = [
+        GateDuel(DuelScore(s.score, {}, (*s.judges, *f), parsed=True, flipped=True, spread=0), "", f"i{n}")
+        for n, (s, f) in enumerate(zip(score, flipped, strict=True))
+    ]
+    result = acceptance(duels, panel=["a", "b", "first"])
+    assert result.informative == ("a", "b") and "2 informative judges of 3: first parsed" in result.basis
+
+
+def test_judges_that_give_the_same_replies_are_left_out_together() -> None:
+    """Leaving out one of two copies would leave the other's vote."""
+    result = gate_of_panel({"a": noise(1), "own": [1.0] * 60, "copy": [1.0] * 60})
+    assert not result.accepted and result.undecided_without == ("own", "copy")
+    assert "own and copy give the same replies and were left out together" in result.basis
+    same = gate_of_panel({name: lifted(noise(1), 0.3) for name in "abc"})
+    assert same.accepted and same.left_out == () and "count as one" in same.basis
+
+
+def test_a_win_by_leaks_is_not_accepted() -> None:
+    votes = {name: [1.0] * 20 + noise(n, 60) for n, name in enumerate("abc", 1)}
+    result = gate_of_panel(votes, leaks=20)
+    assert result.margin is not None and result.lcb is not None and result.lcb > 0
+    assert result.margin_without_leaks is not None and result.margin > 20 > result.margin_without_leaks + 10
+    assert (result.leaks, result.accepted) == (20, False)
+    assert result.reasons[0].startswith("without duels with a leak flag the ")
+    assert not gate_of_panel(votes, leaks=80).accepted
+    assert gate_of_panel({name: lifted(votes[name], 0.3) for name in votes}, leaks=20).accepted
 
 
 def test_five_thousand_duels_take_at_most_three_seconds() -> None:
     rng = random.Random(4)
     scores = [rng.choice([20.0, 50.0, 65.0, 80.0]) for _ in range(5000)]
+    clusters = [f"i{rng.randrange(900)}" for _ in scores]
     started = time.process_time()
-    acceptance(scores, [f"i{rng.randrange(900)}" for _ in scores], done=5000)
+    gate(scores, clusters, done=5000)
     assert time.process_time() - started < 3.0
 
 
+def test_a_thousand_duels_of_three_judges_with_leaks_take_at_most_a_second() -> None:
+    votes = {name: noise(n, 1000) for n, name in enumerate("abc")}
+    started = time.process_time()
+    assert len(gate_of_panel(votes, leaks=100).left_out) == 3
+    assert time.process_time() - started < 1.0
+
+
 def test_input_that_does_not_fit_together_is_refused() -> None:
-    with pytest.raises(ValueError, match="clusters"):
-        acceptance([50.0], [], done=1)
-    with pytest.raises(ValueError, match="parsed"):
-        acceptance([50.0], ["a"], done=0)
-    with pytest.raises(ValueError, match="between 0 and 100"):
-        acceptance([101.0], ["a"], done=1)
+    with pytest.raises(ValueError, match="not in the panel"):
+        acceptance([GateDuel(make_score({"b": 0.5}), "", "")], panel=["a"])
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        acceptance([GateDuel(make_score({"a": 1.01}), "", "")], panel=["a"])
     with pytest.raises(ValueError, match="out of range"):
         GateSettings(quantile=0)
