@@ -1,15 +1,20 @@
 """Find secrets and personal data in a text."""
 
 import hashlib
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from judging.scan.rules import BY_NAME, RULES, Kind
 
 LIBRARIES = ("phonenumberslite", "python-stdnum")
+# Words of the message format, and images as text, in which nothing is looked for.
+_FORMAT_KEYS = frozenset(("role", "type", "id", "tool_call_id", "kind"))
+_START = attrgetter("start")
 
 
 class Finding(NamedTuple):
@@ -36,11 +41,29 @@ def scan(text: str) -> tuple[Finding, ...]:
             searched = lower if rule.lower else text
             if not any(anchor in searched for anchor in rule.anchors):
                 continue
-        for start, end in rule.find(text):
-            if not any(start < other.end and other.start < end for other in found):
-                found.append(Finding(rule.name, start, end))
-    found.sort(key=lambda finding: finding.start)
+        kept: list[Finding] = []
+        for start, end in sorted(rule.find(text)):
+            before = bisect_left(found, end, key=_START)
+            free_of_others = before == 0 or found[before - 1].end <= start
+            if free_of_others and (not kept or kept[-1].end <= start):
+                kept.append(Finding(rule.name, start, end))
+        found = sorted(found + kept, key=_START)
     return tuple(found)
+
+
+def texts_of(value: object) -> Iterator[str]:
+    """Yield every text in a JSON value that an export may write, such as the messages of a history or the definitions
+    of tools, in its order."""
+    if isinstance(value, str):
+        if not value.startswith("data:image/"):
+            yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key not in _FORMAT_KEYS:
+                yield from texts_of(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from texts_of(inner)
 
 
 @cache

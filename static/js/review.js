@@ -101,6 +101,33 @@ document.addEventListener("key:free", (event) => {
   document.dispatchEvent(new CustomEvent("toast", { detail: { text } }));
 });
 
+// --- findings: a link jumps to its mark, in a folded turn too; htmx loads the part of a transcript that has it ----------
+let wanted = ""; // the id of a mark that is being loaded
+
+function showMark(id) {
+  const mark = document.getElementById(id);
+  if (!mark) return false;
+  for (let fold = mark.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  if (mark.closest("#plain-answers[hidden]")) find("#review button[data-diff]")?.click();
+  mark.tabIndex = -1;
+  mark.focus({ preventScroll: true });
+  mark.scrollIntoView({ block: "center" });
+  return true;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.(".findings a");
+  if (!link) return;
+  event.preventDefault();
+  wanted = link.hash.slice(1);
+  if (showMark(wanted)) wanted = "";
+  else window.htmx.trigger(link, "load-mark");
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  if (wanted && showMark(wanted)) wanted = "";
+});
+
 // --- dialogs: letters go into the field, Enter presses the dialog's own button ------------------------------------------
 document.addEventListener("keydown", (event) => {
   const dialog = event.target.closest?.("#review dialog");

@@ -19,8 +19,9 @@ from curation.duels.models import Prompt, PromptText
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import Target
 from curation.projects.models import Project
-from curation.samples.scans.store import scan_texts, texts_of
+from curation.samples.scans.store import scan_texts
 from curation.web.lists.id_list import KeyList
+from judging.scan.scan import texts_of
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
 BATCH = 1000

@@ -14,7 +14,6 @@ from curation.projects.settings.document import ProjectSettings
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Flag, Kind, flag_bits, flag_names
-from curation.samples.scans.store import texts_of
 from curation.samples.scores.priority import priority_of
 from curation.samples.scores.save import SampleRow, upsert_samples
 from judging.answers.blocks import bash_blocks
@@ -22,6 +21,7 @@ from judging.messages import content_of
 from judging.panel.buckets import Thresholds, bucket_for
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore, OrderedVerdict, score_duel
+from judging.scan.scan import texts_of
 
 CHUNK = 200
 Reading = tuple[str, str]

@@ -12,10 +12,10 @@ from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import Answered, Approval, prompt_sha256
 from curation.review.models import Clearance
-from curation.samples.scans.store import text_sha256, texts_of
+from curation.samples.scans.store import text_sha256
 from curation.web.lists.id_list import IdList
 from judging.scan.mask import Masks
-from judging.scan.scan import Finding, rule_set_version, scan
+from judging.scan.scan import Finding, rule_set_version, scan, texts_of
 
 T = TypeVar("T")
 ACTIONS = KEPT_OUT, MASKED, CLEARED = "kept_out", "masked", "cleared"

@@ -11,11 +11,11 @@ from curation.duels.models import Duel
 from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, prompt_sha256, reference_answer
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind
-from curation.samples.scans.store import scan_texts, texts_of
+from curation.samples.scans.store import scan_texts
 from curation.trajectories.models import TrajectoryText
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256, session_sha256
-from judging.scan.scan import rule_set_version
+from judging.scan.scan import rule_set_version, texts_of
 
 # Sessions are long, so only a few are in memory at once.
 _AT_ONCE = 50

@@ -7,11 +7,11 @@ from curation.duels.models import Duel
 from curation.review.decisions.outcome import Answered, latest_revisions, reference_answer
 from curation.review.models import Clearance, Pick
 from curation.samples.models import SCANNED, Sample
-from curation.samples.scans.store import scan_texts, text_sha256, texts_of
+from curation.samples.scans.store import scan_texts, text_sha256
 from curation.samples.scores.save import scanned_flags
 from curation.trajectories.models import TrajectoryText
 from judging.scan.rules import Kind
-from judging.scan.scan import Finding
+from judging.scan.scan import Finding, texts_of
 
 
 @dataclass(frozen=True, slots=True)

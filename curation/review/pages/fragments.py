@@ -17,13 +17,13 @@ from curation.review.workspace.navigation import location_of
 from curation.review.workspace.rollout import sibling_of
 from curation.review.workspace.workspace import answers_shown
 from curation.web.problems import NotFound
-from curation.web.text.responses import find_response, piece_response, raw_response, window_response
+from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
 
 
 @require_GET
 @project_page(Scope.READ)
 def history_window(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    return window_response(request, history_of(sample_of(access, pk)))
+    return window_response(request, history_of(sample_of(access, pk), at=position_in(request)))
 
 
 @require_GET
@@ -49,7 +49,9 @@ def history_raw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The trajectory beside another one of its scenario; while blind nothing more is revealed."""
     sample = sample_of(access, pk)
-    rollout = sibling_of(sample, blind=is_blind(access, sample), other_id=request.GET.get("with", ""))
+    rollout = sibling_of(
+        sample, blind=is_blind(access, sample), other_id=request.GET.get("with", ""), at=position_in(request)
+    )
     return render(
         request, "review/workspace/_session.html", {"rollout": rollout, "sample": sample, "project": access.project}
     )

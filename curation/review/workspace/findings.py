@@ -1,17 +1,21 @@
 """What the scan found in a sample, as its page lists and marks it."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.review.decisions.findings import Found, findings_of
+from curation.review.workspace.history import TOOLS_PREFIX, History
 from curation.samples.models import SCANNED, Sample
+from curation.trajectories.session.steps import Session
 from curation.web.text.markup import Mark, marked
 
 CONTEXT = 60
-PLACES = {"history": "history, message", "turn": "session, turn", "comment": "a comment", "note": "a note"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,49 +27,103 @@ class ShownAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownTexts:
+    """What the page of a sample shows: `answers` by side, its history or session, and which `remarks`, each `comment`
+    or `note` with the id of its decision or revision."""
+
+    answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
+    transcript: History | Session | None = None
+    remarks: Collection[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FindingView:
-    """One finding in its context. `anchor` is the id of its mark in an answer on the page, or empty. `action` is what
-    an export does with it, `keep_out` or `mask`."""
+    """One finding in its context. `anchor` is the id of its mark, empty where the page does not show the text;
+    `load_url` loads the part of a transcript that has the mark. `action` is what an export does with it, `keep_out` or
+    `mask`."""
 
     found: Found
     place: str
     anchor: str
+    load_url: str
     action: str
     html: SafeString
 
 
-def findings_shown(
-    access: Access, sample: Sample, *, blind: bool, answers: Mapping[str, ShownAnswer]
-) -> list[FindingView]:
-    """Return the findings in the order of the texts. `answers` are those on the page, by side. What other reviewers
-    wrote is left out while the review is blind."""
+def findings_shown(access: Access, sample: Sample, *, blind: bool, shown: ShownTexts) -> list[FindingView]:
+    """Return the findings in the order of the texts. What other reviewers wrote is left out while the review is
+    blind."""
     if not sample.flags & SCANNED and not sample.clearances.exists():
         return []
+    places = _Places(access, sample, shown)
     views = []
     for number, found in enumerate(findings_of(sample)):
+        place, anchor, load_url = places.of(found, number)
         if blind and found.part in ("comment", "note"):
             continue
-        answer = answers.get(found.part)
-        anchor = f"finding-{number}" if answer is not None and answer.revision == found.index else ""
         start = max(0, found.start - CONTEXT)
         mark = Mark(found.start - start, found.end - start, "scan")
         html = marked(found.text[start : found.end + CONTEXT], [mark])
         action = access.project.settings.scan.action(found.rule)
-        views.append(FindingView(found, _place(found, answer, shown=bool(anchor)), anchor, action, html))
+        views.append(FindingView(found, place, anchor, load_url, action, html))
     return views
 
 
-def marks_of(findings: Iterable[FindingView], side: str) -> list[Mark]:
-    """Return the marks in the answer of this side."""
+def marks_of(findings: Iterable[FindingView], part: str, *, index: int | None = None, text: str = "") -> list[Mark]:
+    """Return the marks in the answer of this side, or in one `text` of a comment or note."""
     return [
         Mark(view.found.start, view.found.end, "scan", view.anchor, view.found.rule)
         for view in findings
-        if view.found.part == side and view.anchor
+        if view.found.part == part
+        and view.anchor
+        and (index is None or (view.found.index, view.found.text) == (index, text))
     ]
 
 
-def _place(found: Found, answer: ShownAnswer | None, *, shown: bool) -> str:
-    if answer is not None:
-        return f"{answer.place} answer" if shown else f"{answer.place} answer before its revision"
-    number = f" {found.index + 1}" if found.part in ("history", "turn") else ""
-    return PLACES.get(found.part, found.part) + number
+class _Places:
+    """Where the page shows each finding: the place in words, the id of its mark, and the URL that loads it."""
+
+    def __init__(self, access: Access, sample: Sample, shown: ShownTexts) -> None:
+        self._shown = shown
+        name = "sample-sibling" if isinstance(shown.transcript, Session) else "history-window"
+        self._url = reverse(name, args=[access.project.slug, sample.pk])
+        self._marks: dict[tuple[str, int], dict[str, Mark]] = {}
+        self._numbers: Counter[tuple[str, int]] = Counter()
+
+    def of(self, found: Found, number: int) -> tuple[str, str, str]:
+        """Call it for all findings, in the order of `findings_of`; `number` counts them."""
+        anchor = f"finding-{number}"
+        if found.part in ("history", "turn", "tools"):
+            return self._in_transcript(found)
+        if found.part in ("comment", "note"):
+            return f"a {found.part}", anchor if (found.part, found.index) in self._shown.remarks else "", ""
+        answer = self._shown.answers.get(found.part)
+        if answer is None:
+            return found.part, "", ""
+        if answer.revision != found.index:
+            return f"{answer.place} answer before its revision", "", ""
+        return f"{answer.place} answer", anchor, ""
+
+    def _in_transcript(self, found: Found) -> tuple[str, str, str]:
+        key = (found.part, found.index)
+        number = self._numbers[key]
+        self._numbers[key] += 1
+        transcript = self._shown.transcript
+        if transcript is None:
+            return found.part, "", ""
+        if found.part == "tools":
+            return "the tools", f"{TOOLS_PREFIX}-{number}", ""
+        prefix = transcript.mark_prefix(found.index)
+        if key not in self._marks:
+            marks = transcript.marks(found.index)
+            self._marks[key] = {mark.anchor: mark for mark in marks}
+        mark = self._marks[key].get(f"{prefix}-{number}")
+        words = _words(transcript, found)
+        if mark is None:
+            return f"{words}, in a field that the page does not show", "", ""
+        query = urlencode({"turn": found.index, "start": mark.start, "main": 1})
+        return words, mark.anchor, f"{self._url}?{query}"
+
+
+def _words(transcript: History | Session, found: Found) -> str:
+    return f"session, {transcript.role(found.index)}" if found.part == "turn" else f"history, turn {found.index}"

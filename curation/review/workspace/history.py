@@ -1,16 +1,41 @@
-"""The messages before a sample's turn."""
+"""The messages before a sample's turn, and the tools that they may call."""
 
+import json
 from collections.abc import Sequence
 from typing import cast
+
+from django.utils.safestring import SafeString
 
 from curation.duels.models import PromptText
 from curation.samples.models import Sample
 from curation.web.text.chat import Chat
-from curation.web.text.transcript import Recorded, Source
+from curation.web.text.markup import marked
+from curation.web.text.scan_marks import scan_marks
+from curation.web.text.transcript import Position, Recorded, Source
+
+# What the ids of the marks in the tools begin with.
+TOOLS_PREFIX = "scan-tools"
 
 
-def history_of(sample: Sample) -> Chat:
-    """The history as imported; empty for a sample without a duel."""
-    found = PromptText.objects.filter(prompt__duels__sample=sample).values_list("history", flat=True).first()
+class History(Chat):
+    """The history as imported, with the definitions of its tools."""
+
+    def __init__(
+        self, messages: Sequence[Recorded], tools: Sequence[Recorded], source: Source, *, at: Position | None
+    ) -> None:
+        super().__init__(messages, source, at=at)
+        self.tools = tools
+
+    @property
+    def tools_html(self) -> SafeString:
+        """The definitions as JSON, with the findings of the scan marked."""
+        shown = json.dumps(self.tools, indent=1, ensure_ascii=False)
+        return marked(shown, scan_marks(self.tools, shown, TOOLS_PREFIX))
+
+
+def history_of(sample: Sample, *, at: Position | None = None) -> History:
+    """Return the sample's history, to be opened at `at`; it is empty for a sample without a duel."""
+    found = PromptText.objects.filter(prompt__duels__sample=sample).values_list("history", "tools").first()
+    history, tools = cast(tuple[Sequence[Recorded], Sequence[Recorded]], found or ((), ()))
     urls = ("history-window", "history-turn", "history-find", "history-raw")
-    return Chat(cast(Sequence[Recorded], found or []), Source(sample.pk, "turn", *urls))
+    return History(history, tools, Source(sample.pk, "turn", *urls), at=at)

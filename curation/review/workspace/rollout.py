@@ -12,7 +12,7 @@ from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.trajectories.session.steps import Session
 from curation.web.problems import NotFound
 from curation.web.text.markup import visible, with_signs, without_colours
-from curation.web.text.transcript import Excerpt, Recorded, Step
+from curation.web.text.transcript import Excerpt, Position, Recorded, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Rollout:
     """
 
     pk: int
+    transcript: Session
     scenario_id: int
     scenario: str
     title: str
@@ -54,15 +55,18 @@ class Rollout:
         return json.dumps({"id": str(self.scenario_id)})
 
 
-def rollout_of(sample: Sample, *, blind: bool, other_id: str = "") -> Rollout | None:
-    """Three queries; None if the sample has no trajectory. `other_id` is the sibling to compare with."""
+def rollout_of(sample: Sample, *, blind: bool, other_id: str = "", at: Position | None = None) -> Rollout | None:
+    """Three queries; None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` what of the
+    session must be shown."""
     row = Trajectory.objects.with_text().filter(sample=sample).first()
     if row is None:
         return None
-    siblings = compare_siblings(row, other_id=other_id, blind=blind)
+    siblings = compare_siblings(row, other_id=other_id, blind=blind, at=at)
+    session = Session(row.text.turns, row.pk, at=at)
     until = siblings.comparison.shared if siblings.comparison else None
     return Rollout(
         pk=row.pk,
+        transcript=session,
         scenario_id=row.scenario_id,
         scenario=row.scenario_name,
         title=with_signs(row.scenario.title),
@@ -72,7 +76,7 @@ def rollout_of(sample: Sample, *, blind: bool, other_id: str = "") -> Rollout | 
         commands=row.commands,
         repeated=round(row.repeated_share * 100),
         longest_repeat=row.longest_repeat,
-        session=Session(row.text.turns, row.pk).opening(until=until),
+        session=session.opening(until=until),
         siblings=siblings,
         checked=None if blind else _checked(row),
     )
@@ -84,8 +88,8 @@ def turns_of(sample: Sample) -> Sequence[Recorded]:
     return row.text.turns if row else []
 
 
-def sibling_of(sample: Sample, *, blind: bool, other_id: str) -> Rollout:
-    found = rollout_of(sample, blind=blind, other_id=other_id)
+def sibling_of(sample: Sample, *, blind: bool, other_id: str, at: Position | None) -> Rollout:
+    found = rollout_of(sample, blind=blind, other_id=other_id, at=at)
     if found is None:
         raise NotFound(f"Sample {sample.pk} has no trajectory.")
     return found

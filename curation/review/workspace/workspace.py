@@ -17,14 +17,14 @@ from curation.review.queue.pace import Progress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, is_blind, shown_seats
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
 from curation.review.workspace.diff import diff_html, word_diff
-from curation.review.workspace.findings import FindingView, ShownAnswer, findings_shown, marks_of
+from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
 from curation.review.workspace.navigation import Location, Navigation, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.verdicts import Judge, judges_of
 from curation.samples.list.queries import source_url
 from curation.samples.models import Flag, Kind, Sample, Status, flag_names
-from curation.web.text.markup import render_text
+from curation.web.text.markup import marked, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
@@ -55,9 +55,17 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionView:
+    row: Decision
+    reason: SafeString
+    comment: SafeString
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionView:
     row: Revision
     of: str
+    note: SafeString
     diff: SafeString
 
 
@@ -80,12 +88,13 @@ class Workspace:
     may_decide: bool
     seats: list[Seat]
     history: Excerpt[Turn] | None
+    tools: SafeString | None
     rollout: Rollout | None
     revealed: Revealed | None
     flags: list[str]
     findings: list[FindingView]
     source_url: str | None
-    decisions: Sequence[Decision]
+    decisions: Sequence[DecisionView]
     attention: Sequence[Decision]
     rubric: tuple[Dimension, ...]
     guidelines: SafeString
@@ -121,15 +130,17 @@ def workspace_of(
     decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer", "revision").order_by("-id")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None
     answers = answers_shown(access, sample, found, lease) if found else []
-    findings = findings_shown(
-        access,
-        sample,
-        blind=blind,
+    history = None if rollout else history_of(sample)
+    revisions = _revisions(sample) if found and not blind else []
+    shown = ShownTexts(
         answers={
             SIDES[answer.side]: ShownAnswer(place, answer.revision.pk if answer.revision else 0)
             for place, _, answer in answers
         },
+        transcript=rollout.transcript if rollout else history,
+        remarks={("comment", row.pk) for row in decisions} | {("note", row.pk) for row in revisions},
     )
+    findings = findings_shown(access, sample, blind=blind, shown=shown)
     hidden = (HIDDEN_OF_ROLLOUT if rolled_out else HIDDEN_OF_DUEL) if blind else 0
     return Workspace(
         sample=sample,
@@ -139,13 +150,17 @@ def workspace_of(
         in_review_by=holder,
         may_decide=may_decide,
         seats=_seats(access, sample, answers, findings) if found else [],
-        history=None if rollout else history_of(sample).opening(),
+        history=None if history is None else history.opening(),
+        tools=history.tools_html if history is not None and history.tools else None,
         rollout=rollout,
-        revealed=_revealed(found) if found and not blind else None,
+        revealed=_revealed(found, revisions, findings) if found and not blind else None,
         flags=flag_names(sample.flags & ~hidden),
         findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
-        decisions=decisions,
+        decisions=[
+            DecisionView(row, *(_remark(findings, "comment", row.pk, text) for text in (row.reason, row.comment)))
+            for row in decisions
+        ],
         attention=[row for row in decisions if row.action == Action.FLAG and row.undone_by_id is None],
         rubric=RUBRIC,
         guidelines=guidelines_html(access.project.guidelines),
@@ -192,12 +207,21 @@ def _seats(
     ]
 
 
-def _revealed(found: Detail) -> Revealed:
+def _revisions(sample: Sample) -> list[Revision]:
+    rows = Revision.objects.filter(sample=sample).select_related("author", "parent").order_by("-number")
+    return list(rows[:20])
+
+
+def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView]) -> Revealed:
     metrics = [(name, float(value)) for name, value in found.duel.metrics.items() if isinstance(value, int | float)]
     revisions = []
-    rows = Revision.objects.filter(sample=found.duel.sample_id).select_related("author", "parent").order_by("-number")
-    for row in rows[:20]:
+    for row in rows:
         side = found.side(row.of)
-        before = row.parent.text if row.parent else side.text
-        revisions.append(RevisionView(row, side.label, diff_html(word_diff(before, row.text), show="both")))
+        diff = diff_html(word_diff(row.parent.text if row.parent else side.text, row.text), show="both")
+        revisions.append(RevisionView(row, side.label, _remark(findings, "note", row.pk, row.note), diff))
     return Revealed(judges_of(found.duel), metrics, revisions)
+
+
+def _remark(findings: Sequence[FindingView], part: str, pk: int, text: str) -> SafeString:
+    """A comment, reason or note with its findings marked."""
+    return marked(text, marks_of(findings, part, index=pk, text=text))

@@ -1,7 +1,7 @@
 """Scan texts, and keep what was found by the text's hash and the version of the rules."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from itertools import islice
 
 from curation.samples.models import TextScan
@@ -12,27 +12,10 @@ from judging.scan.scan import Finding, rule_set_version, scan
 STORED_FROM = 200
 # The rows of one query or insert.
 _AT_ONCE = 5_000
-# Words of the message format, and images as text, in which nothing is looked for.
-_FORMAT_KEYS = frozenset(("role", "type", "id", "tool_call_id", "kind"))
 
 
 def text_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def texts_of(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value that an export may write, such as the messages of a history or the definitions
-    of tools, in its order."""
-    if isinstance(value, str):
-        if not value.startswith("data:image/"):
-            yield value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key not in _FORMAT_KEYS:
-                yield from texts_of(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from texts_of(inner)
 
 
 def scan_texts(texts: Iterable[str]) -> dict[str, tuple[Finding, ...]]:

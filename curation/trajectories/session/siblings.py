@@ -7,7 +7,7 @@ from itertools import takewhile
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
 from curation.trajectories.session.steps import Session
 from curation.web.ids import find
-from curation.web.text.transcript import Excerpt, Step
+from curation.web.text.transcript import Excerpt, Position, Step
 
 # A page lists this many siblings; the list of trajectories has all.
 MOST = 40
@@ -49,8 +49,11 @@ class Siblings:
     next: Sibling | None
 
 
-def compare_siblings(trajectory: Trajectory, *, other_id: str = "", blind: bool = False) -> Siblings:
-    """Compare with `other_id`, or with a default. Two queries; needs `trajectory.text`."""
+def compare_siblings(
+    trajectory: Trajectory, *, other_id: str = "", blind: bool = False, at: Position | None = None
+) -> Siblings:
+    """Compare with `other_id`, or with a default, and show `at` of this trajectory. Two queries; needs
+    `trajectory.text`."""
     rows = Trajectory.objects.siblings_of(trajectory)
     siblings = list(rows[:MOST])
     other = find(rows, other_id, "sibling") if other_id else _default_sibling(trajectory, siblings, blind=blind)
@@ -58,12 +61,12 @@ def compare_siblings(trajectory: Trajectory, *, other_id: str = "", blind: bool 
         return Siblings([], None, None)
     shown = [_sibling(row, trajectory, other, blind=blind) for row in siblings]
     theirs = Session(TrajectoryText.objects.only("turns").get(pk=other.pk).turns, other.pk)
-    mine = Session(trajectory.text.turns, trajectory.pk)
-    at = next((place for place, row in enumerate(shown) if row.current), -1)
+    mine = Session(trajectory.text.turns, trajectory.pk, at=at)
+    current = next((place for place, row in enumerate(shown) if row.current), -1)
     return Siblings(
         all=shown,
         comparison=compare(mine, theirs, _sibling(other, trajectory, other, blind=blind)),
-        next=shown[(at + 1) % len(shown)] if len(shown) > 1 else None,
+        next=shown[(current + 1) % len(shown)] if len(shown) > 1 else None,
     )
 
 

@@ -3,8 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from curation.web.text.markup import code_html, visible, without_colours
-from curation.web.text.transcript import WINDOW, Excerpt, Fact, Form, Piece, Recorded, Source, Step, Transcript
+from curation.web.text.markup import code_html, marked, without_colours
+from curation.web.text.transcript import (
+    WINDOW,
+    Excerpt,
+    Fact,
+    Form,
+    Piece,
+    Position,
+    Recorded,
+    Source,
+    Step,
+    Transcript,
+)
 
 # A session with no more steps than this is shown whole.
 WHOLE = 60
@@ -35,22 +46,24 @@ class Place:
 class Session(Transcript[Step]):
     """The turns of a trajectory in deploy format, as `TrajectoryText` keeps them; `pk` is the trajectory's."""
 
-    def __init__(self, turns: Sequence[Recorded], pk: int) -> None:
+    def __init__(self, turns: Sequence[Recorded], pk: int, *, at: Position | None = None) -> None:
         urls = ("trajectory-steps", "trajectory-turn", "trajectory-find", "trajectory-raw")
-        super().__init__(turns, Source(pk, "step", *urls))
+        super().__init__(turns, Source(pk, "step", *urls), at=at)
         self.places = places_of(turns)
 
     def __len__(self) -> int:
         return len(self.places)
 
     def opening(self, *, first: int = 0, until: int | None = None, around: int | None = None) -> Excerpt[Step]:
-        """Return the steps `first` to `until`: all, or the first, the last and those near `around`."""
+        """Return the steps `first` to `until`: all, or the first, the last and those near `around` or `at`."""
+        if around is None and self.at is not None:
+            around = self.step_of(self.at.turn)
         end = len(self) if until is None else min(until, len(self))
         if end - first <= WHOLE:
             return self.excerpt(first, end, [(first, end)])
         spans = [(first, first + HEAD), (end - TAIL, end)]
         if around is not None:
-            spans.append((around - WINDOW // 2, around + WINDOW // 2))
+            spans.append((min(around - WINDOW // 2, end), min(around + WINDOW // 2, end)))
         return self.excerpt(first, end, spans)
 
     def entry(self, place: int, *, opened: bool = True) -> Step:
@@ -100,7 +113,10 @@ class Session(Transcript[Step]):
         text = self.text(turn)
         if len(text) <= FIRST and text.count("\n") <= FIRST_LINES:
             is_shell = self.turns[turn].get("kind") == "action" and text.partition(" ")[0] not in ENDINGS
-            return Piece(turn, code_html(text) if is_shell else visible(text.rstrip("\n")))
+            marks = self.marks(turn)
+            return Piece(turn, code_html(text, marks) if is_shell else marked(text.rstrip("\n"), marks))
+        if self.at and self.at.turn == turn:
+            return self.piece(turn)
         lines = text[:FIRST].splitlines(keepends=True)[: FIRST_LINES // 2]
         return self.cut(turn, 0, max(sum(map(len, lines)), 1))
 

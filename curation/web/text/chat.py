@@ -4,11 +4,13 @@ import json
 from collections.abc import Sequence
 
 from curation.web.text.markup import without_colours
-from curation.web.text.transcript import Excerpt, Form, Recorded, Source, Transcript, Turn
+from curation.web.text.transcript import Excerpt, Form, Position, Recorded, Source, Transcript, Turn
 from judging.messages import content_of
 
 # The last turns, which a page opens with.
 LAST = 4
+# Turns before and after one that must be shown.
+AROUND = 2
 # Characters; a longer turn starts folded where all turns are in the page.
 FOLDED_OVER = 3000
 
@@ -20,8 +22,15 @@ class Chat(Transcript[Turn]):
     commands.
     """
 
-    def __init__(self, messages: Sequence[Recorded], source: Source | None = None, *, agent: bool = True) -> None:
-        super().__init__(messages, source)
+    def __init__(
+        self,
+        messages: Sequence[Recorded],
+        source: Source | None = None,
+        *,
+        agent: bool = True,
+        at: Position | None = None,
+    ) -> None:
+        super().__init__(messages, source, at=at)
         users = (index for index, message in enumerate(messages) if message.get("role") == "user")
         self._task = next(users, None) if agent else None
         self._agent = agent
@@ -59,9 +68,13 @@ class Chat(Transcript[Turn]):
         return "\n\n".join(f"{head}\n{self.raw_text(turn)}" for turn, head in enumerate(heads))
 
     def opening(self) -> Excerpt[Turn]:
-        """The task and the last turns, opened."""
+        """The task, the last turns and those near `at`, opened."""
         task = 0 if self._task is None else 1
-        return self.excerpt(0, len(self), [(0, task), (len(self) - LAST, len(self))], opened=True)
+        spans = [(0, task), (len(self) - LAST, len(self))]
+        if self.at:
+            place = self._order.index(self.at.turn)
+            spans.append((place - AROUND, place + AROUND + 1))
+        return self.excerpt(0, len(self), spans, opened=True)
 
     def complete(self) -> list[Turn]:
         """All turns with their whole texts, for pages that load nothing; the last two are opened unless long."""

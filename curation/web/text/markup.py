@@ -80,6 +80,12 @@ def without_colours(text: str) -> str:
     return _COLOUR.sub("", text)
 
 
+def place_without_colours(text: str, position: int) -> int:
+    """Return where a character of `text` is in `without_colours(text)`; inside a colour it is the next character."""
+    colours = (match.span() for match in _COLOUR.finditer(text))
+    return position - sum(min(end, position) - start for start, end in colours if start < position)
+
+
 def _sign(character: str) -> str:
     code = ord(character)
     if code < 0x20:
@@ -98,9 +104,9 @@ def answer_segments(text: str, spans: Spans = ()) -> list[Segment]:
         _add_text(segments, text, position, fence, spans)
         shell = language in SHELL_LANGUAGES
         html = (
-            code_html(block.script, _shifted(spans, block.start))
+            code_html(block.script, shifted(spans, block.start))
             if shell
-            else marked(block.script, _shifted(spans, block.start))
+            else marked(block.script, shifted(spans, block.start))
         )
         segments.append(Segment("command" if shell else "code", html))
         line_end = text.find("\n", block.end)
@@ -148,10 +154,11 @@ def _add_text(segments: list[Segment], text: str, start: int, end: int, spans: S
     inner = text[start:end]
     if inner.strip():
         start += len(inner) - len(inner.lstrip("\n"))
-        segments.append(Segment("text", marked(inner.strip("\n"), _shifted(spans, start))))
+        segments.append(Segment("text", marked(inner.strip("\n"), shifted(spans, start))))
 
 
-def _shifted(spans: Spans, by: int) -> list[Mark]:
+def shifted(spans: Spans, by: int) -> list[Mark]:
+    """Return the spans in characters of the text from `by` on."""
     return [Mark(span[0] - by, span[1] - by, *span[2:]) for span in spans if span[1] > by]
 
 

@@ -5,17 +5,26 @@ from django.shortcuts import render
 
 from curation.web.ids import number
 from curation.web.problems import NotFound
-from curation.web.text.transcript import Entry, Transcript
+from curation.web.text.transcript import Entry, Position, Transcript
 
 LONGEST_SEARCH = 200
 
 
 def window_response(request: HttpRequest, transcript: Transcript[Entry], *, empty: str = "") -> HttpResponse:
-    """Entries of the gap from `start` to `end`: the first ones, or with `bottom` the last ones."""
+    """Entries of the gap from `start` to `end`: the first ones, or with `bottom` the last ones. If the transcript is
+    opened at a turn, its opening."""
     end = number_in(request, "end") or len(transcript)
-    excerpt = transcript.window(number_in(request, "start"), end, bottom="bottom" in request.GET)
+    if transcript.at:
+        excerpt = transcript.opening()
+    else:
+        excerpt = transcript.window(number_in(request, "start"), end, bottom="bottom" in request.GET)
     context = {"excerpt": excerpt, "main": "main" in request.GET, "empty": empty}
     return render(request, "transcript/_excerpt.html", context)
+
+
+def position_in(request: HttpRequest) -> Position | None:
+    """Return the `turn` that must be shown, from its character `start`; None if the request names none."""
+    return Position(number_in(request, "turn"), number_in(request, "start")) if request.GET.get("turn") else None
 
 
 def piece_response(request: HttpRequest, transcript: Transcript[Entry], turn: int) -> HttpResponse:

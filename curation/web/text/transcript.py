@@ -11,7 +11,8 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from django.utils.safestring import SafeString
 
-from curation.web.text.markup import found_spans, marked, render_text, visible
+from curation.web.text.markup import Mark, found_spans, marked, render_text, shifted, visible
+from curation.web.text.scan_marks import scan_marks
 
 # Entries that one press of a gap's button loads.
 WINDOW = 40
@@ -25,6 +26,14 @@ TONES = {"task": "user", "user": "user", "system": "system", "assistant": "assis
 Recorded = Mapping[str, object]
 Entry = TypeVar("Entry")
 Form = Literal["blocks", "text", "terminal", "screen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A character of one turn's text that a page must show."""
+
+    turn: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +148,15 @@ class Found:
 
 
 class Transcript(ABC, Generic[Entry]):
-    """`turns` as recorded. Subclasses say what an entry is and how a turn's text is read."""
+    """`turns` as recorded. Subclasses say what an entry is and how a turn's text is read.
 
-    def __init__(self, turns: Sequence[Recorded], source: Source | None = None) -> None:
+    With `at`, the opening has that turn, and its text from shortly before that character.
+    """
+
+    def __init__(self, turns: Sequence[Recorded], source: Source | None = None, *, at: Position | None = None) -> None:
         self.turns = turns
         self.source = source
+        self.at = at if at is not None and at.turn < len(turns) else None
 
     @abstractmethod
     def __len__(self) -> int:
@@ -202,22 +215,39 @@ class Transcript(ABC, Generic[Entry]):
         return Turn(index, self.role(index), summary_line(text), len(text), body, opened)
 
     def piece(self, turn: int, start: int = 0, *, wanted: str = "") -> Piece:
-        """Return up to `CHUNK` characters of a turn's text; by default from shortly before the first match."""
+        """Return up to `CHUNK` characters of a turn's text; by default from shortly before what must be shown: the
+        first match, or `at`."""
         text = self.text(turn)
-        start = min(max(start, 0), len(text)) or _start_before_match(text, wanted)
+        spans = found_spans(text, wanted)
+        first = spans[0][0] if spans else self.at.start if self.at and self.at.turn == turn else 0
+        start = min(max(start, 0), len(text)) or _line_before(text, first)
         return self.cut(turn, start, start + CHUNK, wanted=wanted)
 
     def cut(self, turn: int, start: int, end: int, *, wanted: str = "") -> Piece:
-        """Return a turn's text from `start` to `end`; an answer is rendered only as a whole and without matches."""
+        """Return a turn's text from `start` to `end`, with the matches of `wanted` or the findings of the scan marked.
+        An answer is rendered only as a whole and without matches."""
         text, form = self.text(turn), self.form(turn)
+        marks = [] if wanted else self.marks(turn)
         end = min(end, len(text))
         left = len(text) - end
         if form == "blocks":
             if not (start or left or wanted):
-                return Piece(turn, render_text(text), "blocks")
+                return Piece(turn, render_text(text, marks), "blocks")
             form = "text"
         part = text[start:end]
-        return Piece(turn, marked(part, found_spans(part, wanted), "found"), form, start, end if left else None, left)
+        spans = found_spans(part, wanted) if wanted else shifted(marks, start)
+        return Piece(turn, marked(part, spans, "found"), form, start, end if left else None, left)
+
+    def marks(self, turn: int) -> list[Mark]:
+        """Return the findings of the scan in a turn, in characters of its text. A transcript without a source is shown
+        beside others, and its marks would have the ids of theirs."""
+        if self.source is None:
+            return []
+        return scan_marks(self.turns[turn], self.text(turn), self.mark_prefix(turn))
+
+    def mark_prefix(self, turn: int) -> str:
+        """Return what the ids of a turn's marks begin with."""
+        return f"scan-{self.source.noun}-{self.source.pk}-{turn}" if self.source else ""
 
     def find(self, wanted: str) -> Found:
         """Search all turns, ignoring case."""
@@ -237,10 +267,9 @@ def summary_line(text: str) -> SafeString:
     return visible(" ".join(text[: 2 * LINE].split())[:LINE])
 
 
-def _start_before_match(text: str, wanted: str) -> int:
-    """Start at a line shortly before the first match, or at 0 if the first piece shows it anyway."""
-    spans = found_spans(text, wanted)
-    if not spans or spans[0][0] < CHUNK // 2:
+def _line_before(text: str, shown: int) -> int:
+    """Start at a line shortly before the character `shown`, or at 0 if the first piece shows it anyway."""
+    if shown < CHUNK // 2:
         return 0
-    at = spans[0][0] - BEFORE
+    at = shown - BEFORE
     return text.rfind("\n", at - BEFORE, at) + 1 or at

@@ -135,6 +135,7 @@ def _strings(path: Path) -> Iterator[str]:
             "xoxb-1-",
             "00 ",
             "ssh a@b.io ",
+            "mail ada@acme-corp.io ",
         ),
     ],
 )
