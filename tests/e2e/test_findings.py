@@ -65,7 +65,7 @@ def test_a_turn_with_a_long_history(tab: Page, access: Access) -> None:
     sample = judged(access.project, challenger=f"THOUGHT: I ask dora@acme-corp.io.\n\n```bash\nmail {KEY}\n```")
     text = sample.duel.prompt.text
     turns = [message for n in range(150) for message in _exchange(n)]
-    turns[60]["content"] = "output 30\nadmin: ada@acme-corp.io"
+    turns[60]["content"] = "step 30\nadmin: ada@acme-corp.io"
     turns[100]["content"] = f"{FILLER}\x1b[31mmail bob@acme-corp.io\x1b[0m\n{FILLER}"
     call = {"name": "bash", "arguments": json.dumps({"command": f'curl -H "X-Token: {KEY}" api'})}
     turns[201] = {"role": "assistant", "content": "I call it.", "tool_calls": [{"id": "c", "function": call}]}
