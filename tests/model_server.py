@@ -36,7 +36,7 @@ REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found",
 class Behaviour:
     """How a model answers. Shares (0 to 1) are drawn per call, in this order: the first that hits decides.
 
-    A request with the text `breaks` always fails.
+    A request with the text `breaks` always fails, one with the text `stalls` is never answered.
     """
 
     latency: float = 0.0
@@ -45,6 +45,7 @@ class Behaviour:
     error: float = 0.0
     status: int = 500
     breaks: str = ""
+    stalls: str = ""
     broken: float = 0.0
     hang: float = 0.0
     drop: float = 0.0
@@ -146,11 +147,12 @@ class _Server:
             counts.rate_limited += 1
             wait = "" if how.retry_after is None else f"Retry-After: {how.retry_after:g}\r\n"
             return 429, _error("slow down"), wait
-        breaks = how.breaks and how.breaks in str(asked["messages"][-1].get("content"))
+        question = str(asked["messages"][-1].get("content"))
+        breaks = how.breaks and how.breaks in question
         if breaks or self.random.random() < how.error:
             counts.failed += 1
             return how.status, _error(how.detail or "it broke"), ""
-        if self.random.random() < how.hang:
+        if (how.stalls and how.stalls in question) or self.random.random() < how.hang:
             counts.hung += 1
             await asyncio.sleep(3600)
         await asyncio.sleep(how.latency)

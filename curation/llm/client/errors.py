@@ -31,10 +31,6 @@ class TimedOut(Transient):
     kind = "timeout"
 
 
-class Unavailable(Transient):
-    """502, 503, 504, 529: the endpoint says itself that it cannot answer anyone now."""
-
-
 class Unreachable(Transient):
     """The request never left for the endpoint: no connection, name, route or TLS. It costs nothing and is no try."""
 

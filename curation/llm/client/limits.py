@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from curation.llm.client.completion import Target
-from curation.llm.client.errors import Misconfigured, TimedOut, Transient, Unavailable, Unreachable
+from curation.llm.client.errors import Misconfigured, TimedOut, Transient, Unreachable
 from curation.llm.client.pace import (
     FIRST_PROBE,
     SILENT_AFTER,
@@ -32,7 +32,7 @@ RENEWALS_REMEMBERED = 8
 FIRST_ANSWER = 200.0
 # When this share of at least so many calls within so many seconds got a 429, the endpoint pauses.
 STORM_CALLS, STORM_SHARE, STORM_SECONDS = 6, 0.5, 3.0
-# An endpoint is down after so many failures in a row; fewer are enough if the calls did not reach it.
+# An endpoint is suspected to be down after so many failures in a row; fewer are enough if they did not reach it.
 FAILED_IN_A_ROW, UNREACHABLE_IN_A_ROW = 6, 3
 
 
@@ -54,8 +54,8 @@ class Commit(Protocol):
 class Turn:
     """A call that is next at an endpoint: it may be recorded, and is sent inside `async with turn.slot()`.
 
-    The caller sets `tokens` to the number that the request took, if it is known. `is_probe`: it tries an endpoint that
-    is down.
+    The caller sets `tokens` to the number that the request took, if it is known. `is_probe`: it may try an endpoint
+    that is down.
     """
 
     def __init__(self, limiter: "EndpointLimiter", *, is_probe: bool) -> None:
@@ -124,8 +124,8 @@ class EndpointLimiter:
         self._ceiling = float(target.max_concurrency)
         self._cooldown_until = 0.0
         self.outage: Outage | None = None
-        self._failures: list[int] = []
-        self._has_answered = False
+        self._failed_in_a_row = 0
+        self.checking = asyncio.Lock()
         self._turns = self._most_turns = 0
         self._recent_turns: deque[int] = deque(maxlen=RENEWALS_REMEMBERED)
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -148,15 +148,13 @@ class EndpointLimiter:
         """Wait for a turn and for the endpoint's pace; `tokens` is the prompt's size.
 
         With limits per minute the slot comes first: calls that were spread over time must not wait for it together.
-        Raises `EndpointPaused` while the endpoint is down, unless the call is a probe or the next one is due.
+        Raises `EndpointPaused` while the endpoint is down, unless the call is a probe.
         """
         turn = Turn(self, is_probe=is_probe)
         self._turns += 1
         self._most_turns = max(self._most_turns, self._turns)
         try:
             await self.current_outage()
-            if self.outage and time.time() >= self.outage.probe_at:
-                turn.is_probe |= await self._take_probe(self.outage)
             turn.refuse_if_down()
             if self.target.rpm or self.target.tpm:
                 await turn.enter()
@@ -217,26 +215,24 @@ class EndpointLimiter:
 
     def record_sign_of_life(self) -> None:
         """The endpoint has answered, if only with a refusal."""
-        self._failures.clear()
-        self._has_answered = True
+        self._failed_in_a_row = 0
 
-    async def record_failure(self, item_id: int, failure: Transient, *, is_probe: bool) -> None:
-        """Pause the endpoint for all workers if it is down: after failures in a row without an answer.
+    def record_failure(self) -> None:
+        self._failed_in_a_row += 1
 
-        One item that fails alone, at an endpoint that has answered others, is probably the cause itself, unless the
-        endpoint was not reached or says that it is unavailable.
-        """
-        self._failures.append(item_id)
+    def may_be_down(self, failure: Transient) -> bool:
+        """Whether so many calls failed in a row, the last with `failure`, that the endpoint must be checked."""
         needed = FAILED_IN_A_ROW
         if isinstance(failure, Unreachable):
             needed = UNREACHABLE_IN_A_ROW
         elif isinstance(failure, TimedOut):
             needed = min(needed, self.target.max_concurrency + 1)
-        is_its_own = not isinstance(failure, Unreachable | Unavailable) and len(set(self._failures)) == 1
-        is_down = len(self._failures) >= needed and not (is_its_own and self._has_answered) and not self.outage
-        if is_down or (self.outage and is_probe):
-            begin = BeginOutage(self.target.endpoint_id, str(failure), failure.retry_after or 0.0)
-            self._set_outage(await self._commit(begin, rank=self.target.endpoint_id))
+        return self._failed_in_a_row >= needed and not self.outage
+
+    async def begin_outage(self, failure: Transient) -> None:
+        """The endpoint is down: pause it for all workers, or move the next try if it is paused."""
+        begin = BeginOutage(self.target.endpoint_id, str(failure), failure.retry_after or 0.0)
+        self._set_outage(await self._commit(begin, rank=self.target.endpoint_id))
 
     async def end_outage(self) -> None:
         """The endpoint has answered: all workers may call it again."""
@@ -244,17 +240,20 @@ class EndpointLimiter:
         end = partial(EndpointPace.objects.end_outage, self.target.endpoint_id)
         await self._commit(end, rank=self.target.endpoint_id)
 
-    async def _take_probe(self, outage: Outage) -> bool:
-        """Return whether this call may try an endpoint that is down. Others in this worker do not ask meanwhile."""
+    async def take_probe(self) -> bool:
+        """Return whether the endpoint is down and the caller may try it now; others in this worker may not."""
+        outage = await self.current_outage()
+        if outage is None or time.time() < outage.probe_at:
+            return False
         self.outage = replace(outage, probe_at=time.time() + FIRST_PROBE)
         may_call, found = await self._commit(TakeProbe(self.target.endpoint_id), rank=self.target.endpoint_id)
         self._set_outage(found)
-        return may_call
+        return may_call and found is not None
 
     def _set_outage(self, outage: Outage | None) -> None:
         """When the endpoint goes down, nobody waits for a slot any more. Failures are counted from zero each time."""
         if bool(self.outage) != bool(outage):
-            self._failures.clear()
+            self._failed_in_a_row = 0
             while outage and self._waiting:
                 place = self._waiting.popleft()
                 if not place.done():

@@ -34,7 +34,6 @@ from curation.llm.client.errors import (
     Refused,
     TimedOut,
     Transient,
-    Unavailable,
     Unreachable,
 )
 from curation.llm.client.pricing import cost_of, rounded
@@ -60,7 +59,6 @@ TIMEOUT_SECONDS = 120.0
 # LiteLLM puts up to three names of the error before the endpoint's own message.
 ERROR_PREFIX = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
 RETRIED = frozenset({408, 409, 500, 502, 503, 504, 529})
-UNAVAILABLE = frozenset({502, 503, 504, 529})
 
 
 # LiteLLM's call without its wrapper, which adds prices, callbacks, a cache, retries, budgets and its own token limits.
@@ -178,8 +176,6 @@ def _translate(error: Exception, key: str) -> CallError:
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
-    if status in UNAVAILABLE:
-        return Unavailable(detail, _retry_after(error))
     is_cut_off = status is None or status < 400  # no response, or half of one
     if isinstance(error, litellm.exceptions.APIConnectionError) or is_cut_off or status in RETRIED:
         return Transient(detail, _retry_after(error))

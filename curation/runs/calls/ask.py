@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Protocol, cast
 from django.utils import timezone
 
 from curation.llm.client.completion import Client, Completion, Request, Target
-from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Transient, Unreachable
+from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, Transient, Unreachable
 from curation.llm.client.limits import EndpointLimiter, EndpointPaused
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent
 from curation.runs.calls.record import Answered, CloseCall, FindAnswer, OpenCall, fail_call, withdraw_call
@@ -27,6 +28,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # How long an item waits while its calls get 429s, which do not count as tries.
 RATE_LIMIT_SECONDS = 15 * 60.0
 BUDGET_PAUSE = 0.2
+SHORT_QUESTION = "Reply with the single word: ready"
+SHORT_TOKENS = 64
 
 
 class Shard(Protocol):
@@ -64,7 +67,9 @@ async def ask(
     tried = unreached = 0
     while True:
         try:
-            return await _try(shard, opening, is_test=tries == 1)
+            if tries > 1 and await shard.limiter(target).take_probe():
+                await _probe(shard, opening)
+            return await _try(shard, opening, is_probe=tries == 1)
         except BudgetHeld:
             await asyncio.sleep(BUDGET_PAUSE)
         except EndpointPaused as paused:
@@ -80,6 +85,8 @@ async def ask(
             else:
                 tried += 1
                 is_last = tried >= tries
+            if tries > 1:
+                await _pause_if_down(shard, opening, failure)
             if tries > 1 and shard.wait_seconds and (outage := shard.limiter(target).outage):
                 raise _waiting(shard, item, EndpointPaused(target, outage)) from failure
             if is_last:
@@ -100,14 +107,59 @@ def _waiting(shard: Shard, item: Item, paused: EndpointPaused) -> EndpointPaused
     return EndpointDown(f"{paused.target.name} is down: {paused.outage.reason}{how_long}")
 
 
-async def _try(shard: Shard, opening: OpenCall, *, is_test: bool) -> Answered:
+async def _pause_if_down(shard: Shard, opening: OpenCall, failure: Transient) -> None:
+    """Pause an endpoint that is down for all workers: its calls fail in a row, and so does a short one of our own.
+
+    If that one is answered, the endpoint is up, and the items fail for a reason of their own.
+    """
+    limiter = shard.limiter(opening.target)
+    async with limiter.checking:
+        if not limiter.may_be_down(failure):
+            return
+        found = failure if isinstance(failure, Unreachable) else await _check(shard, opening)
+        if found:
+            await limiter.begin_outage(failure)
+
+
+async def _probe(shard: Shard, opening: OpenCall) -> None:
+    """Try an endpoint that is down; an answer ends its outage. Raises `EndpointPaused` if there is none."""
+    limiter = shard.limiter(opening.target)
+    if failure := await _check(shard, opening):
+        await limiter.begin_outage(failure)
+        if limiter.outage:
+            raise EndpointPaused(opening.target, limiter.outage)
+
+
+async def _check(shard: Shard, opening: OpenCall) -> Transient | None:
+    """Make a short call that is no item's request, and return how it failed; None if the endpoint answered it.
+
+    It is recorded and paid for like the item's. The text differs each time, because a gateway may answer the same
+    request from its cache.
+    """
+    request = short_request(f" ({secrets.token_hex(4)})")
+    own = replace(opening, request=request, content_hash=request.content_hash(opening.target), instructions_hash="")
+    try:
+        await _try(shard, own, is_probe=True)
+    except Transient as failure:
+        return failure
+    except (RateLimited, Refused):
+        return None
+    return None
+
+
+def short_request(suffix: str = "") -> Request:
+    """A request that any model can answer, for little money."""
+    return Request([{"role": "user", "content": SHORT_QUESTION + suffix}], {"max_tokens": SHORT_TOKENS})
+
+
+async def _try(shard: Shard, opening: OpenCall, *, is_probe: bool) -> Answered:
     """Make one call, recorded before it is sent and when it has ended. Raises the `CallError` that it ended in.
 
     `OpenCall` looks for a recorded answer too: while nothing has to wait, that saves a transaction.
     """
     run_id, target, request = opening.run.pk, opening.target, opening.request
     limiter, client = shard.limiter(target), shard.client(target)
-    async with limiter.turn(_estimated_tokens(request), is_probe=is_test) as turn:
+    async with limiter.turn(_estimated_tokens(request), is_probe=is_probe) as turn:
         opened = await shard.commit(opening)
         if isinstance(opened, BudgetHeld | BudgetSpent):
             raise opened
@@ -126,7 +178,7 @@ async def _try(shard: Shard, opening: OpenCall, *, is_test: bool) -> Answered:
             latency_ms = round((time.perf_counter() - started) * 1000)
             await shard.commit(partial(fail_call, run_id, opened, error, latency_ms))
             if isinstance(error, Transient):
-                await limiter.record_failure(opening.item.pk, error, is_probe=turn.is_probe)
+                limiter.record_failure()
             elif isinstance(error, RateLimited):
                 limiter.record_rate_limit(error.retry_after)
             elif not isinstance(error, Misconfigured):

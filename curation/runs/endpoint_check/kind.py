@@ -4,16 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import Target
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
+from curation.runs.calls.ask import short_request
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
-
-QUESTION = "Reply with the single word: ready"
-MOST_TOKENS = 64
 
 
 class TestParams(BaseModel):
@@ -45,9 +43,8 @@ class TestStage:
 
     async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
         """Make one call, without the cache and without retries, and keep the endpoint's exact error."""
-        request = Request([{"role": "user", "content": QUESTION}], {"max_tokens": MOST_TOKENS})
         try:
-            said = (await context.ask(item, job, request, fresh=True, tries=1)).completion
+            said = (await context.ask(item, job, short_request(), fresh=True, tries=1)).completion
         except ItemFailed as failed:
             return _result(context.run, {"ok": False, "error": str(failed)})
         cost = None if said.cost is None else f"{said.cost:f}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Max, Min
+from django.db.models import F, Min
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -88,7 +88,7 @@ def wake(run_id: int, endpoint_id: int) -> None:
 
 def wake_due() -> None:
     """Let items go on whose endpoint is up, or that have waited long enough; and one item for each endpoint that is
-    due to be tried again, of a run and a place by chance: an item that breaks the endpoint must not be the only one."""
+    due to be tried again, of a run by chance: one run's budget or workers must not keep all others waiting."""
     waiting = Item.objects.filter(state=ItemState.WAITING, waiting_since__isnull=False, run__state__in=LIVE)
     found = waiting.order_by().values_list("run_id", "waits_for").annotate(first=Min("waiting_since"))
     groups = [(run_id, endpoint_id or 0, first) for run_id, endpoint_id, first in found]
@@ -131,9 +131,5 @@ def _send_probe(run_id: int, endpoint_id: int) -> int:
         waiting = Item.objects.filter(
             run_id=run_id, state=ItemState.WAITING, waits_for=endpoint_id, waiting_since__isnull=False
         )
-        ends = waiting.order_by().aggregate(low=Min("id"), high=Max("id"))
-        if ends["low"] is None:
-            return 0
-        start = random.randint(ends["low"], ends["high"])  # noqa: S311 - as above
-        chosen = waiting.filter(pk__gte=start).order_by("id")[:1].values_list("pk", flat=True)
-        return Item.objects.filter(pk__in=list(chosen)).update(state=ItemState.PENDING)
+        first = waiting.order_by("id").values_list("pk", flat=True)[:1]
+        return Item.objects.filter(pk__in=list(first)).update(state=ItemState.PENDING)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from curation.llm.client import pace
 from curation.llm.models import Endpoint, EndpointPace
 from curation.projects.models import Project
+from curation.runs.calls.ask import SHORT_TOKENS
 from curation.runs.control import cancel, resume, retry_failed
 from curation.runs.engine.waiting import wake_due
 from curation.runs.engine.worker import drive
@@ -105,7 +106,8 @@ def test_an_outage_in_the_middle_of_a_run_fails_nothing_and_costs_nothing(server
     assert not calls.filter(error_kind="unreachable").exclude(cost=0).exists()
     # Only what was under way when the connections broke may have been paid for.
     assert run.cost_unknown_calls == calls.filter(cost=None).count() <= CONCURRENCY
-    assert calls.filter(status=CallStatus.OK).count() == 60
+    short = {"params__max_tokens": SHORT_TOKENS}  # the calls that look whether it is up again
+    assert calls.filter(status=CallStatus.OK).exclude(**short).count() == 60
     down, up = (line for line in messages(run) if "judge-a" in line)
     assert down.startswith("judge-a is down: ")
     assert up.startswith("judge-a answers again, after ")
@@ -273,4 +275,55 @@ def test_the_test_button_calls_an_endpoint_that_is_down_and_ends_the_pause(dead:
     dead.start()
     trial = launch(project=run.project, kind="test", params={"model": "judge-a"}, user=None)
     assert end(trial).result["ok"]
+    assert not is_down()
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_an_item_that_always_breaks_the_only_call_fails_with_its_reason(server: ModelServer, status: int) -> None:
+    """The endpoint answers a short request of its own, so it is not down: nothing waits."""
+    server.behave(breaks="Question", status=status)
+    run = asked(make_asked(server), n=1)
+    assert (run.state, run.items_failed) == (RunState.FAILED, 1)
+    assert str(status) in run.error or "tried 6 times" in run.error
+    assert "is down" not in " ".join(messages(run)) + reasons(run).pop()
+    assert not is_down()
+    # The short request is on record and paid for, as every call.
+    calls = Call.objects.filter(run=run)
+    assert calls.filter(status=CallStatus.ERROR).count() == 6
+    assert calls.get(status=CallStatus.OK).cost
+    assert run.calls == calls.count() == 7
+
+
+def test_several_items_that_break_their_calls_fail_and_the_others_are_answered(server: ModelServer) -> None:
+    server.behave(breaks="Question 1")
+    run = asked(make_asked(server), n=20)
+    assert (run.outcome, run.items_failed) == ("with_failures", 11)
+    assert not any("is down" in line for line in messages(run))
+
+
+def test_an_item_that_breaks_its_call_fails_after_an_outage_that_it_waited_for(server: ModelServer) -> None:
+    server.behave(error=1.0, breaks="Question")
+    run = start(make_asked(server), n=1)
+    drive(run.pk)
+    assert is_down()
+    assert states(run) == {"waiting": 1}
+    server.behave(breaks="Question")
+    assert end(run).state == RunState.FAILED
+    assert "tried 6 times" in reasons(run).pop()
+    assert not is_down()
+
+
+def test_the_only_item_waits_for_an_endpoint_that_fails_all_requests(server: ModelServer) -> None:
+    server.behave(error=1.0)
+    run = start(make_asked(server), n=1)
+    drive(run.pk)
+    assert states(run) == {"waiting": 1}
+    server.behave()
+    assert end(run).state == RunState.SUCCEEDED
+
+
+def test_an_item_that_never_gets_its_answer_in_time_fails_alone(server: ModelServer) -> None:
+    server.behave(stalls="Question")
+    run = asked(make_asked(server, params={"timeout": 0.3}), n=1)
+    assert "no answer within 0.3 s (tried 6 times)" in reasons(run).pop()
     assert not is_down()
