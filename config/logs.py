@@ -1,10 +1,12 @@
-"""Log lines as text or JSON, with the ids of the work in progress.
+"""Log lines as text or JSON, with the ids of the work in progress and without the secrets of invitation links.
 
 The text of an exception may quote a transcript or a key. A line has it only where the exception is about a connection,
 a file or a setting; of others it has the type and where it was raised.
 """
 
+import copy
 import logging
+import re
 import traceback
 from types import TracebackType
 from typing import Any
@@ -25,22 +27,39 @@ ABOUT_MACHINES = (
 )
 LINE = "%(asctime)s %(levelname)s %(name)s %(message)s"
 FIELDS = ("timestamp", "level", "logger", "message", *ID_NAMES, "exc_info", "stack_info")
+# The secret of a link is a part of its path.
+INVITATION = re.compile(r"(?<=/invitations/).+", re.DOTALL)
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+def hide_invitation(text: str) -> str:
+    """Return the text without the path below `/invitations/`: whoever reads it could join the project."""
+    return INVITATION.sub("[hidden]", text)
 
 
 def describe(error: BaseException) -> str:
     """Return the type of an exception, and its text if that cannot quote data."""
     name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
-    return f"{name}: {error}" if isinstance(error, ABOUT_MACHINES) else name
+    return hide_invitation(f"{name}: {error}") if isinstance(error, ABOUT_MACHINES) else name
+
+
+def _discreet(arg: object) -> object:
+    text = describe(arg) if isinstance(arg, BaseException) else arg
+    return hide_invitation(text) if isinstance(text, str) else text
 
 
 class Ids(logging.Filter):
-    """Adds the ids to each record, and puts `describe` in place of exceptions in its message."""
+    """Adds the ids to each record, puts `describe` in place of exceptions in its message, and hides invitations."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         ids = dict(current_ids())
         if isinstance(record.args, tuple):
-            record.args = tuple(describe(arg) if isinstance(arg, BaseException) else arg for arg in record.args)
+            record.args = tuple(map(_discreet, record.args))
+        elif isinstance(record.args, dict):
+            record.args = copy.copy(record.args)  # gunicorn's own type stays, which knows the headers
+            record.args.update({name: _discreet(arg) for name, arg in record.args.items()})
+        if not record.args and isinstance(record.msg, str):
+            record.msg = hide_invitation(record.msg)
         if record.name == "gunicorn.access" and isinstance(record.args, dict):
             ids["request_id"] = record.args["{x-request-id}o"]
         if isinstance(request := getattr(record, "request", None), HttpRequest):  # Django logs it after the middleware
@@ -98,6 +117,9 @@ def logging_config(form: str, level: str) -> dict[str, Any]:
         "root": {"handlers": ["console"], "level": level},
         "loggers": {
             "axes": {"level": "WARNING"},
+            # Django's own handlers would print each line again, without our filter.
+            "django": {"handlers": [], "level": "INFO", "propagate": True},
+            "django.server": {"handlers": [], "level": "INFO", "propagate": True},
             "LiteLLM": {"level": "ERROR"},
             "httpx": {"level": "WARNING"},
             "gunicorn.error": {"level": "INFO", "propagate": True},

@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.signals import connection_created
 from opentelemetry import metrics, trace
 
-from config.logs import ABOUT_MACHINES
+from config.logs import ABOUT_MACHINES, hide_invitation
 from curation.web.telemetry import current_ids
 
 if TYPE_CHECKING:
@@ -177,6 +177,8 @@ def discreet_event(event: "Event", hint: "Hint") -> "Event":
     """The event without anything that could quote data, and with the ids of the work in progress as tags."""
     given: dict[str, Any] = dict(event)
     kept: dict[str, Any] = {name: given[name] for name in OF_EVENT if name in given}
+    if "transaction" in kept:  # a path where no address matches it
+        kept["transaction"] = hide_invitation(kept["transaction"])
     kept["tags"] = {name: str(one) for name, one in current_ids().items()}
     if "method" in given.get("request", {}):
         kept["request"] = {"method": given["request"]["method"]}
@@ -188,7 +190,7 @@ def discreet_event(event: "Event", hint: "Hint") -> "Event":
         kept["exception"] = {"values": [_discreet_error(row) for row in values]}
         error = hint.get("exc_info", (None, None, None))[1]
         if isinstance(error, ABOUT_MACHINES):
-            kept["exception"]["values"][-1]["value"] = str(error)
+            kept["exception"]["values"][-1]["value"] = hide_invitation(str(error))
     return kept  # type: ignore[return-value]  # the SDK's type is a TypedDict
 
 

@@ -10,6 +10,7 @@ from billiard.einfo import ExceptionInfo
 from celery.app.task import Context
 from celery.app.trace import TraceInfo
 from django.test import Client
+from gunicorn.glogging import SafeAtoms
 
 from config.celery import begin_task, end_task, send_request_id
 from config.logs import Ids, Json, Text
@@ -144,3 +145,38 @@ def test_access_lines_have_the_id_of_the_response(lines: Lines) -> None:
         logger.removeHandler(lines)
 
     assert lines.read()["request_id"] == "abc"
+
+
+SECRET = "0fdj3-secret_of-a-link"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("formatter", [Json(), Text("%(message)s")])
+@pytest.mark.parametrize("path", ["/invitations/{}", "/invitations/{}/x/", "/invitations/ {}/", "/invitations/\n{}"])
+def test_no_line_has_the_secret_of_an_invitation(client: Client, formatter: logging.Formatter, path: str) -> None:
+    path = path.format(SECRET)
+    names = ("django.request", "django.server", "gunicorn.error", "gunicorn.access")
+    written = Lines(formatter)
+    for name in names:
+        logging.getLogger(name).addHandler(written)
+    try:
+        client.put(path + "/nowhere/")
+        logging.getLogger("django.server").info('"%s" %s %s', f"GET {path} HTTP/1.1", "200", "5")
+        logging.getLogger("gunicorn.error").error("Error handling request %s", path)
+        logging.getLogger("gunicorn.error").error(f"Error handling request {path}")
+        logging.getLogger("gunicorn.error").error("Lost: %s", ConnectionError(f"no answer for {path}"))
+        atoms = SafeAtoms({"U": path, "s": "200", "{x-request-id}o": "abc"})
+        logging.getLogger("gunicorn.access").error("%(U)s %(s)s %(h)s", atoms)
+    finally:
+        for name in names:
+            logging.getLogger(name).removeHandler(written)
+
+    assert len(written.lines) == 6
+    assert SECRET not in "".join(written.lines)
+    assert "".join(written.lines).count("/invitations/[hidden]") == 6
+
+
+def test_no_other_handler_prints_the_lines_of_django() -> None:
+    """Django's own handlers do not hide what ours hides."""
+    for name in ("django", "django.server"):
+        assert logging.getLogger(name).handlers == []

@@ -22,6 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.deploy.containers import eventually, free_port
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel
 
+INVITATION = "secret-of-an-invitation"
 ROOT = Path(__file__).resolve().parents[2]
 KEY, TRANSCRIPT = "sk-key-of-this-test-0123456789", "cat /srv/of-a-transcript"
 
@@ -106,11 +107,15 @@ def test_one_trace_goes_from_the_request_to_the_model_calls(
                 check=True,
             )
             run_a_duel(Caller(client, made.stdout.split()[-1]), log=said)
+            for path in (f"/invitations/{INVITATION}/", f"/invitations/{INVITATION}", f"/invitations/{INVITATION}/x/"):
+                client.get(path)
         time.sleep(1.5)  # two intervals
     finally:
         serving.send_signal(signal.SIGTERM)
         serving.wait(60)
 
+    assert said().count("GET /invitations/[hidden]") == 3
+    assert INVITATION not in said()
     spans = _spans(posted["/v1/traces"])
     calls = [span for _, span in spans if span.name == "model call"]
     assert len(calls) >= 36
@@ -130,7 +135,14 @@ def test_one_trace_goes_from_the_request_to_the_model_calls(
     ]
     assert {"winnow.duration", "http.server.request.duration"} <= set(measured)
     everything = b"".join(body for bodies in posted.values() for body in bodies)
-    for content in (b"last line of file", b"THOUGHT", b"src/parser.py", KEY.encode(), b"INSERT INTO"):
+    for content in (
+        b"last line of file",
+        b"THOUGHT",
+        b"src/parser.py",
+        KEY.encode(),
+        b"INSERT INTO",
+        INVITATION.encode(),
+    ):
         assert content not in everything, content
 
 
@@ -148,7 +160,16 @@ def fail(request, slug):
     key = {KEY!r}
     raise ValueError({TRANSCRIPT!r} + key)
 
+def broken_for_invitations(get_response):
+    def respond(request):
+        if request.path.startswith("/invitations/"):
+            raise ConnectionError("no answer for " + request.path)
+        return get_response(request)
+
+    return respond
+
 pages = types.ModuleType("failing_pages")
+pages.broken_for_invitations = broken_for_invitations
 pages.urlpatterns = [path("fail/<slug:slug>/", fail)]
 pages.handler500 = lambda request: HttpResponse(status=500)
 sys.modules["failing_pages"] = pages
@@ -156,6 +177,8 @@ settings.ROOT_URLCONF = "failing_pages"
 Client(raise_request_exception=False).post(
     "/fail/ship/?q=" + {TRANSCRIPT!r}, {{"text": {TRANSCRIPT!r}}}, headers={{"X-Api-Key": {KEY!r}}}
 )
+settings.MIDDLEWARE = ["failing_pages.broken_for_invitations"]
+Client(raise_request_exception=False).get("/invitations/{INVITATION}/")
 with bind(run_id=7, item_id=8):
     try:
         try:
@@ -189,7 +212,8 @@ def test_sentry_gets_errors_without_content_or_keys(
     # An envelope is lines of JSON: its header, the item's header, the event.
     events = [json.loads(body.splitlines()[2]) for body in posted["/api/1/envelope/"]]
     found = {event["exception"]["values"][-1]["type"]: event for event in events if "exception" in event}
-    assert set(found) == {"ValueError", "OperationalError"}
+    assert set(found) == {"ValueError", "OperationalError", "ConnectionError"}
+    assert found["ConnectionError"]["transaction"] == "/invitations/[hidden]"
     assert len(found["ValueError"]["tags"]["request_id"]) == 32
     assert found["ValueError"]["transaction"] == "/fail/{slug}/"
     assert found["ValueError"]["exception"]["values"][-1]["stacktrace"]["frames"][-1]["function"] == "fail"
@@ -201,6 +225,7 @@ def test_sentry_gets_errors_without_content_or_keys(
     ]
     everything = b"".join(body for bodies in posted.values() for body in bodies)
     assert KEY.encode() not in everything
+    assert INVITATION.encode() not in everything + (done.stdout + done.stderr).encode()
     assert b"of-a-transcript" not in everything
 
 
