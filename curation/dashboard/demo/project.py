@@ -4,16 +4,20 @@ Every step is skipped if its result exists, so a second start, or one after a ki
 """
 
 import os
+import time
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from curation.dashboard.demo.builder import FILES, Builder, Say
+from curation.dashboard.demo.builder import FILES, Builder, DemoFailed, Say
 from curation.dashboard.demo.evaluation import make_demo_evaluation
 from curation.dashboard.demo.scenarios import make_demo_scenarios
 from curation.duels.models import Duel, Prompt, PullRequest
 from curation.llm.models import Endpoint
-from curation.projects.models import Project
+from curation.projects.models import Deletion, Project
+from curation.projects.removal.carry_out import carry_out
+from curation.projects.removal.change import delete_project
+from curation.projects.removal.nouns import PROJECT
 from curation.projects.settings.change import create_project
 from curation.projects.settings.document import Generation, Panel, ProjectSettings
 from curation.review.models import Action, Decision
@@ -26,6 +30,7 @@ SLUG = USERNAME = PASSWORD = "demo"  # noqa: S105
 KING, CHALLENGER = "scripted-king", "scripted-challenger"
 JUDGES = ("scripted-judge-careful", "scripted-judge-brisk", "scripted-judge-first")
 OWN_MODEL = "demo-model"
+REMOVED_WITHIN = 120.0
 
 
 def make_demo_project(say: Say) -> Project:
@@ -49,6 +54,26 @@ def make_demo_project(say: Say) -> Project:
         build.run("export", recipe=recipe)
     make_demo_evaluation(build)
     return project
+
+
+def remove_demo_project() -> None:
+    """Delete the project as an admin's *Delete* does, with its files; go on with a removal that was interrupted.
+
+    Raises `DemoFailed` if something still works on the project, such as a worker elsewhere.
+    """
+    project = Project.objects.filter(slug=SLUG).first()
+    if project is None:
+        return
+    if project.deleting_at is None:
+        delete_project(access=Builder(project, _user(), print).access, name=project.name)
+    deletion = Deletion.objects.filter(noun=PROJECT, target_id=project.pk).latest("id")
+    until = time.monotonic() + REMOVED_WITHIN
+    while deletion.finished_at is None:
+        if time.monotonic() > until:
+            raise DemoFailed(f"The project `{SLUG}` is not removed yet: {deletion.error or 'a worker does it'}")
+        carry_out(deletion.pk)
+        time.sleep(0.1)
+        deletion.refresh_from_db()
 
 
 def launch_own_model(project: Project, model: str) -> Run:

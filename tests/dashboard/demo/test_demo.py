@@ -5,19 +5,27 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from pytest_django import Settings
 
-from curation.dashboard.demo.project import make_demo_project
+from curation.dashboard.demo import project as demo_project
+from curation.dashboard.demo.builder import DemoFailed
+from curation.dashboard.demo.project import make_demo_project, remove_demo_project
 from curation.duels.models import Answer, Duel, Prompt, PullRequest, Verdict
-from curation.projects.models import Project
+from curation.imports.sources.stored import store_upload
+from curation.projects.models import AuditEntry, Deletion, Project
 from curation.review.models import Decision
 from curation.runs.engine import dispatch
 from curation.runs.engine.worker import drive
+from curation.runs.launch import launch
 from curation.runs.models import Call, Item, Run
 from curation.samples.models import Bucket, Flag, Sample
 from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Pair, Replay, Trajectory
 from curation.trajectories.rollout.balance import terminal_balance
+from tests.factories import make_endpoint, make_project
+from tests.projects.removal.every_model import rows_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COUNTED = (
@@ -126,3 +134,38 @@ def test_an_interrupted_start_continues(monkeypatch: pytest.MonkeyPatch, drives:
     assert Run.objects.filter(kind="duel").count() == 1
     assert set(project.runs.values_list("state", flat=True)) == {"succeeded"}
     assert Call.objects.values("content_hash").distinct().count() == Call.objects.count()
+
+
+class TestReset:
+    """On PostgreSQL `manage.py demo --reset` removes the project; on SQLite it removes the data folder's files."""
+
+    def make(self) -> tuple[Project, str]:
+        """A project `demo` with an upload and a run that nobody works on."""
+        project = make_project("demo")
+        make_endpoint(project, "scripted-king", model="scripted/king")
+        launch(project=project, kind="test", params={"model": "scripted-king"}, user=None)
+        return project, store_upload(project=project, file=ContentFile(b"{}", "a.jsonl"), name="a.jsonl")
+
+    def test_nothing_of_the_project_is_left_and_others_stay(self) -> None:
+        project, upload = self.make()
+        other = make_project("other")
+        kept = store_upload(project=other, file=ContentFile(b"{}", "a.jsonl"), name="a.jsonl")
+        remove_demo_project()
+        assert not default_storage.exists(upload)
+        assert {label: number for label, number in rows_of(project.pk).items() if number} == {}
+        assert [project.slug for project in Project.objects.all()] == ["other"]
+        assert default_storage.exists(kept)
+        assert AuditEntry.objects.filter(action="project.deleted").count() == 1
+        remove_demo_project()  # there is none
+        make_project("demo")
+
+    def test_a_removal_that_was_interrupted_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        project, upload = self.make()
+        with monkeypatch.context() as patched:
+            patched.setattr(demo_project, "REMOVED_WITHIN", 0.0)
+            with pytest.raises(DemoFailed, match="The project `demo` is not removed yet"):
+                remove_demo_project()
+        remove_demo_project()
+        assert not Project.objects.exists()
+        assert not default_storage.exists(upload)
+        assert Deletion.objects.count() == 1

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from curation.dashboard.demo.builder import DemoFailed
-from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project
+from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project, remove_demo_project
 from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder, require_port
 from curation.projects.models import Project
 
@@ -31,13 +31,8 @@ class Command(BaseCommand):
         with self._lock() as lock:
             if not prepare_only:
                 self._require_port()
-            if reset:
-                self._reset()
-            self._say("Preparing the database")
-            call_command("migrate", verbosity=0)
-            self._say("Making the project `demo` with scripted models, which run on this machine")
             try:
-                project = make_demo_project(self._say)
+                project = self._prepare(reset=reset)
             except DemoFailed as error:
                 raise CommandError(str(error)) from None
             if not prepare_only:
@@ -46,6 +41,14 @@ class Command(BaseCommand):
                 self.stdout.flush()
                 data, logs = settings.WINNOW_DATA, settings.WINNOW_DATA / "logs"
                 become_supervisor(data, settings.BIND, settings.PORT, lock.fileno(), greeting=greeting, logs=logs)
+
+    def _prepare(self, *, reset: bool) -> Project:
+        if reset:
+            self._reset()
+        self._say("Preparing the database")
+        call_command("migrate", verbosity=0)
+        self._say("Making the project `demo` with scripted models, which run on this machine")
+        return make_demo_project(self._say)
 
     def _require_port(self) -> None:
         try:
@@ -76,7 +79,7 @@ class Command(BaseCommand):
                 (settings.WINNOW_DATA / "broker" / folder).mkdir(parents=True, exist_ok=True)
         else:
             call_command("migrate", verbosity=0)
-            Project.objects.filter(slug="demo").delete()
+            remove_demo_project()
         self._say("Removed the demo's data")
 
     def _greeting(self, project: Project) -> str:
