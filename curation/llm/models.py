@@ -1,8 +1,10 @@
 """Model endpoints, and what all workers share about each: slots in use and the pace of calls."""
 
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from django.db import models
+from django.utils import timezone
 
 from curation.projects.models import Project
 
@@ -52,6 +54,12 @@ class Endpoint(models.Model):
     def is_scripted(self) -> bool:
         return self.model.startswith("scripted/")
 
+    @property
+    def outage(self) -> "EndpointPace | None":
+        """Why no call is sent to it, and until when; None if it is up. Lists need `select_related("pace")`."""
+        pace: EndpointPace | None = getattr(self, "pace", None)  # its row is made with the first call
+        return pace if pace is not None and pace.down_since else None
+
 
 class EndpointPaceQuerySet(models.QuerySet["EndpointPace"]):
     def down(self) -> "EndpointPaceQuerySet":
@@ -80,6 +88,15 @@ class EndpointPace(models.Model):
 
     def __str__(self) -> str:
         return f"pace of {self.endpoint}"
+
+    @property
+    def down_at(self) -> datetime:
+        return datetime.fromtimestamp(self.down_since, UTC)
+
+    @property
+    def next_try_at(self) -> datetime:
+        """When a worker may try an endpoint that is down; now if that is due, since one with work for it must run."""
+        return max(datetime.fromtimestamp(self.probe_at, UTC), timezone.now())
 
 
 class EndpointShare(models.Model):

@@ -62,7 +62,7 @@ def system_state(project: Project) -> System:
         live_runs=Run.objects.live().count(),
         pending=counts["pending"],
         claimed=counts["claimed"],
-        models=[_model(endpoint) for endpoint in Endpoint.objects.of(project)],
+        models=[_model(endpoint) for endpoint in Endpoint.objects.of(project).select_related("pace")],
         facts=_facts(),
         sandboxes=sandbox_reports(),
     )

@@ -15,7 +15,7 @@ router = Router(tags=["models"])
 
 @router.get("/projects/{slug}/models", response=s.EndpointPage, exclude_unset=True, summary="Model endpoints")
 def list_models(request: HttpRequest, slug: str, params: Query[s.EndpointList]) -> dict[str, object]:
-    rows = Endpoint.objects.of(enter(request, slug, Scope.READ).project)
+    rows = Endpoint.objects.of(enter(request, slug, Scope.READ).project).select_related("pace")
     return params.page(rows).response(s.EndpointOut.of)
 
 

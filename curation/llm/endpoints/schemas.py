@@ -54,6 +54,14 @@ class EndpointIn(EndpointPatch):
         return EndpointValues(**{key: getattr(self, key) for key in EndpointValues.__dataclass_fields__})
 
 
+class OutageOut(Schema):
+    """A model endpoint that is down: calls wait, and one tries it at intervals."""
+
+    reason: str = Field(examples=["127.0.0.1:8001 refused the connection"], description="Its first failure.")
+    since: datetime = Field(examples=["2026-01-31T09:30:00Z"])
+    next_try_at: datetime = Field(examples=["2026-01-31T09:30:05Z"], description="If a run has work for it by then.")
+
+
 class EndpointOut(Schema):
     model_config = ConfigDict(protected_namespaces=())
 
@@ -70,11 +78,13 @@ class EndpointOut(Schema):
     price_out: str | None = Field(examples=["0.6"], description=PRICE)
     family: str = Field(examples=["qwen"])
     scripted: bool = Field(description="An offline, deterministic stand-in for a model.")
+    outage: OutageOut | None = Field(description="Why workers send it no calls; null while it is up.")
     version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
     @staticmethod
     def of(endpoint: Endpoint) -> "EndpointOut":
+        down = endpoint.outage
         return EndpointOut(
             id=str(endpoint.pk),
             name=endpoint.name,
@@ -89,6 +99,9 @@ class EndpointOut(Schema):
             price_out=price_text(endpoint.price_out),
             family=endpoint.family,
             scripted=endpoint.is_scripted,
+            outage=OutageOut(reason=down.down_reason, since=down.down_at, next_try_at=down.next_try_at)
+            if down
+            else None,
             version=endpoint.version,
             created_at=endpoint.created_at,
         )

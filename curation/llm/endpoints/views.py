@@ -18,7 +18,7 @@ from curation.projects.models import Scope
 @project_page(Scope.READ)
 def model_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
-        "rows": Endpoint.objects.of(access.project),
+        "rows": Endpoint.objects.of(access.project).select_related("pace"),
         "may_change": access.may(Scope.ADMIN),
         "may_test": access.may(Scope.RUN),
         "api_path": f"/api/v1/projects/{access.project.slug}/models",

@@ -75,11 +75,11 @@ def _outages(run: Run) -> Iterator[Waiting]:
         yield Waiting(
             "endpoint_down",
             f"{pace.endpoint.name}{place} is down: {pace.down_reason}. {wait} for it, for {minutes:g} minutes at most.",
-            _moment(pace.down_since),
+            pace.down_at,
             endpoint=pace.endpoint.name,
             host=host,
             items=number,
-            next_try_at=max(_moment(pace.probe_at), timezone.now()),
+            next_try_at=pace.next_try_at,
             gives_up_at=first + timedelta(minutes=minutes),
         )
 
