@@ -22,12 +22,13 @@ class OrderedVerdict:
     """One judge's reading of one duel in one order.
 
     `dimensions` maps every rubric name to 1 (the answer shown first is better), 2 (the second) or 0 (a draw);
-    None when the reply could not be parsed.
+    None when the reply could not be parsed. `attempts` counts the replies up to this one.
     """
 
     judge: str
     order: str
     dimensions: Mapping[str, int] | None
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,37 +1,53 @@
 """How each judge of a panel behaved over a run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from judging.panel.scoring import DuelScore, JudgeScore, OrderedVerdict
+import numpy as np
+from numpy.typing import NDArray
 
+from judging.panel.rubric import DIMENSIONS
+from judging.statistics.rates import Interval
+from judging.statistics.readings import Floats, JudgedDuel, PanelReadings, Readings, panel_readings
 
-@dataclass(frozen=True, slots=True)
-class JudgedDuel:
-    """One judged duel: the replies that were asked for (unparsed ones included) and the score made of them."""
-
-    verdicts: tuple[OrderedVerdict, ...]
-    score: DuelScore
+_Z_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSummary:
-    """One judge over a run. All rates are shares from 0 to 1.
+    """One judge over a run. All rates are shares from 0 to 1, None where there is nothing to count.
 
-    n           duels in which the judge parsed (every asked order); the rates below but parse_rate run over these
-    win_rate    share with a judge score above 0.5; a score of exactly 0.5 counts one half; None when n is 0
-    flip_rate   share in which its two orders disagreed on at least one dimension; 0 when n is 0
-    parse_rate  parsed replies / asked replies, a reply being one (judge, order); None when nothing was asked
-    agreement   share in which it prefers the same side (or a tie) as the mean of the *other* parsed judges; runs over
-                the duels that have one; None when there is none
+    n                   duels in which the judge parsed (every asked order)
+    win_rate            share of them with a judge score above 0.5; a score of exactly 0.5 counts one half
+    flip_rate           share in which its two orders disagree on at least one dimension; 0 when n is 0
+    flips               the same for each dimension alone
+    first_share         share of the first answer in its choices that are no draw, over duels read in both orders; with
+                        `first_expected`, where 95 % of unbiased judges are
+    draw_rate           share of draws in its readings, by dimension
+    length_slope        points of its score (0 to 100) per doubling of the challenger's length against its opponent's
+    parse_rate          parsed readings / replies asked for: per attempt
+    panel_agreement     share in which it prefers the same side (or a tie) as the mean of the *other* parsed judges
+    agreement           share of dimensions on which it says the same as each other judge, both orders merged
+    halves              win rate in the first and the second half of the run
+    by_leak             win rate in the duels with a leak flag and in the others
+    own_family          win rate of its own family's answers against another family's
     """
 
     judge: str
     n: int
     win_rate: float | None
     flip_rate: float
+    flips: Mapping[str, float]
+    first_share: float | None
+    first_expected: Interval | None
+    draw_rate: float | None
+    length_slope: float | None
     parse_rate: float | None
-    agreement: float | None
+    panel_agreement: float | None
+    agreement: Mapping[str, float]
+    halves: tuple[float | None, float | None]
+    by_leak: tuple[float | None, float | None]
+    own_family: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +58,15 @@ class AnswerLengths:
     losers: float | None
 
 
-def judge_summary(duels: Iterable[JudgedDuel], *, panel: Sequence[str]) -> tuple[JudgeSummary, ...]:
-    """Summarise every judge of `panel`, in its order, in one pass over `duels`."""
-    tallies = {judge: _Tally() for judge in panel}
-    for duel in duels:
-        for (judge, _), parsed in _replies(duel.verdicts).items():
-            if judge in tallies:
-                tallies[judge].asked += 1
-                tallies[judge].parsed += parsed
-        for score in duel.score.judges:
-            if score.judge in tallies:
-                tallies[score.judge].add(score, [other.score for other in duel.score.judges if other is not score])
-    return tuple(tally.summary(judge) for judge, tally in tallies.items())
+def judge_summary(
+    duels: Sequence[JudgedDuel], *, panel: Sequence[str], families: Mapping[str, str] | None = None
+) -> tuple[JudgeSummary, ...]:
+    """Summarise every judge of `panel`, in its order; `duels` are in the order of time, `families` of the judges."""
+    return summarise(panel_readings(duels, panel=panel, families=families))
+
+
+def summarise(panel: PanelReadings) -> tuple[JudgeSummary, ...]:
+    return tuple(_summary(judge, panel) for judge in panel.judges.values())
 
 
 def mean_lengths(*, winners: Iterable[int], losers: Iterable[int]) -> AnswerLengths:
@@ -61,47 +74,85 @@ def mean_lengths(*, winners: Iterable[int], losers: Iterable[int]) -> AnswerLeng
     return AnswerLengths(_mean(list(winners)), _mean(list(losers)))
 
 
-@dataclass(slots=True)
-class _Tally:
-    asked: int = 0
-    parsed: int = 0
-    n: int = 0
-    half_wins: int = 0
-    flipped: int = 0
-    compared: int = 0
-    agreed: int = 0
-
-    def add(self, score: JudgeScore, others: list[float]) -> None:
-        self.n += 1
-        self.half_wins += _side(score.score) + 1
-        self.flipped += bool(score.flips)
-        if others:
-            self.compared += 1
-            self.agreed += _side(score.score) == _side(sum(others) / len(others))
-
-    def summary(self, judge: str) -> JudgeSummary:
-        return JudgeSummary(
-            judge=judge,
-            n=self.n,
-            win_rate=self.half_wins / (2 * self.n) if self.n else None,
-            flip_rate=self.flipped / self.n if self.n else 0.0,
-            parse_rate=self.parsed / self.asked if self.asked else None,
-            agreement=self.agreed / self.compared if self.compared else None,
-        )
-
-
-def _replies(verdicts: Iterable[OrderedVerdict]) -> dict[tuple[str, str], bool]:
-    """Whether each asked (judge, order) was answered in the end; a retry does not count as another question."""
-    replies: dict[tuple[str, str], bool] = {}
-    for verdict in verdicts:
-        key = verdict.judge, verdict.order
-        replies[key] = replies.get(key, False) or verdict.dimensions is not None
-    return replies
-
-
-def _side(score: float) -> int:
+def preferred(score: Floats) -> Floats:
+    """Return 1 where a score from 0 to 1 prefers the challenger, -1 its opponent, 0 neither, NaN where it is NaN."""
     # Sums of tenths: 0.7 and 0.3 must meet at a tie.
-    return 0 if abs(score - 0.5) < 1e-9 else (1 if score > 0.5 else -1)
+    return np.where(np.isnan(score), np.nan, np.sign(np.round(score - 0.5, 9)))
+
+
+def win_rate(score: Floats) -> float | None:
+    sides = preferred(score[~np.isnan(score)])
+    return float((sides + 1).mean() / 2) if len(sides) else None
+
+
+def first_share(judge: Readings) -> tuple[float, Interval] | None:
+    """Return the first answer's share of the choices, and where 95 % of judges without a preference for a seat are.
+
+    Without one, each duel's lead of the first seat is as likely as its opposite (the seats are exchanged between the
+    orders), so the half width is 1.96 times the root of the summed squares of these leads, by the number of choices.
+    """
+    lead = judge.seat_lead[judge.both]
+    choices = float(np.abs(judge.seats[judge.both]).sum())
+    if not choices:
+        return None
+    half = _Z_95 * float(np.sqrt((lead**2).sum())) / choices / 2
+    return 0.5 + float(lead.sum()) / choices / 2, Interval(max(0.0, 0.5 - half), min(1.0, 0.5 + half))
+
+
+def same_choices(one: Readings, two: Readings) -> float | None:
+    """Return the share of dimensions that both merged to the same, over the duels that both parsed."""
+    joint = ~np.isnan(one.score) & ~np.isnan(two.score)
+    return float((one.merged[joint] == two.merged[joint]).mean()) if joint.any() else None
+
+
+def _summary(judge: Readings, panel: PanelReadings) -> JudgeSummary:
+    parsed = ~np.isnan(judge.score)
+    n = int(parsed.sum())
+    asked = int(judge.attempts.sum())
+    seats = first_share(judge)
+    half = np.arange(panel.count) < panel.count / 2
+    others = {other.judge: same_choices(judge, other) for other in panel.judges.values() if other is not judge}
+    flips = judge.flips[parsed]
+    draws = judge.seats[~np.isnan(judge.seats)] == 0
+    return JudgeSummary(
+        judge=judge.judge,
+        n=n,
+        win_rate=win_rate(judge.score),
+        flip_rate=float(flips.any(axis=1).mean()) if n else 0.0,
+        flips={name: float(share) for name, share in zip(DIMENSIONS, flips.mean(axis=0), strict=True)} if n else {},
+        first_share=seats[0] if seats else None,
+        first_expected=seats[1] if seats else None,
+        draw_rate=float(draws.mean()) if len(draws) else None,
+        length_slope=_slope(panel.ratio, judge.score),
+        parse_rate=float((~np.isnan(judge.seats[:, :, 0])).sum() / asked) if asked else None,
+        panel_agreement=_panel_agreement(judge, panel),
+        agreement={name: share for name, share in others.items() if share is not None},
+        halves=(win_rate(judge.score[half]), win_rate(judge.score[~half])),
+        by_leak=(win_rate(judge.score[panel.leak]), win_rate(judge.score[~panel.leak])),
+        own_family=own_family_rate(judge.score, judge.own),
+    )
+
+
+def own_family_rate(score: Floats, own: Floats) -> float | None:
+    """Return the win rate of the side that is of one family, over the duels where one side is."""
+    return win_rate(np.where(own > 0, score, 1 - score)[own != 0])
+
+
+def _panel_agreement(judge: Readings, panel: PanelReadings) -> float | None:
+    others = np.stack([other.score for other in panel.judges.values() if other is not judge] or [judge.score * np.nan])
+    known = (~np.isnan(others)).sum(axis=0)
+    compared: NDArray[np.bool_] = ~np.isnan(judge.score) & (known > 0)
+    mean = np.nansum(others[:, compared], axis=0) / known[compared]
+    return float((preferred(judge.score[compared]) == preferred(mean)).mean()) if compared.any() else None
+
+
+def _slope(ratio: Floats, score: Floats) -> float | None:
+    known = ~np.isnan(score)
+    x, y = ratio[known], score[known]
+    if not len(x) or np.ptp(x) == 0:
+        return None
+    centred = x - x.mean()
+    return float(100 * (centred @ y) / (centred @ centred))
 
 
 def _mean(lengths: list[int]) -> float | None:

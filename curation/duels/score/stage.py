@@ -86,7 +86,7 @@ class ScoreStage:
 
 def score_duels(run: Run, ids: Sequence[int], panel: Panel) -> list[Scored]:
     """Return the duels' scores by the panel, in the order of `ids`. Nothing is written."""
-    duels = Duel.objects.select_related("challenger", "prompt").in_bulk(list(ids))
+    duels = Duel.objects.select_related("challenger", "king", "prompt").in_bulk(list(ids))
     verdicts = _verdicts(ids)
     failed = _failed_readings(run, duels)
     limits = _thresholds(run.settings)
@@ -113,10 +113,9 @@ def _scored(
 def _verdicts(ids: Sequence[int]) -> dict[int, list[OrderedVerdict]]:
     found: dict[int, list[OrderedVerdict]] = defaultdict(list)
     rows = Verdict.objects.filter(duel_id__in=list(ids)).order_by("id")
-    for duel_id, judge, order, parsed, dimensions in rows.values_list(
-        "duel_id", "judge", "order", "parsed", "dimensions"
-    ):
-        found[duel_id].append(OrderedVerdict(judge, order, dimensions if parsed else None))
+    columns = ("duel_id", "judge", "order", "parsed", "dimensions", "attempts")
+    for duel_id, judge, order, parsed, dimensions, attempts in rows.values_list(*columns):
+        found[duel_id].append(OrderedVerdict(judge, order, dimensions if parsed else None, attempts))
     return found
 
 

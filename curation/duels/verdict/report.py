@@ -16,7 +16,7 @@ SELF_PREFERENCE = "of the same family as a model that it judged: possible self-p
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """One judge over the run, as text. `cost` is "unknown" if the cost of any call is."""
+    """One judge over the run, as text. `cost` is "unknown" if the cost of any call is; `findings` are sentences."""
 
     name: str
     duels: int
@@ -27,6 +27,7 @@ class JudgeRow:
     tokens: int
     cost: str
     note: str
+    findings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,10 @@ def _judges(report: RunReport) -> Iterator[str]:
         rates = [judge.win_rate, judge.flip_rate, judge.parse_rate, judge.agreement]
         yield _row([judge.name, judge.duels, *rates, judge.tokens, judge.cost, judge.note])
     yield "\n"
+    for judge in report.judges:
+        for sentence in judge.findings:
+            yield f"- {_cell(judge.name)}: {_cell(sentence)}\n"
+    yield "\n"
 
 
 def _turns(rows: list[list[object]]) -> Iterator[str]:
@@ -219,11 +224,16 @@ def _judge_row(judge: Mapping[str, object]) -> JudgeRow:
         win_rate=_percent(judge["win_rate"]),
         flip_rate=_percent(judge["flip_rate"]),
         parse_rate=_percent(judge["parse_rate"]),
-        agreement=_percent(judge["agreement"]),
+        agreement=_percent(judge.get("panel_agreement", judge["agreement"])),
         tokens=int(str(judge["tokens"])),
         cost="unknown" if cost is None else f"${cost}",
         note=SELF_PREFERENCE if judge["same_family"] else "",
+        findings=tuple(str(finding["sentence"]) for finding in _list(judge.get("findings"))),
     )
+
+
+def _list(value: object) -> list[Mapping[str, object]]:
+    return value if isinstance(value, list) else []
 
 
 def _row(cells: list[object]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from itertools import islice
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Max, Q, Sum
 
 from curation.duels.models import Answer, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
@@ -14,7 +14,9 @@ from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket
 from judging.statistics.acceptance import GateDuel, GateSettings, acceptance
-from judging.statistics.judges import JudgedDuel, judge_summary, mean_lengths
+from judging.statistics.findings import findings
+from judging.statistics.judges import mean_lengths, summarise
+from judging.statistics.readings import JudgedDuel, panel_readings
 
 CHUNK = 500
 MAX_REASONS = 50
@@ -91,10 +93,13 @@ def _count(figures: _Figures, scored: list[Scored]) -> None:
         leak = entry.duel.challenger.leak_flag
         figures.gated.append(GateDuel(entry.score, prompt.repo, prompt.instance_id, leak))
         figures.buckets[entry.bucket] += 1
-        figures.judged.append(JudgedDuel(entry.verdicts, entry.score))
+        king, challenger = lengths[entry.duel.pk]
+        families = (entry.duel.king.family if entry.duel.king else "", entry.duel.challenger.family)
+        figures.judged.append(
+            JudgedDuel(entry.verdicts, entry.score, prompt.instance_id, leak, (king, challenger), families)
+        )
         if entry.score.score is None:
             continue
-        king, challenger = lengths[entry.duel.pk]
         if king and challenger and entry.score.score != 50.0:
             won, lost = (challenger, king) if entry.score.score > 50.0 else (king, challenger)
             figures.winners.append(won)
@@ -112,6 +117,7 @@ def _answer_lengths(scored: list[Scored]) -> dict[int, tuple[int, int]]:
 
 def _judges(figures: _Figures, panel: Panel, ids: list[int]) -> list[Json]:
     """Return each judge's rates, tokens, cost (None if unknown) and whether it judged its own family."""
+    families: dict[str, str] = {}
     usage: dict[str, Json] = {name: {"tokens": 0, "cost": Decimal(0), "unknown": 0, "own": 0} for name in panel.judges}
     for start in range(0, len(ids), CHUNK):
         rows = Verdict.objects.filter(duel_id__in=ids[start : start + CHUNK], judge__in=panel.judges)
@@ -121,18 +127,24 @@ def _judges(figures: _Figures, panel: Panel, ids: list[int]) -> list[Json]:
             sum_cost=Sum("cost"),
             unknown=Count("id", filter=Q(cost=None)),
             own=Count("id", filter=~Q(family="") & own_family),
+            family=Max("family"),
         ):
+            families[row["judge"]] = row["family"]
             entry = usage[row["judge"]]
             entry["tokens"] += row["sum_tokens"] or 0
             entry["cost"] += row["sum_cost"] or Decimal(0)
             entry["unknown"] += row["unknown"]
             entry["own"] += row["own"]
+    readings = panel_readings(figures.judged, panel=panel.judges, families=families)
+    said: dict[str, list[Json]] = {name: [] for name in panel.judges}
+    for finding in findings(readings):
+        said[finding.judge].append({"flaw": finding.flaw, "sentence": finding.sentence, "p": finding.p})
     found = []
-    for summary in judge_summary(figures.judged, panel=panel.judges):
+    for summary in summarise(readings):
         entry = usage[summary.judge]
         known = None if entry["unknown"] else f"{entry['cost'].quantize(STORED).normalize():f}"
         rates = {key: value for key, value in asdict(summary).items() if key != "judge"}
-        own = {"same_family": bool(entry["own"])}
+        own = {"same_family": bool(entry["own"]), "findings": said[summary.judge]}
         found.append({"name": summary.judge, **rates, "tokens": entry["tokens"], "cost": known, **own})
     return found
 

@@ -1,0 +1,92 @@
+"""Comparisons of judges over the same duels, and their tests."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judging.statistics.readings import Floats, PanelReadings, Readings
+
+
+def signed(values: Floats, clusters: NDArray[np.intp]) -> float:
+    """Return Student's t of the clusters' sums against 0, as the normal deviate of the same p; 0 where all are 0.
+
+    p is at least that of all signs alike, 2 ** -clusters, which is what sums without any spread prove.
+    """
+    from scipy import special
+
+    sums = np.bincount(clusters, np.nan_to_num(values))
+    squares, count = float((sums**2).sum()), int(np.count_nonzero(sums))
+    if squares < 1e-18 or count < 2:
+        return 0.0
+    z = float(sums.sum()) / math.sqrt(squares)
+    t = abs(z) * math.sqrt((count - 1) / max(count - z * z, 1e-9))
+    p = max(float(special.stdtr(count - 1, -t)), math.pow(0.5, min(count, 1000)))
+    return math.copysign(-float(special.ndtri(p)), z)
+
+
+def upper(z: float) -> float:
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def majority(ps: Sequence[float]) -> float:
+    """Return p against the null that the majority of the comparisons shows nothing (partial conjunction)."""
+    needed = len(ps) // 2 + 1
+    return min(1.0, (len(ps) - needed + 1) * sorted(ps)[needed - 1])
+
+
+def two_sided(zs: Sequence[float]) -> float:
+    """Return p where the majority must show it in the same direction."""
+    return min(1.0, 2 * min(majority([upper(z) for z in zs]), majority([upper(-z) for z in zs])))
+
+
+def regress(judge: Readings, other: Readings, panel: PanelReadings) -> dict[str, tuple[float, float]]:
+    """Return (z, coefficient) of each regressor of the difference of scores; instances are clusters."""
+    known = ~np.isnan(judge.score) & ~np.isnan(other.score)
+    y = (judge.score - other.score)[known]
+    low, high = np.quantile(panel.ratio[known], [0.05, 0.95]) if known.any() else (0.0, 0.0)
+    candidates: dict[str, Floats] = {
+        "own": judge.own[known],
+        "mean": np.ones(len(y)),
+        "length": np.asarray(np.clip(panel.ratio[known], low, high), dtype=np.float64),
+        "leak": panel.leak[known].astype(np.float64),
+        "time": np.asarray(np.linspace(-0.5, 0.5, panel.count)[known], dtype=np.float64),
+    }
+    chosen: dict[str, Floats] = {}
+    for name, column in candidates.items():
+        # Where all duels have the same families, the mean is the preference for one of them.
+        columns = np.stack([*chosen.values(), column], axis=1)
+        if len(y) > len(candidates) + 2 and np.linalg.matrix_rank(columns) == columns.shape[1]:
+            chosen[name] = column
+    if not chosen:
+        return {}
+    x = np.stack(list(chosen.values()), axis=1)
+    inverse = np.linalg.inv(x.T @ x)
+    found = {}
+    for place, name in enumerate(chosen):
+        weights = x @ inverse[:, place]
+        effect = float(weights @ y)
+        # The score under the null: what is left of y by all other regressors.
+        rest = np.delete(x, place, axis=1)
+        left = y - (rest @ np.linalg.lstsq(rest, y, rcond=None)[0] if rest.size else 0.0)
+        found[name] = (signed(weights * left, panel.clusters[known]), effect)
+    return found
+
+
+def agreement(one: Floats, two: Floats) -> Floats:
+    """Return by duel the product of both standardised scores, whose mean is the correlation; NaN where one misses."""
+    known = ~np.isnan(one) & ~np.isnan(two)
+    product = np.full(len(one), np.nan)
+    spread = one[known].std() * two[known].std() if known.any() else 0.0
+    product[known] = (
+        0.0 if spread < 1e-12 else (one[known] - one[known].mean()) * (two[known] - two[known].mean()) / spread
+    )
+    return product
+
+
+def consistency(judge: Readings) -> Floats:
+    """Return by duel the same between the judge's two orders, averaged over the dimensions."""
+    columns = [agreement(judge.sides[:, 0, place], judge.sides[:, 1, place]) for place in range(judge.sides.shape[2])]
+    consistency: Floats = np.mean(columns, axis=0)
+    return consistency

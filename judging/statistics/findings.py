@@ -1,0 +1,361 @@
+"""What is wrong with a judge, in a plain sentence: each found by a test, all tests of a panel corrected together.
+
+Some flaws have a zero point of their own: the first seat (its lead over both orders is as likely as its opposite),
+replies that do not parse, a judge's consistency with itself. The others are told from what is true of the answers by
+the other judges, who read the same ones: judge − other is compared per duel, and a finding needs the majority of the
+others (partial conjunction, Y. Benjamini and R. Heller, Biometrics 64 (2008)), so that a flawed judge does not make
+sound ones look flawed. These need two other judges.
+
+Tests of means are Student's t over the sums of instances. Holm's correction over all tests of all judges keeps the
+chance of any wrong sentence at 0.05 (S. Holm, Scandinavian Journal of Statistics 6 (1979)). A finding must also be
+large enough to matter; the floors are the constants below.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judging.statistics.contrasts import agreement, consistency, majority, regress, signed, two_sided, upper
+from judging.statistics.judges import first_share, own_family_rate, preferred, win_rate
+from judging.statistics.readings import Floats, PanelReadings, Readings
+
+LEVEL = 0.05
+# With fewer duels nothing is said.
+FEW_DUELS = 20
+RELATED = 0.005  # a judge that agrees with the others or itself, this sure, does not decide at random
+UNPARSED = 0.1  # of the replies; a judge is named if it is certain to be above
+SAME = 0.85  # of the dimensions in the same order; sound judges are below, copies at 0.95 and more
+NEARLY_ALL = 0.9
+MOST_DRAWS = 0.5
+SHIFT = 0.05  # of a judge's score from 0 to 1, against the other judges
+SLOPE = 0.02  # of the same per doubling of the length
+
+
+class Flaw(StrEnum):
+    POSITION = "position"
+    LENGTH = "length"
+    OWN_FAMILY = "own_family"
+    RANDOM = "random"
+    DRAWS = "draws"
+    CONSTANT = "constant"
+    CONTRARIAN = "contrarian"
+    COPY = "copy"
+    UNPARSED = "unparsed"
+    DRIFT = "drift"
+    LEAK = "leak"
+    SIDE = "side"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence about a judge. `flaw` is None where nothing was found; `p` is corrected for all tests."""
+
+    judge: str
+    flaw: Flaw | None
+    sentence: str
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    judge: str
+    flaw: Flaw
+    p: float
+    large: bool
+    sentence: Callable[[], str]
+
+
+def findings(panel: PanelReadings) -> tuple[Finding, ...]:
+    """Return at least one sentence per judge, judge by judge, the surest first."""
+    tests = [test for judge in panel.judges.values() for test in _Judge(judge, panel).tests()]
+    ordered = sorted(tests, key=lambda test: test.p)
+    corrected, worst = {}, 0.0
+    for place, test in enumerate(ordered):
+        worst = max(worst, min(1.0, (len(ordered) - place) * test.p))
+        corrected[id(test)] = worst
+    found: list[Finding] = []
+    for judge in panel.judges.values():
+        own = [test for test in ordered if test.judge == judge.judge and test.large and corrected[id(test)] <= LEVEL]
+        found += [Finding(judge.judge, test.flaw, test.sentence(), corrected[id(test)]) for test in own]
+        if not own:
+            found.append(Finding(judge.judge, None, _nothing(judge), 1.0))
+    return tuple(found)
+
+
+def _nothing(judge: Readings) -> str:
+    duels = _duels_read(judge)
+    if duels < FEW_DUELS:
+        return f"read only {duels} duels: {FEW_DUELS} are needed to say anything"
+    seat = _seat_sentence(judge)
+    return f"nothing unusual in {duels} duels" + (f": {seat}" if seat else "")
+
+
+def _duels_read(judge: Readings) -> int:
+    return int((~np.isnan(judge.seats)).any(axis=(1, 2)).sum())
+
+
+def _seat_sentence(judge: Readings) -> str:
+    if (found := first_share(judge)) is None:
+        return ""
+    share, expected = found
+    seat, shown = ("first", share) if share >= 0.5 else ("second", 1 - share)
+    half = 100 * (expected.high - 0.5)
+    return f"prefers the {seat} answer: {_percent(shown)}, expected 50 ± {half:.0f}"
+
+
+class _Judge:
+    """The tests of one judge against the rest of its panel."""
+
+    def __init__(self, judge: Readings, panel: PanelReadings) -> None:
+        self.judge, self.panel = judge, panel
+        self.copies = [other for other in self._all_others() if _is_copy(judge, other, panel)]
+        # A copy repeats the flaw, so it cannot show it; and two copies are one witness.
+        self.others: list[Readings] = []
+        for other in self._all_others():
+            if _duels_read(other) >= FEW_DUELS and not any(
+                _is_copy(other, known, panel) for known in (judge, *self.others)
+            ):
+                self.others.append(other)
+
+    def tests(self) -> Iterator[_Test]:
+        if not (self.judge.attempts.sum(axis=1) > 0).sum() >= FEW_DUELS:
+            return
+        yield self._unparsed()
+        if _duels_read(self.judge) < FEW_DUELS:
+            return
+        yield self._position()
+        yield from self._copy()
+        if len(self.others) >= 2:
+            yield self._random()
+            yield self._draws()
+            yield self._constant()
+            yield self._contrarian()
+            yield self._drift()
+            yield from self._regressed()
+
+    def _all_others(self) -> list[Readings]:
+        return [other for other in self.panel.judges.values() if other is not self.judge]
+
+    def _test(self, flaw: Flaw, p: float, large: bool, sentence: Callable[[], str]) -> _Test:
+        return _Test(self.judge.judge, flaw, p, large, sentence)
+
+    def _z(self, values: Floats) -> float:
+        return signed(values, self.panel.clusters)
+
+    def _unparsed(self) -> _Test:
+        from scipy import special
+
+        asked = int(self.judge.attempts.sum())
+        missing = asked - int((~np.isnan(self.judge.seats[:, :, 0])).sum())
+        p = float(special.bdtrc(missing - 1, asked, UNPARSED)) if missing else 1.0
+        sentence = f"does not give a verdict that can be read: {_percent(missing / asked)} of {asked} replies"
+        return self._test(Flaw.UNPARSED, p, missing > UNPARSED * asked, lambda: sentence)
+
+    def _position(self) -> _Test:
+        p = 2 * upper(abs(self._z(self.judge.seat_lead)))
+        return self._test(Flaw.POSITION, p, True, lambda: _seat_sentence(self.judge))
+
+    def _copy(self) -> Iterator[_Test]:
+        for other in self.copies:
+            p = _copy_p(self.judge, other)
+            share = float(_same_seats(self.judge, other).mean())
+            pairs = [_same_seats(self.judge, third) for third in self.others]
+            rest = f"; with the others {_percent(float(np.concatenate(pairs).mean()))}" if pairs else ""
+            sentence = f"repeats {other.judge}: the same in {_percent(share)} of the dimensions{rest}"
+            yield self._test(Flaw.COPY, p, True, lambda sentence=sentence: sentence)  # type: ignore[misc]
+
+    def _random(self) -> _Test:
+        """No more consistent than chance with the others, who agree more among themselves; or so with itself."""
+        judge = self.judge
+        mine = [agreement(judge.score, other.score) for other in self.others]
+        pairs = [agreement(a.score, b.score) for n, a in enumerate(self.others) for b in self.others[n + 1 :]]
+        with_others, among = np.mean(mine, axis=0), np.mean(pairs, axis=0)
+        related = upper(abs(self._z(with_others))) <= RELATED
+        by_others = 1.0 if related else upper(self._z(among - with_others))
+        if not np.nanstd(with_others) or not np.nanstd(judge.score):
+            by_others = 1.0  # it has no opinions, which is another flaw
+        own = consistency(judge)
+        by_itself = 1.0
+        if np.nanstd(own) and not related and upper(self._z(own)) > RELATED:
+            by_itself = majority([upper(self._z(consistency(other) - own)) for other in self.others])
+
+        def sentence() -> str:
+            if by_itself <= by_others:
+                repeats = [_repeats(each) for each in (judge, *self.others)]
+                return (
+                    f"decides at random: with the answers exchanged it repeats its choice in {_percent(repeats[0])} of"
+                    f" the dimensions, the others in {_percent(float(np.mean(repeats[1:])))}"
+                )
+            agreed = [_same_side(judge, other) for other in self.others]
+            rest = [_same_side(a, b) for n, a in enumerate(self.others) for b in self.others[n + 1 :]]
+            return (
+                f"decides at random: it prefers the same side as another judge in {_percent(float(np.mean(agreed)))} of"
+                f" the duels, the others among themselves in {_percent(float(np.mean(rest)))}"
+            )
+
+        return self._test(Flaw.RANDOM, min(1.0, 2 * min(by_others, by_itself)), True, sentence)
+
+    def _draws(self) -> _Test:
+        mine = self.judge.draws
+        p = majority([upper(self._z(mine - other.draws)) for other in self.others])
+        share = float(np.nanmean(mine))
+        rest = float(np.mean([np.nanmean(other.draws) for other in self.others]))
+        sentence = f"calls nearly everything a draw: {_percent(share)}, the others {_percent(rest)}"
+        return self._test(Flaw.DRAWS, p, share > MOST_DRAWS, lambda: sentence)
+
+    def _constant(self) -> _Test:
+        """The same reply as ever, or the same merged verdict, although the others tell the duels apart."""
+        replies, verdicts = _usual(self.judge.seats), _usual(self.judge.merged)
+        ps = [
+            majority([upper(self._z(replies - _usual(other.seats))) for other in self.others]),
+            majority([upper(self._z(verdicts - _usual(other.merged))) for other in self.others]),
+        ]
+        shares = [float(np.nanmean(replies)), float(np.nanmean(verdicts))]
+        which = int(shares[0] < NEARLY_ALL)
+        rest = float(np.mean([np.nanmean(_usual(other.merged if which else other.seats)) for other in self.others]))
+        what = ["replies", "duels"][which]
+        sentence = f"gives the same verdict in {_percent(shares[which])} of its {what}, the others {_percent(rest)}"
+        # Nothing but draws is said above.
+        large = shares[which] >= NEARLY_ALL and float(np.nanmean(self.judge.draws)) < NEARLY_ALL
+        return self._test(Flaw.CONSTANT, ps[which], large, lambda: sentence)
+
+    def _contrarian(self) -> _Test:
+        p = majority([upper(-self._z(agreement(self.judge.score, other.score))) for other in self.others])
+        agreed = float(np.mean([_same_side(self.judge, other) for other in self.others]))
+        rest = [_same_side(a, b) for n, a in enumerate(self.others) for b in self.others[n + 1 :]]
+        sentence = (
+            f"sides against the other judges: with one of them in {_percent(agreed)} of the duels, they among"
+            f" themselves in {_percent(float(np.mean(rest)))}"
+        )
+        return self._test(Flaw.CONTRARIAN, p, True, lambda: sentence)
+
+    def _drift(self) -> _Test:
+        """A trend over time of its score against the others', or of its preference for a seat."""
+        time = np.linspace(-0.5, 0.5, self.panel.count)
+
+        def trend(values: Floats) -> float:
+            known = ~np.isnan(values)
+            centred = np.where(known, values - (values[known].mean() if known.any() else 0), 0.0)
+            moment = np.where(known, time - (time[known].mean() if known.any() else 0), 0.0)
+            return self._z(centred * moment)
+
+        scores = [trend(self.judge.score - other.score) for other in self.others]
+        ps = [two_sided(scores), 2 * upper(abs(trend(self.judge.seat_lead)))]
+        which = int(np.argmin(ps))
+        half = time < 0
+
+        def measure(judge: Readings, rows: NDArray[np.bool_]) -> float:
+            if which == 0:
+                return win_rate(judge.score[rows]) or 0.0
+            lead = judge.seat_lead[rows & judge.both]
+            return float(0.5 + lead.mean() / judge.seats[0].size / 2) if len(lead) else 0.5
+
+        def shares(judge: Readings) -> list[float]:
+            return [measure(judge, half), measure(judge, ~half)]
+
+        mine, rest = shares(self.judge), np.mean([shares(other) for other in self.others], axis=0)
+        what = ["prefers the challenger", "prefers the first answer"][which]
+        sentence = (
+            f"changes over the run: {what} in {_percent(mine[0])} of the first half and {_percent(mine[1])} of the"
+            f" second, the others {_percent(rest[0])} and {_percent(rest[1])}"
+        )
+        large = abs((mine[1] - mine[0]) - (rest[1] - rest[0])) >= SHIFT
+        return self._test(Flaw.DRIFT, min(1.0, 2 * min(ps)), large, lambda: sentence)
+
+    def _regressed(self) -> Iterator[_Test]:
+        """Length, own family and leaks, each with the others held still: by regressions of judge − other on all."""
+        judge, panel = self.judge, self.panel
+        fits = [regress(judge, other, panel) for other in self.others]
+        if all("length" in fit for fit in fits):
+            z = [fit["length"] for fit in fits]
+            mine, rest = _longer(judge, panel), float(np.mean([_longer(other, panel) for other in self.others]))
+            what, shown = ("longer", (mine, rest)) if mine >= rest else ("shorter", (1 - mine, 1 - rest))
+            text = f"prefers the {what} answer: {_percent(shown[0])}, the others {_percent(shown[1])}"
+            large = abs(float(np.median([slope for _, slope in z]))) >= SLOPE
+            yield self._test(Flaw.LENGTH, two_sided([each for each, _ in z]), large, lambda: text)
+        if all("own" in fit for fit in fits):
+            z = [fit["own"] for fit in fits]
+            family = own_family_rate(judge.score, judge.own) or 0.0
+            others = float(np.mean([own_family_rate(other.score, judge.own) or 0.0 for other in self.others]))
+            said = f"prefers its own family: {_percent(family)} of the duels, the others {_percent(others)}"
+            large = float(np.median([shift for _, shift in z])) >= SHIFT
+            yield self._test(Flaw.OWN_FAMILY, majority([upper(each) for each, _ in z]), large, lambda: said)
+        if all("mean" in fit for fit in fits):
+            z = [fit["mean"] for fit in fits]
+            prefers, rest = (
+                win_rate(judge.score) or 0.0,
+                float(np.mean([win_rate(o.score) or 0.0 for o in self.others])),
+            )
+            aside = f"prefers the challenger in {_percent(prefers)} of the duels, the others in {_percent(rest)}"
+            large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT
+            yield self._test(Flaw.SIDE, two_sided([each for each, _ in z]), large, lambda: aside)
+        if all("leak" in fit for fit in fits):
+            z = [fit["leak"] for fit in fits]
+            flagged, clean = (win_rate(judge.score[rows]) or 0.0 for rows in (panel.leak, ~panel.leak))
+            by_others = float(np.mean([win_rate(other.score[panel.leak]) or 0.0 for other in self.others]))
+            leaked = (
+                f"prefers answers with a leak: {_percent(flagged)} of them, the others {_percent(by_others)};"
+                f" without one {_percent(clean)}"
+            )
+            large = float(np.median([shift for _, shift in z])) >= SHIFT
+            yield self._test(Flaw.LEAK, majority([upper(each) for each, _ in z]), large, lambda: leaked)
+
+
+def _same_seats(one: Readings, two: Readings) -> Floats:
+    """Return by reading that both parsed the share of dimensions with the same choice."""
+    joint = ~np.isnan(one.seats[:, :, 0]) & ~np.isnan(two.seats[:, :, 0])
+    shares: Floats = (one.seats[joint] == two.seats[joint]).mean(axis=1)
+    return shares
+
+
+def _copy_p(one: Readings, two: Readings) -> float:
+    """Return p against agreement in at most `SAME` of the dimensions, readings counted as wholes."""
+    from scipy import special
+
+    same = _same_seats(one, two)
+    # Of variables between 0 and 1 with one mean those that are 0 or 1 vary most, so the binomial tail is cautious.
+    return float(special.bdtrc(int(same.sum()) - 1, len(same), SAME)) if len(same) and same.sum() >= 1 else 1.0
+
+
+def _is_copy(one: Readings, two: Readings, panel: PanelReadings) -> bool:
+    same = _same_seats(one, two)
+    return len(same) >= FEW_DUELS and float(same.mean()) >= 0.95 and _copy_p(one, two) <= LEVEL / len(panel.judges)
+
+
+def _repeats(judge: Readings) -> float:
+    sides = judge.sides[judge.both]
+    return float((sides[:, 0] == sides[:, 1]).mean()) if len(sides) else 0.0
+
+
+def _same_side(one: Readings, two: Readings) -> float:
+    known = ~np.isnan(one.score) & ~np.isnan(two.score)
+    return float((preferred(one.score[known]) == preferred(two.score[known])).mean()) if known.any() else 0.0
+
+
+def _usual(values: Floats) -> Floats:
+    """Return by duel how often the judge said what it says most; NaN where nothing was read."""
+    rows = values.reshape(len(values), -1, values.shape[-1])
+    said = Counter(tuple(row) for row in rows.reshape(-1, rows.shape[-1]) if not np.isnan(row[0]))
+    if not said:
+        return np.full(len(values), np.nan)
+    usual = np.array(said.most_common(1)[0][0])
+    known = ~np.isnan(rows[:, :, 0])
+    same = (rows == usual).all(axis=2) & known
+    with np.errstate(invalid="ignore"):
+        shares: Floats = same.sum(axis=1) / known.sum(axis=1)
+    return shares
+
+
+def _longer(judge: Readings, panel: PanelReadings) -> float:
+    """Return the share of the longer answer in the judge's preferences between answers of different lengths."""
+    sides = preferred(judge.score) * np.sign(panel.ratio)
+    known = sides[~np.isnan(sides) & (sides != 0)]
+    return float((known > 0).mean()) if len(known) else 0.5
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

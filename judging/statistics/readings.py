@@ -1,0 +1,139 @@
+"""The readings of a panel as arrays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judging.panel.rubric import DIMENSIONS
+from judging.panel.scoring import ORDERS, DuelScore, OrderedVerdict
+
+Floats = NDArray[np.float64]
+
+_CHALLENGER_FIRST = ORDERS.index("challenger_first")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDuel:
+    """One judged duel: the replies that were asked for (unparsed ones included) and the score made of them.
+
+    `lengths` and `families` are of the king (or reference) and the challenger, lengths in any one unit; `leak`: the
+    challenger's answer is flagged as leaking the record.
+    """
+
+    verdicts: tuple[OrderedVerdict, ...]
+    score: DuelScore
+    instance_id: str = ""
+    leak: bool = False
+    lengths: tuple[int, int] | None = None
+    families: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The readings of one judge, over N duels in the order of time, 2 orders and 5 dimensions.
+
+    seats     (N, 2, 5) 1 where the first answer is preferred, -1 the second, 0 a draw, NaN if unparsed or not asked
+    sides     the same for the challenger against its opponent
+    score     (N,) the merged score from 0 to 1 (challenger better), NaN unless every asked order parsed
+    merged    (N, 5) the merged dimensions from 0 to 1, NaN likewise
+    flips     (N, 5) whether the two orders disagreed
+    attempts  (N, 2) replies asked for, 0 where there was no question
+    own       (N,) 1 where only the challenger is of the judge's family, -1 where only its opponent is, else 0
+    """
+
+    judge: str
+    seats: Floats
+    sides: Floats
+    score: Floats
+    merged: Floats
+    flips: NDArray[np.bool_]
+    attempts: NDArray[np.int64]
+    own: Floats
+
+    @property
+    def both(self) -> NDArray[np.bool_]:
+        """Shape (N,): both orders were read, so that a seat's advantage can be told from a side's."""
+        return np.asarray((~np.isnan(self.seats[:, :, 0])).all(axis=1), dtype=bool)
+
+    @property
+    def seat_lead(self) -> Floats:
+        """Shape (N,): choices of the first answer minus choices of the second, NaN unless both orders were read."""
+        lead: Floats = np.where(self.both, self.seats.sum(axis=(1, 2)), np.nan)
+        return lead
+
+    @property
+    def draws(self) -> Floats:
+        """Shape (N,): the share of draws in what was read of a duel, NaN if nothing was."""
+        return _row_means(np.where(np.isnan(self.seats), np.nan, self.seats == 0).reshape(len(self.seats), -1))
+
+
+@dataclass(frozen=True, slots=True)
+class PanelReadings:
+    """`ratio` (N,) is log2 of challenger's by opponent's length, 0 if unknown; `clusters` (N,) numbers of instances."""
+
+    judges: Mapping[str, Readings]
+    leak: NDArray[np.bool_]
+    ratio: Floats
+    clusters: NDArray[np.intp]
+    count: int
+
+
+def panel_readings(
+    duels: Sequence[JudgedDuel], *, panel: Sequence[str], families: Mapping[str, str] | None = None
+) -> PanelReadings:
+    """Return the readings of each judge of `panel`; `duels` are in the order of time, `families` of the judges."""
+    judges = {judge: _empty(judge, len(duels)) for judge in panel}
+    for row, duel in enumerate(duels):
+        for verdict in duel.verdicts:
+            if verdict.judge in judges:
+                _add_verdict(judges[verdict.judge], row, verdict)
+        for score in duel.score.judges:
+            if score.judge in judges:
+                into = judges[score.judge]
+                into.score[row] = score.score
+                into.merged[row] = [score.dimensions[name] for name in DIMENSIONS]
+                into.flips[row] = [name in score.flips for name in DIMENSIONS]
+        for judge, family in (families or {}).items():
+            if family and judge in judges:
+                judges[judge].own[row] = (duel.families[1] == family) - (duel.families[0] == family)
+    lengths = np.array([duel.lengths if duel.lengths and min(duel.lengths) > 0 else (1, 1) for duel in duels])
+    ratio = np.log2(lengths[:, 1] / lengths[:, 0]) if duels else np.zeros(0)
+    names: dict[str, int] = {}
+    clusters = [names.setdefault(duel.instance_id or f"\0{row}", len(names)) for row, duel in enumerate(duels)]
+    leak = np.array([duel.leak for duel in duels], dtype=bool)
+    return PanelReadings(judges, leak, ratio, np.array(clusters, dtype=np.intp), len(duels))
+
+
+def _empty(judge: str, rows: int) -> Readings:
+    shape = (rows, len(ORDERS), len(DIMENSIONS))
+    return Readings(
+        judge=judge,
+        seats=np.full(shape, np.nan),
+        sides=np.full(shape, np.nan),
+        score=np.full(rows, np.nan),
+        merged=np.full((rows, len(DIMENSIONS)), np.nan),
+        flips=np.zeros((rows, len(DIMENSIONS)), dtype=bool),
+        attempts=np.zeros((rows, len(ORDERS)), dtype=np.int64),
+        own=np.zeros(rows),
+    )
+
+
+_SEATS = {0: 0.0, 1: 1.0, 2: -1.0}
+
+
+def _add_verdict(into: Readings, row: int, verdict: OrderedVerdict) -> None:
+    order = ORDERS.index(verdict.order)
+    into.attempts[row, order] += verdict.attempts
+    if verdict.dimensions is not None:
+        seats = [_SEATS[verdict.dimensions[name]] for name in DIMENSIONS]
+        into.seats[row, order] = seats
+        into.sides[row, order] = seats if order == _CHALLENGER_FIRST else [-seat for seat in seats]
+
+
+def _row_means(values: Floats) -> Floats:
+    known = (~np.isnan(values)).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.nansum(values, axis=1) / known
+    return means

@@ -1,0 +1,135 @@
+"""Simulated runs: duels with effects of repositories and pull requests, read by sound and by flawed judges."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judging.panel.rubric import DIMENSIONS
+from judging.panel.scoring import ORDERS, DuelScore, JudgeScore, OrderedVerdict
+from judging.statistics.acceptance import GateDuel
+from judging.statistics.findings import Flaw
+from judging.statistics.readings import JudgedDuel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+PANEL = ("sound-a", "sound-b", "judge-c")
+DIMS = len(DIMENSIONS)
+REPOS = {50: 12, 200: 25, 1000: 60}
+DRAW = 0.3
+
+
+class World:
+    """Duels of one challenger and their readings. `pull` moves all duels to the challenger, in units of the quality."""
+
+    def __init__(self, rng: np.random.Generator, duels: int, flaw: Flaw | None, *, pull: float = 0.0) -> None:
+        self.rng, self.n = rng, duels
+        repos = REPOS.get(duels, 12)
+        self.repo = rng.integers(0, repos, duels)
+        self.instance = self.repo * 1000 + rng.integers(0, max(2, duels // repos // 3), duels)
+        effect = rng.normal(0, 0.45, repos)[self.repo]
+        effect += rng.normal(0, 0.35, self.instance.max() + 1)[self.instance]
+        self.quality = pull + effect + rng.normal(0, 0.8, duels)
+        self.leak = rng.random(duels) < 0.2
+        self.lengths = np.round(np.exp(rng.normal([5.0, 5.2], 0.4, (duels, 2)))).astype(int)
+        # The challenger is of the family alpha, its opponent of beta.
+        own = "alpha" if flaw == Flaw.OWN_FAMILY else "epsilon"
+        self.families = {"sound-a": "gamma", "sound-b": "alpha", "judge-c": own}
+        self.says = {"sound-a": self.sound(), "sound-b": self.sound()}
+        self.says["judge-c"] = FLAWED[flaw](self) if flaw else self.sound()
+        self.attempts = {name: np.ones((duels, 2), dtype=int) for name in PANEL}
+        if flaw == Flaw.UNPARSED:
+            tries = rng.geometric(0.6, (duels, 2))
+            self.says["judge-c"][tries > 3] = -1
+            self.attempts["judge-c"] = np.minimum(tries, 3)
+
+    def latent(self) -> Floats:
+        """Shape (duels, orders, dimensions): how far a sound judge prefers the challenger."""
+        shape = (self.n, 2, DIMS)
+        seen = self.quality + self.rng.normal(0, 0.4, self.n)
+        by_dimension = self.rng.normal(0, 0.4, (self.n, 1, DIMS))
+        return np.asarray(seen[:, None, None] + by_dimension + self.rng.normal(0, 0.6, shape))
+
+    def sound(self) -> Ints:
+        return replies(self.latent())
+
+    def shifted(self, by: NDArray[Any] | float) -> Ints:
+        return replies(self.latent() + np.reshape(by, (-1, 1, 1)))
+
+    @property
+    def judged(self) -> list[JudgedDuel]:
+        return [self._judged(row) for row in range(self.n)]
+
+    def gated(self, judged: list[JudgedDuel]) -> list[GateDuel]:
+        return [
+            GateDuel(duel.score, f"r{self.repo[row]}", duel.instance_id, duel.leak) for row, duel in enumerate(judged)
+        ]
+
+    def _judged(self, row: int) -> JudgedDuel:
+        verdicts, judges = [], []
+        for name in PANEL:
+            said = self.says[name][row]
+            for order, reply in enumerate(said):
+                dimensions = None if reply[0] < 0 else dict(zip(DIMENSIONS, reply.tolist(), strict=True))
+                attempts = int(self.attempts[name][row, order])
+                verdicts.append(OrderedVerdict(name, ORDERS[order], dimensions, attempts))
+            if (said >= 0).all():
+                judges.append(merged(name, said))
+        parsed = len(judges) == len(PANEL)
+        score = 100 * sum(judge.score for judge in judges) / len(judges) if parsed else None
+        king, challenger = self.lengths[row].tolist()
+        return JudgedDuel(
+            tuple(verdicts),
+            DuelScore(score, {}, tuple(judges), parsed=parsed, flipped=False, spread=0.0),
+            instance_id=f"i{self.instance[row]}",
+            leak=bool(self.leak[row]),
+            lengths=(king, challenger),
+            families=("beta", "alpha"),
+        )
+
+
+def replies(latent: Floats) -> Ints:
+    """Seat terms: with the king first the challenger is 2, with the challenger first it is 1; 0 is a draw."""
+    challenger = np.array([2, 1]).reshape(1, 2, 1)
+    said: Ints = np.where(np.abs(latent) < DRAW, 0, np.where(latent > 0, challenger, 3 - challenger))
+    return said
+
+
+def merged(judge: str, said: Ints) -> JudgeScore:
+    points = [(0.5, 0.0, 1.0), (0.5, 1.0, 0.0)]
+    both = [[points[order][value] for value in said[order]] for order in range(2)]
+    flips = tuple(name for name, one, two in zip(DIMENSIONS, *both, strict=True) if one != two)
+    dims = {name: 0.5 if one != two else one for name, one, two in zip(DIMENSIONS, *both, strict=True)}
+    return JudgeScore(judge, sum(dims.values()) / DIMS, dims, flips)
+
+
+def _first_seat(world: World) -> Ints:
+    # With the king first the first seat is the king's.
+    return replies(world.latent() + np.array([-1.0, 1.0]).reshape(1, 2, 1))
+
+
+def _copied(world: World) -> Ints:
+    said = world.says["sound-a"].copy()
+    changed = world.rng.random(said.shape) < 0.02
+    said[changed] = world.rng.integers(0, 3, said.shape)[changed]
+    return said
+
+
+def _same(*values: int) -> Callable[[World], Ints]:
+    return lambda world: np.tile(np.array(values), (world.n, 2, 1))
+
+
+FLAWED: dict[Flaw, Callable[[World], Ints]] = {
+    Flaw.POSITION: _first_seat,
+    Flaw.LENGTH: lambda world: world.shifted(1.5 * np.log2(world.lengths[:, 1] / world.lengths[:, 0])),
+    Flaw.OWN_FAMILY: lambda world: world.shifted(1.2),
+    Flaw.RANDOM: lambda world: world.rng.integers(0, 3, (world.n, 2, DIMS)),
+    Flaw.DRAWS: _same(0, 0, 0, 0, 0),
+    Flaw.CONSTANT: _same(1, 2, 1, 0, 1),
+    Flaw.CONTRARIAN: lambda world: replies(-world.latent()),
+    Flaw.COPY: _copied,
+    Flaw.UNPARSED: World.sound,
+    Flaw.DRIFT: lambda world: world.shifted(np.linspace(0, 2.5, world.n)),
+    Flaw.LEAK: lambda world: world.shifted(2.5 * world.leak),
+}
