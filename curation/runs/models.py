@@ -195,6 +195,11 @@ class Item(models.Model):
     def __str__(self) -> str:
         return f"{self.stage} {self.key}"
 
+    @property
+    def reused_calls(self) -> list[int]:
+        """Ids of the recorded calls, made by this item or by another, that answered it (`calls.record`)."""
+        return list(self.result.get("reused_calls", ()))
+
 
 class RunEventQuerySet(models.QuerySet["RunEvent"]):
     def newest(self, run: Run) -> "RunEventQuerySet":

@@ -1,5 +1,6 @@
 """REST calls of provenance: from an exported row to the calls behind it, and from a call to the exports it reached."""
 
+from itertools import islice
 from typing import Annotated
 
 from django.http import HttpRequest
@@ -7,7 +8,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from curation.exports.models import Export
-from curation.exports.provenance.trace import FrozenLine, Trace, exported_rows, first_rows, samples_of, trace
+from curation.exports.provenance.trace import FrozenLine, Trace, exported_rows, first_rows, rows_of, samples_of, trace
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
@@ -72,8 +73,13 @@ class CallExportList(Schema):
 
 
 @router.get("/exports/{export_id}/rows", response=ExportedRowList, summary="The first rows of an export")
-def list_rows(request: HttpRequest, export_id: str, limit: Annotated[int, Field(ge=1, le=500)] = 50) -> Json:
-    return {"data": [row_out(line) for line in first_rows(_entered(request, export_id), limit=limit)]}
+def list_rows(
+    request: HttpRequest, export_id: str, limit: Annotated[int, Field(ge=1, le=500)] = 50, sample: int | None = None
+) -> Json:
+    """With `sample`, the rows of this sample."""
+    export = _entered(request, export_id)
+    found = first_rows(export, limit=limit) if sample is None else islice(rows_of(export, [sample]), limit)
+    return {"data": [row_out(line) for line in found]}
 
 
 @router.get("/exports/{export_id}/rows/{sha256}", response=TraceOut, summary="Every call behind one row")

@@ -53,7 +53,8 @@ class Trace:
 
     @property
     def calls(self) -> list[Call]:
-        return [call for step in self.steps for call in step.calls]
+        """Each call once, although the record may have answered several steps with it."""
+        return list({call.pk: call for step in self.steps for call in step.calls}.values())
 
     @property
     def cost(self) -> Decimal:
@@ -152,9 +153,11 @@ def _attempts(call: Call | None) -> list[Call]:
 
 def _calls_of(items: QuerySet[Item]) -> list[Call]:
     calls: list[Call] = []
-    for item in items:
+    for item in items.select_related("run"):
         # By the index of a run's calls: there is none of an item's.
-        calls += Call.objects.filter(run_id=item.run_id, item=item).order_by("pk")
+        made = Call.objects.filter(run_id=item.run_id, item=item)
+        reused = Call.objects.filter(project_id=item.run.project_id, pk__in=item.reused_calls)
+        calls += sorted({*made, *reused}, key=lambda call: call.pk)
     return calls
 
 
@@ -162,12 +165,13 @@ def exported_rows(samples: Collection[int]) -> Iterator[tuple[Export, list[Froze
     """Yield the written exports in which one of the samples has rows, the newest first, each with these rows."""
     found = Export.objects.filter(ready=True, frozen__sample_id__in=list(samples)).distinct().order_by("-pk")
     for export in found:
-        rows = list(_rows_of(export, samples))
+        rows = list(rows_of(export, samples))
         if rows:
             yield export, rows
 
 
-def _rows_of(export: Export, samples: Collection[int]) -> Iterator[FrozenLine]:
+def rows_of(export: Export, samples: Collection[int]) -> Iterator[FrozenLine]:
+    """Yield the rows of these samples."""
     starts = tuple(b'{"sample":"%d",' % sample for sample in samples)
     with default_storage.open(_stored(export)) as opened:
         for line in opened:
@@ -178,15 +182,37 @@ def _rows_of(export: Export, samples: Collection[int]) -> Iterator[FrozenLine]:
 
 
 def samples_of(call: Call) -> set[int]:
-    """Return the samples that a call helped to make: as an answer, a verdict, or a turn of a trajectory."""
+    """Return the samples that a call helped to make: as an answer, a verdict, a turn of a trajectory, or the author of
+    its scenario."""
     answers = Answer.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
     verdicts = Verdict.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
     duels = Duel.objects.filter(Q(king__in=answers) | Q(challenger__in=answers) | Q(verdicts__in=verdicts))
     samples = set(duels.filter(sample__isnull=False).values_list("sample_id", flat=True))
-    if call.item is not None and call.item.stage == "rollout":
-        scenario, _, index = call.item.key.partition(":")
-        played = Trajectory.objects.filter(run_id=call.run_id, scenario_id=scenario, sample_index=index or 0)
-        ids = list(played.values_list("pk", flat=True))
-        chosen = Pair.objects.filter(rejected_id__in=ids).values_list("chosen__sample_id", flat=True)
-        samples.update(played.filter(sample__isnull=False).values_list("sample_id", flat=True), chosen)
+    for item in _items_with(call):
+        ids = list(_trajectories_of(item).values_list("pk", flat=True))
+        samples.update(Trajectory.objects.filter(pk__in=ids, sample__isnull=False).values_list("sample_id", flat=True))
+        chosen = Pair.objects.filter(rejected_id__in=ids, chosen__sample__isnull=False)
+        samples.update(chosen.values_list("chosen__sample_id", flat=True))
     return samples
+
+
+def _items_with(call: Call) -> Iterator[Item]:
+    """Yield the item that made the call, and those that the record answered with it: the same request comes from items
+    with the same key only."""
+    if call.item is None:
+        return
+    yield call.item
+    place = {"stage": call.item.stage, "key": call.item.key}
+    for item in Item.objects.filter(run__project=call.project_id, **place).exclude(pk=call.item.pk):
+        if call.pk in item.reused_calls:
+            yield item
+
+
+def _trajectories_of(item: Item) -> QuerySet[Trajectory]:
+    """Return the trajectory of a rollout, or those of a scenario that the item wrote."""
+    if item.stage == "rollout":
+        scenario, _, index = item.key.partition(":")
+        return Trajectory.objects.filter(run_id=item.run_id, scenario_id=scenario, sample_index=index or 0)
+    if item.stage == "author" and item.result.get("scenario"):
+        return Trajectory.objects.filter(scenario_id=item.result["scenario"])
+    return Trajectory.objects.none()

@@ -1,16 +1,16 @@
 """Pages of provenance: the rows of an export, one row with every call behind it, and where a call went."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from curation.exports.models import Export
-from curation.exports.provenance.trace import exported_rows, first_rows, samples_of, trace
+from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_rows, rows_of, samples_of, trace
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.models import Call
-from curation.web.ids import find
+from curation.web.ids import find, id_number
 
 _PAGES = {"answer": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
 
@@ -18,8 +18,18 @@ _PAGES = {"answer": "", "verdict": "", "trajectory": "trajectory-page", "scenari
 @require_GET
 @project_page(Scope.READ)
 def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """The first rows. `q` finds the rows of a sample by its number, or opens a row by its SHA-256."""
     export = find(Export.objects.of(access.project), pk, "export")
-    context = {"export": export, "lines": first_rows(export), "api_path": f"/api/v1/exports/{export.pk}/rows"}
+    wanted = request.GET.get("q", "").strip().lower()
+    sample = id_number(wanted)
+    path = f"/api/v1/exports/{export.pk}/rows"
+    if len(wanted) == 64:
+        return redirect("export-row", access.project.slug, export.pk, wanted)
+    if sample is not None:
+        lines, path = list(rows_of(export, [sample])), f"{path}?sample={sample}"
+    else:
+        lines = [] if wanted else first_rows(export)
+    context = {"export": export, "lines": lines, "wanted": wanted, "most": MOST_ROWS, "api_path": path}
     return render(request, "exports/provenance/rows.html", context)
 
 

@@ -38,6 +38,12 @@ class Answered:
     cached: bool
 
 
+def reused_result(calls: Sequence[int]) -> dict[str, list[int]]:
+    """Return what the result of an item says about the recorded calls that answered it: the calls of an item are only
+    those that it made itself."""
+    return {"reused_calls": list(calls)} if calls else {}
+
+
 Opened = Answered | int | BudgetHeld | BudgetSpent
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from curation.llm.client.completion import Message, Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.projects.models import Project
+from curation.runs.calls.record import reused_result
 from curation.runs.calls.targets import call_params, run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
@@ -75,12 +76,15 @@ class AuthorStage:
         schema = response_format() if self._params.structured else None
         params = call_params(job.target, DEFAULTS)
         reasons: list[str] = []
+        reused: list[int] = []
         for attempt in range(1, self._params.attempts + 1):
             request = Request(messages, params, attempt=attempt, schema=schema)
             said = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
+            if said.cached:
+                reused.append(said.call_id)
             read = read_reply(said.completion, job.order, job.taxonomy)
             if isinstance(read, Bundle):
-                return _write(context.run, read, attempt)
+                return _write(context.run, read, attempt, reused)
             reasons = read
             messages = [*messages[:2], *repair_messages(said.completion.text, reasons)]
         tries = f" in {self._params.attempts} attempts, the last" if self._params.attempts > 1 else ""
@@ -92,10 +96,10 @@ def authored_in(run: Run) -> ScenarioQuerySet:
     return Scenario.objects.of(run.project).filter(run=run)
 
 
-def _write(run: Run, bundle: Bundle, attempts: int) -> Write:
+def _write(run: Run, bundle: Bundle, attempts: int, calls: Sequence[int]) -> Write:
     def write() -> Json:
         row = _store(run.project, run, bundle).scenario
-        return {"scenario": str(row.pk), "name": row.name, "attempts": attempts}
+        return {"scenario": str(row.pk), "name": row.name, "attempts": attempts, **reused_result(calls)}
 
     return write
 

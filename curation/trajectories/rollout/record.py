@@ -1,7 +1,9 @@
 """Save a rollout: the trajectory, its texts, its sample. A repeated rollout replaces its rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from curation.runs.calls.record import reused_result
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
 from curation.samples.models import Flag, Kind
@@ -28,6 +30,7 @@ class RolledOut:
     instructions_hash: str
     backend: str
     episode: Episode
+    reused_calls: Sequence[int]
 
 
 def record_episode(rolled: RolledOut) -> Write:
@@ -38,7 +41,7 @@ def record_episode(rolled: RolledOut) -> Write:
         if not Scenario.objects.filter(pk=rolled.scenario.pk).exists():
             return {"left": "its scenario was deleted meanwhile"}
         row = _save(rolled, loops)
-        return {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep}
+        return {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep, **reused_result(rolled.reused_calls)}
 
     return write
 

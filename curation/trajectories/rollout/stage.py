@@ -82,10 +82,13 @@ class RolloutStage:
         if job is None:
             raise ItemSkipped("its scenario was deleted, or is no longer admitted")
         plan, index = job.plan, int(item.data["sample_index"])
+        reused: list[int] = []
 
         async def complete(messages: Sequence[Message]) -> Reply:
             request = Request(messages, plan.params, sample_index=index)
             recorded = await context.ask(item, plan.target, request, instructions_hash=plan.instructions.sha256)
+            if recorded.cached:
+                reused.append(recorded.call_id)
             answer = recorded.completion
             tokens = (answer.tokens_in or 0) + (answer.tokens_out or 0)
             return Reply(answer.text, answer.thinking, answer.finish_reason, tokens)
@@ -109,6 +112,7 @@ class RolloutStage:
                 instructions_hash=plan.instructions.sha256,
                 backend=plan.backend.name,
                 episode=episode,
+                reused_calls=reused,
             )
         )
         if episode.error:

@@ -1,7 +1,9 @@
 """Provenance: from an exported row to every call that made it, with its price, and from a call to the exports."""
 
 import hashlib
+import re
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -123,6 +125,29 @@ def test_the_pages_lead_from_a_row_to_its_calls_in_two_clicks_and_back() -> None
         back = f"/p/{project.slug}/calls/{call.pk}/exports/"
         assert f'href="{back}"' in page
         assert f'href="{rows_url}{sha}/"' in client.get(back).content.decode()
+
+
+def test_a_row_is_found_by_its_sample_and_by_its_hash() -> None:
+    project = make_project()
+    samples = [make_approved(project) for _ in range(2)]
+    export = run_export(project, {"formats": ["sft-messages", "dpo"]})
+    client = signed_in(project)
+    rows_url = f"/p/{project.slug}/exports/{export.pk}/rows/"
+    wanted = {row["sha256"] for row in api_rows(client, export) if row["sample"] == str(samples[1].pk)}
+
+    page = client.get(rows_url, {"q": samples[1].pk}).content.decode()
+    assert len(wanted) == 2 and set(re.findall(r"/rows/(\w{64})/", page)) == wanted
+    assert {row["sha256"] for row in api_rows(client, export, sample=samples[1].pk)} == wanted
+    assert api_rows(client, export, sample=999_999) == []
+    sha = wanted.pop()
+    assert client.get(rows_url, {"q": f" {sha.upper()} "}).headers["Location"] == f"{rows_url}{sha}/"
+    for nothing in ("999999", "zzz"):
+        assert "No such row" in client.get(rows_url, {"q": nothing}).content.decode()
+
+
+def api_rows(client: Client, export: Export, **params: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(f"/api/v1/exports/{export.pk}/rows", params).json()["data"]
+    return found
 
 
 def signed_in(project: Project) -> Client:

@@ -226,6 +226,18 @@ def test_each_sample_asks_the_model_again(operators: Operators, rooms: FakeBacke
     assert run.result["outcomes"] == {"wrong_terminal": 1, "checker_failed": 1}
 
 
+def test_a_rollout_that_the_record_answers_names_the_calls_of_the_other_run(
+    operators: Operators, rooms: FakeBackend
+) -> None:
+    project = make_stage()
+    make_scenario(project)
+    first, second = run_to_end(project), run_to_end(project)
+    made = list(Call.objects.filter(run=first).order_by("pk").values_list("pk", flat=True))
+    assert made and not Call.objects.filter(run=second).exists()
+    assert Item.objects.get(run=second, stage="rollout").reused_calls == made
+    assert Item.objects.get(run=first, stage="rollout").reused_calls == []
+
+
 def test_only_admitted_scenarios_are_rolled_out(operators: Operators, rooms: FakeBackend) -> None:
     project = make_stage()
     good = make_scenario(project)
