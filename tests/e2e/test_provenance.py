@@ -79,7 +79,7 @@ def test_a_row_of_a_duel(tab: Page, project: Project) -> None:
     duel = sample.duel
     assert duel.king is not None
     king = make_call(make_item(project, "1:0", "king"), cost="0.125")
-    Answer.objects.filter(pk=duel.king_id).update(call=king)
+    Answer.objects.filter(duels_as_king=duel).update(call=king)
     export = run_export(project, {"formats": ["dpo"]})
 
     sha = open_row(tab, export, "dpo.train.jsonl")
