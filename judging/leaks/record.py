@@ -1,11 +1,32 @@
-"""The two sides of the leak lint: the hidden pull request, and the history that the agent saw."""
+"""The hidden pull request as the leak lint searches it."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from judging.leaks.tokens import has_extension
-from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS, is_placeholder
+from judging.leaks.spelling import NUMBER, find_bounded, is_same_path, number_of, respelled, squash
+from judging.leaks.tokens import is_code_like
+from judging.leaks.vocabulary import GENERIC_FILES, is_ordinary
+from judging.shell.words import word_set
+
+_HUNK = re.compile(r"(?m)^@@ -(?P<old>\d+)(?:,(?P<olds>\d+))? \+(?P<new>\d+)(?:,(?P<news>\d+))? @@")
+_CONTENT = re.compile(r"[ +-](?!--\s|\+\+\s)")
+_NAME = re.compile(r"[A-Za-z_$][\w$]{2,100}")
+_DEFINED = re.compile(
+    r"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|const|let|var|module)"
+    r"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?([A-Za-z_$][\w$]{3,100})"
+)
+_FROM = re.compile(r"(?m)^[ +-]?\s*from\s+([\w.]+)\s+import\s+\(?([\w, \t]+)")
+_IMPORT = re.compile(r"(?m)^[ +-]?\s*import\s+([\w.]+)(?:\s+as\s+(\w+))?")
+# Modules that nobody uses as the name of a variable: seen as `np.…`, they are libraries without an import.
+_PLAIN_ROOTS = word_set(
+    "np pd plt sns tf torch numpy pandas requests os sys re json math datetime itertools functools collections typing "
+    "subprocess logging asyncio fmt errors strings strconv React Math JSON Object"
+)
+_JS_IMPORT = re.compile(
+    r"(?:import\s*\{([^}]{1,400})\}\s*from|\{([^}]{1,400})\}\s*=\s*require\()\s*['\"]([^'\"\n]+)['\"]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +49,29 @@ class Place:
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """The lines of a file that a patch touches, before and after it. `place` is the hunk's header."""
+
+    path: str
+    spans: tuple[tuple[int, int], tuple[int, int]]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A name that the patch takes from a library, and that library."""
+
+    name: str
+    root: str
+
+
 class RecordText:
     """A searchable record."""
 
     def __init__(self, record: PullRequestRecord) -> None:
         issue = " ".join(record.issue.split())
+        self.instance_id = record.instance_id
         self.texts: dict[str, str] = {"patch": record.patch, "description": record.description}
         self.texts["files"] = "\n".join(record.files)
         # A title that only repeats the issue's is shown to the agent with it.
@@ -50,7 +89,7 @@ class RecordText:
         for place, text in self.texts.items():
             if (offset := find_bounded(text, name, "_$")) >= 0:
                 return Place(place, offset)
-            if find_bounded(self.squashed[place], squashed, "") >= 0 and (match := _respelled(name).search(text)):
+            if find_bounded(self.squashed[place], squashed, "") >= 0 and (match := respelled(name).search(text)):
                 return Place(place, match.start())
         return None
 
@@ -79,7 +118,8 @@ class RecordText:
         name = re.escape(word)
         match = re.search(
             rf"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|const|let|var|module)"
-            rf"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?{name}\b|[.>:]{name}\(",
+            rf"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?{name}\b|[.>:]{name}\("
+            + (rf"|(?m:^[ +-]\s*{name}\s*=)" if word.isupper() else ""),
             self.texts["patch"],
         )
         return Place("patch", match.start()) if match else None
@@ -93,111 +133,105 @@ class RecordText:
         lines = [line[1:] for line in self.texts["patch"].splitlines() if line.startswith((" ", "-", "@@"))]
         return "\n".join([*lines, *(path for path in self.paths if path not in self._new_paths)])
 
+    @cached_property
+    def names(self) -> dict[str, Place]:
+        """Every name of the record that says something about its repository, with its first place.
 
-class HistoryText:
-    """The searchable text that the agent saw. `repository` has the words of its name, which are no secret."""
-
-    def __init__(self, history: str, repository: frozenset[str]) -> None:
-        self.text = history
-        self.repository = repository
-        self.lower = history.lower()
+        Code-like identifiers, names that the patch defines, and the names of its files.
+        """
+        found: dict[str, Place] = {}
+        for place in ("patch", "description", "title"):
+            for match in _NAME.finditer(self.texts[place]):
+                if match[0] not in found and is_code_like(match[0]) and not is_ordinary(match[0]):
+                    found[match[0]] = Place(place, match.start())
+        for match in _DEFINED.finditer(self.texts["patch"]):
+            if not is_ordinary(match[1]):
+                found.setdefault(match[1], Place("patch", match.start(1)))
+        for path in self.paths:
+            name = path.rsplit("/", 1)[-1]
+            stem = name.split(".")[0]
+            where = self.find_verbatim(path)
+            if where is not None and name not in GENERIC_FILES and len(stem) >= 4:
+                found.setdefault(name, where)
+                if not is_ordinary(stem):
+                    found.setdefault(stem, where)
+        return found
 
     @cached_property
-    def _squashed(self) -> str:
-        return squash(self.text)
+    def library_names(self) -> dict[str, Library]:
+        """Names that the patch imports from packages which are not the repository's own, by name."""
+        own = {part.split(".")[0] for path in self.paths for part in path.split("/")}
+        patch = self.texts["patch"]
+        found: dict[str, Library] = {}
+        roots: dict[str, str] = {}
+        for match in _FROM.finditer(patch):
+            root = match[1].split(".")[0]
+            if root and root not in own:
+                for name in re.findall(r"\w+", match[2]):
+                    found[name] = Library(name, root)
+                    roots.setdefault(name, root)
+        for match in _IMPORT.finditer(patch):
+            root = match[1].split(".")[0]
+            if root not in own:
+                roots[match[2] or root] = root
+        for match in _JS_IMPORT.finditer(patch):
+            if not match[3].startswith((".", "@/", "~")):
+                for name in re.findall(r"[\w$]+", match[1] or match[2]):
+                    found[name] = Library(name, match[3])
+        for match in re.finditer(r"(?<![\w.])([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)+)", patch):
+            if root := roots.get(match[1], match[1] if match[1] in _PLAIN_ROOTS else ""):
+                for name in match[2][1:].split("."):
+                    found.setdefault(name, Library(name, root))
+        defined = {match[1] for match in _DEFINED.finditer(patch)}
+        return {name: library for name, library in found.items() if name not in defined}
 
-    def knows(self, name: str) -> bool:
-        """Whether a name is in the history, in its own or another usual spelling."""
-        if find_bounded(self.text, name, "") >= 0:
-            return True
-        squashed = squash(name)
-        return find_bounded(self._squashed, squashed, "") >= 0
+    @cached_property
+    def libraries(self) -> frozenset[str]:
+        """The packages that the patch imports from."""
+        return frozenset(library.root for library in self.library_names.values())
 
-    def knows_word(self, word: str) -> bool:
-        """Whether a word is in the history in any case, also with an ending (`flatten`, `flattened`)."""
-        return word.lower() in self.lower
+    @cached_property
+    def numbers(self) -> dict[str, Place]:
+        """The numbers of the patch's lines and of the prose, spelled as `number_of` does, with their first places."""
+        found: dict[str, Place] = {}
+        for place in ("patch", "description", "title"):
+            offset = 0
+            for line in self.texts[place].splitlines(keepends=True):
+                if place != "patch" or _CONTENT.match(line):
+                    start = 1 if place == "patch" else 0
+                    for match in NUMBER.finditer(line, start):
+                        found.setdefault(number_of(match[0]), Place(place, offset + match.start()))
+                offset += len(line)
+        return found
 
-    def knows_phrase(self, name: str) -> bool:
-        """Whether the parts of a name are in the history as adjacent words (`retry budget` for `retryBudget`)."""
-        parts = name_parts(name)
-        return len(parts) > 1 and re.search(r"\b" + r"[\s_-]{0,2}".join(map(re.escape, parts)), self.lower) is not None
+    @cached_property
+    def hunks(self) -> tuple[Hunk, ...]:
+        return tuple(self._hunks())
 
-    def knows_path(self, path: str) -> bool:
-        """Whether the history shows this path, its end, or its parts in a listing; a dotted module counts as a path."""
-        if self._shows(path):
-            return True
-        module = re.sub(r"\.pyi?$", "", path)
-        dotted = module.replace("/", ".")
-        if "." in dotted and self.knows(dotted) and dotted != path:
-            return True
-        folder, _, name = path.rpartition("/")
-        generic = name in GENERIC_FILES or (name in GENERIC_PARTS and folder)
-        if not generic and not self._shows_file(name, folder):
-            return False
-        return all(self._knows_part(part) for part in folder.split("/") if part)
+    def _hunks(self) -> Iterator[Hunk]:
+        path, offset = "", 0
+        for line in self.texts["patch"].splitlines(keepends=True):
+            if line.startswith(("--- ", "+++ ")):
+                named = line[4:].split("\t")[0].strip().removeprefix("a/" if line[0] == "-" else "b/")
+                path = path if named == "/dev/null" else named
+            elif (match := _HUNK.match(line)) and int(match["old"]) > 0:
+                old, new = int(match["old"]), int(match["new"])
+                sizes = int(match["olds"] or 1), int(match["news"] or 1)
+                yield Hunk(path, ((old, old + sizes[0] - 1), (new, new + sizes[1] - 1)), Place("patch", offset))
+            offset += len(line)
 
-    def _shows_file(self, name: str, folder: str) -> bool:
-        """Whether a file's name occurs alone (as `ls` prints it) or after a folder that agrees with this one."""
-        parent = folder.rsplit("/", 1)[-1]
-        for match in re.finditer(re.escape(name), self.text):
-            before = self.text[max(0, match.start() - 120) : match.start()]
-            if re.match(r"[\w-]", self.text[match.end() : match.end() + 1]) or re.search(r"[\w-]\Z", before):
-                continue
-            above = re.search(r"([\w.@+-]+)/\Z", before)
-            if above is None or above[1] in (".", parent) or not parent:
-                return True
-        return False
-
-    def _knows_part(self, part: str) -> bool:
-        return part in GENERIC_PARTS or part.lower() in self.repository or self._shows(part)
-
-    def _shows(self, path: str) -> bool:
-        return find_bounded(self.text, path, "_-") >= 0
-
-
-def squash(text: str) -> str:
-    """Lower case without hyphens and underscores, so that all spellings of a name are equal."""
-    return text.lower().replace("_", "").replace("-", "")
-
-
-def name_parts(name: str) -> list[str]:
-    """Split a name at underscores, hyphens and case changes, lower case."""
-    spaced = re.sub(r"([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])", r"\1\3 \2", name)
-    return [part.lower() for part in re.split(r"[\s_.-]+", spaced) if part]
-
-
-def normal_path(path: str) -> str:
-    """Remove `./`, a leading slash, `~/` and a closing slash."""
-    return re.sub(r"^(?:~|\.{1,2})?/+|^(?:\.{1,2}/)+", "", path).rstrip("/").removeprefix("./")
-
-
-def is_same_path(one: str, other: str) -> bool:
-    """Whether one path is the other or its end, part by part."""
-    short, long = sorted((one, other), key=len)
-    return long == short or long.endswith("/" + short)
-
-
-def is_generic_path(path: str) -> bool:
-    """Whether every part of a path is one that any repository may have."""
-    *folders, name = path.split("/")
-    ends_generic = name in GENERIC_FILES or is_placeholder(name) or (name in GENERIC_PARTS and not has_extension(name))
-    return ends_generic and all(folder in GENERIC_PARTS or is_placeholder(folder) for folder in folders)
+    @cached_property
+    def old_lines(self) -> tuple[tuple[str, Place], ...]:
+        """The lines of the patch that the repository had before it, with their places."""
+        found, offset = [], 0
+        for line in self.texts["patch"].splitlines(keepends=True):
+            if line.startswith((" ", "-")) and not line.startswith("---"):
+                found.append((line[1:].strip(), Place("patch", offset + 1)))
+            offset += len(line)
+        return tuple(found)
 
 
-def find_bounded(text: str, piece: str, joining: str) -> int:
-    """Return where `piece` occurs in `text` with neither a letter, a digit nor one of `joining` beside it, or -1.
-
-    Plain searching with a look at the neighbours: a look-behind pattern would cost a hundred times as much.
-    """
-    at = text.find(piece)
-    while at >= 0:
-        before, after = text[at - 1 : at] if at else "", text[at + len(piece) : at + len(piece) + 1]
-        if not (before.isalnum() or after.isalnum() or (before and before in joining) or (after and after in joining)):
-            return at
-        at = text.find(piece, at + 1)
-    return -1
-
-
-def _respelled(name: str) -> re.Pattern[str]:
-    parts = r"[_-]?".join(map(re.escape, name_parts(name)))
-    return re.compile(rf"(?<![a-z0-9]){parts}(?![a-z0-9])", re.IGNORECASE)
+@lru_cache(maxsize=64)
+def record_text(record: PullRequestRecord) -> RecordText:
+    """Return the searchable record. The challengers of one instance are checked against the same one."""
+    return RecordText(record)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from curation.duels.models import PullRequest
 from curation.runs.kinds import Json
+from curation.web.text.storable import storable
 from judging.leaks.lint import lint_leaks
 from judging.leaks.record import PullRequestRecord
 from judging.messages import content_of
@@ -12,7 +13,10 @@ from judging.messages import content_of
 
 @dataclass(frozen=True, slots=True)
 class Lint:
-    """`spans` are `{start, end, token, kind, place, offset}` in characters of the answer."""
+    """`spans` are `{start, end, token, kind, place, offset, reveals}` in characters of the answer.
+
+    `kind` is a rule of `judging.leaks.lint.RULES`. `reveals` are the record's own words, where the answer's differ.
+    """
 
     score: float
     flagged: bool
@@ -34,7 +38,15 @@ def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: Pull
         ),
     )
     spans: list[Json] = [
-        {"start": start, "end": end, "token": leak.token, "kind": leak.kind, "place": leak.place, "offset": leak.offset}
+        {
+            "start": start,
+            "end": end,
+            "token": storable(leak.token),
+            "kind": leak.kind,
+            "place": leak.place,
+            "offset": leak.offset,
+            "reveals": storable(leak.reveals),
+        }
         for leak in report.leaked
         for start, end in leak.spans
     ]

@@ -1,5 +1,6 @@
 """The context of a duel's page: rendered answers with leak spans, verdicts by judge, the history."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -9,6 +10,7 @@ from curation.duels.models import Answer, Duel, Order, Verdict
 from curation.web.text.chat import Chat
 from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Turn
+from judging.leaks.lint import PLAIN_COPIES, RULES
 from judging.panel.rubric import DIMENSIONS
 
 
@@ -74,9 +76,18 @@ def duel_view(duel: Duel) -> DuelView:
         judges=_judge_views(duel),
         metrics=tuple(Metric(name, duel.metrics[name]) for name in DIMENSIONS if name in duel.metrics),
         dimensions=DIMENSIONS,
-        leaks=tuple(dict.fromkeys(f"{span['token']} (in the {span['place']})" for span in answer.leak_spans)),
+        leaks=tuple(dict.fromkeys(map(_leak_text, answer.leak_spans))),
         turns=Chat(duel.prompt.text.history).complete(),
     )
+
+
+def _leak_text(span: Mapping[str, str]) -> str:
+    """Return what a finding says: the words, the place in the record, and the rule if it is not a plain copy."""
+    found = f"{span['token']} (in the {span['place']})"
+    if span["kind"] in PLAIN_COPIES:
+        return found
+    reveals = f" · {span['reveals']}" if span.get("reveals") else ""
+    return f"{RULES.get(span['kind'], span['kind'])}: {found}{reveals}"
 
 
 def _leak_spans(answer: Answer) -> tuple[Span, ...]:

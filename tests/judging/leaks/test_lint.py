@@ -3,11 +3,13 @@
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from judging.leaks.lint import LeakedToken, LeakReport, lint_leaks
+from judging.leaks.case import LeakedToken
+from judging.leaks.lint import LeakReport, lint_leaks
 from judging.leaks.record import PullRequestRecord
 from tests.judging.turns import read_turns
 
@@ -147,6 +149,51 @@ def test_what_the_history_shows_or_a_search_would_print_is_honest(history: str, 
 )
 def test_text_that_only_the_record_has_is_a_leak(history: str, answer: str) -> None:
     assert lint_leaks(f"THOUGHT: next.\n```bash\n{answer}\n```", [history], make_record()).flagged(1.0)
+
+
+def test_a_thought_that_names_what_only_its_search_can_reveal_is_a_leak() -> None:
+    answer = "THOUGHT: `send_packet` does it.\n```bash\ngrep -rn 'send' gears  # shows send_packet\n```"
+    report = lint_leaks(answer, ["send is slow"], make_record())
+    at = answer.index("send_packet")
+    assert [(leak.kind, leak.spans) for leak in report.leaked] == [("foresight", ((at, at + 11),))]
+    assert report.flagged(1.0)
+
+
+def test_the_number_and_commit_of_the_instance_are_no_part_of_the_history() -> None:
+    record = replace(make_record(), instance_id="acme__gears-2317.73871d76ab.func_x")
+    for answer in ("see #2317", "git show 73871d76ab"):
+        report = lint_leaks(f"THOUGHT: {answer}", ["Calls fail"], record)
+        assert [(leak.kind, leak.place) for leak in report.leaked] == [("value", "instance_id")], answer
+    assert lint_leaks("THOUGHT: see #2317", ["Calls fail since #2317"], record).leaked == ()
+    assert lint_leaks("THOUGHT: look into gears of acme", ["Calls fail"], record).leaked == ()
+    named = replace(record, patch=record.patch + "+# func_x and 73871d76ab\n")
+    assert lint_leaks("THOUGHT: look at `func_x`", ["Calls fail"], named).flagged(1.0)
+
+
+@pytest.mark.parametrize(
+    ("history", "answer"),
+    [
+        ("gears/parser.py is slow", "pytest tests/test_parser.py"),
+        ("gears/parser.py is slow", "pytest tests -k TestParser"),
+        ("the requests library is used", "python -c 'from urllib3.util import RetrySchedule'"),
+        ('File "/app/gears/client.py", line 895, in send', "sed -n '890,899p' gears/client.py"),
+        ("cat gears/client.py", "sed -n '895p' gears/client.py"),
+    ],
+)
+def test_what_an_agent_can_know_is_no_leak(history: str, answer: str) -> None:
+    patch = """--- a/gears/client.py
++++ b/gears/client.py
+@@ -893,3 +893,5 @@
+ from urllib3.util import RetrySchedule
++class TestParser:
++    def test_parser(self): ...
+--- /dev/null
++++ b/tests/test_parser.py
+@@ -0,0 +1 @@
++pass
+"""
+    text = f"THOUGHT: next.\n```bash\n{answer}\n```"
+    assert lint_leaks(text, [history, "import urllib3"], make_record(patch=patch)).leaked == ()
 
 
 def test_a_title_that_repeats_the_issue_is_no_secret() -> None:

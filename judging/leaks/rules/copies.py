@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from judging.leaks.record import HistoryText, Place, RecordText
+from judging.leaks.case import Case, Found
+from judging.leaks.record import Place
 from judging.leaks.tokens import LITERAL, TEXT
 
 # A run of this many equal words is a copy; shorter runs are ordinary language.
@@ -13,14 +14,18 @@ _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.){12,300})\"|'((?:[^'\\\n]|\\.){12,300
 _PLACEHOLDER = re.compile(r"\$?\{[^{}\n]{0,80}\}|%\(?\w{0,20}\)?[sdrifxvwq+]\b|%[-+.\d]*[sdrifxvwqT]|\\[nt]")
 _WORD = re.compile(r"[A-Za-z0-9_']+")
 
-Passage = tuple[str, str, tuple[int, int], Place]
+
+def find(case: Case) -> Iterator[Found]:
+    """Yield copied strings of the patch, and copied runs of words of the description and title."""
+    yield from _copied_strings(case)
+    yield from _copied_sentences(case)
 
 
-def copied_strings(answer: str, record: RecordText, history: HistoryText) -> Iterator[Passage]:
+def _copied_strings(case: Case) -> Iterator[Found]:
     """Yield strings of the patch, cut at their placeholders, that the answer repeats and the history never showed."""
-    plain = answer.lower()
+    plain = case.answer.lower()
     seen: set[str] = set()
-    for match in _STRING.finditer(record.texts["patch"]):
+    for match in _STRING.finditer(case.record.texts["patch"]):
         index = match.lastindex or 1
         for piece in _PLACEHOLDER.split(match[index]):
             text = piece.strip(" .,:;!?-\\")
@@ -28,23 +33,18 @@ def copied_strings(answer: str, record: RecordText, history: HistoryText) -> Ite
             if len(text) < _SHORTEST_STRING or lower in seen or lower not in plain:
                 continue
             seen.add(lower)
-            if len(re.findall(r"[A-Za-z]{2,}", text)) >= 3 and lower not in history.lower:
+            if len(re.findall(r"[A-Za-z]{2,}", text)) >= 3 and lower not in case.history.lower:
                 start = plain.index(lower)
-                yield (
-                    answer[start : start + len(text)],
-                    LITERAL,
-                    (start, start + len(text)),
-                    Place("patch", match.start()),
-                )
+                yield Found(LITERAL, (start, start + len(text)), Place("patch", match.start()))
 
 
-def copied_sentences(answer: str, record: RecordText, history: HistoryText) -> Iterator[Passage]:
+def _copied_sentences(case: Case) -> Iterator[Found]:
     """Yield runs of six or more words shared with the description or the title and absent from the history."""
-    words = list(_WORD.finditer(answer))
+    words = list(_WORD.finditer(case.answer))
     lowered = [word[0].lower() for word in words]
     shown: str | None = None
     for place in ("description", "title"):
-        source = list(_WORD.finditer(record.texts[place]))
+        source = list(_WORD.finditer(case.record.texts[place]))
         runs = {
             tuple(w[0].lower() for w in source[i : i + _RUN]): source[i].start() for i in range(len(source) - _RUN + 1)
         }
@@ -54,11 +54,11 @@ def copied_sentences(answer: str, record: RecordText, history: HistoryText) -> I
             if run not in runs:
                 position += 1
                 continue
-            shown = " ".join(_WORD.findall(history.lower)) if shown is None else shown
+            shown = " ".join(_WORD.findall(case.history.lower)) if shown is None else shown
             end = position + _RUN
             while end < len(words) and tuple(lowered[end - _RUN + 1 : end + 1]) in runs:
                 end += 1
             if " ".join(run) not in shown:
                 span = words[position].start(), words[end - 1].end()
-                yield answer[span[0] : span[1]], TEXT, span, Place(place, runs[run])
+                yield Found(TEXT, span, Place(place, runs[run]))
             position = end

@@ -1,0 +1,155 @@
+"""Paths, identifiers and quoted texts that only the record has.
+
+What a search that the answer proposes would print is no leak in the command, which it takes to print it. In the thought
+before that command it is one: nothing has shown it yet.
+"""
+
+import re
+from collections.abc import Iterator
+
+from judging.leaks.case import Case, Found, Span
+from judging.leaks.record import Place
+from judging.leaks.spelling import is_generic_path, is_same_path, normal_path
+from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, AnswerToken, answer_tokens, search_patterns
+from judging.leaks.vocabulary import (
+    COMMON_FLAGS,
+    CONVENTIONAL_FILES,
+    GENERIC_FILES,
+    is_library_root,
+    is_ordinary,
+)
+from judging.shell.words import word_set
+
+FORESIGHT = "foresight"
+# Too common as search patterns: a search for them would print half of the repository.
+_VAGUE = word_set("class function import const return error test tests file files name value data self type")
+# A string of at least this many words is a copy, even of words that the history has.
+_LONG_LITERAL = 5
+
+
+def find(case: Case) -> Iterator[Found]:
+    """Yield leaked tokens, one for each place in the answer."""
+    for _, found in check(case):
+        yield from found
+
+
+def check(case: Case) -> Iterator[tuple[AnswerToken, list[Found]]]:
+    """Yield every checkable token with its leaks; those without any count for the leak score."""
+    names = _Names(case)
+    for token in answer_tokens(case.answer):
+        if not names.is_checkable(token):
+            continue
+        found = list(names.leaks(token))
+        # Every quoted text and plain word is looked at, but only leaks and code count as checkable.
+        if found or (token.code_form and token.kind != LITERAL):
+            yield token, found
+
+
+class _Names:
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.history = case.history
+        self.record = case.record
+        self.searched = search_patterns(case.answer)
+        self.honest_patterns = tuple(
+            word
+            for word in self.searched
+            if len(word) >= 4 and word.lower() not in _VAGUE and case.history.knows_word(word)
+        )
+
+    def is_checkable(self, token: AnswerToken) -> bool:
+        repository = self.history.repository
+        if token.kind == PATH:
+            path = normal_path(token.text)
+            return bool(path) and not is_generic_path(path) and path not in repository | CONVENTIONAL_FILES
+        if token.kind == IDENTIFIER:
+            if token.text in COMMON_FLAGS or is_ordinary(token.text) or token.text.lower() in repository:
+                return False
+            return "." not in token.text or not self._is_library(token.text.split(".", 1)[0])
+        return True
+
+    def leaks(self, token: AnswerToken) -> Iterator[Found]:
+        place = self._place(token)
+        if place is None:
+            return
+        printed = token.kind in (PATH, IDENTIFIER) and self._would_be_found(token.text)
+        for span in token.spans:
+            if not printed:
+                yield Found(token.kind, span, place)
+            elif self._is_foreseen(span):
+                yield Found(FORESIGHT, span, place)
+
+    def _place(self, token: AnswerToken) -> Place | None:
+        if token.kind == PATH:
+            return self._leaked_path(normal_path(token.text))
+        if token.kind == LITERAL:
+            return self._leaked_literal(token.text)
+        if self.case.is_library_name(token.text) or self.case.by_convention(token.text):
+            return None
+        if not token.code_form:
+            return None if self.history.knows_word(token.text) else self.record.defines(token.text)
+        return self._leaked_name(token.text)
+
+    def _is_library(self, root: str) -> bool:
+        return is_library_root(root) or self.case.is_library_name(root)
+
+    def _leaked_path(self, path: str) -> Place | None:
+        for part in _path_ends(path):
+            place = self.record.find_path(part)
+            if place is not None:
+                whole = next((known for known in self.record.paths if is_same_path(path, known)), path)
+                known = self.history.knows_path(path) or self.history.knows_path(whole)
+                return None if known or self.case.by_convention(path) else place
+        return None
+
+    def _leaked_name(self, name: str) -> Place | None:
+        if name.startswith("--"):
+            parts = name.strip("-").split("-")
+            return None if len(parts) < 2 or self.history.knows(name) else self.record.find(name)
+        place = self._dotted_place(name) if "." in name else self.record.find(name)
+        if place is None or self.history.knows(name):
+            return None
+        if name in self.searched and self.history.knows_phrase(name):
+            return None
+        return place
+
+    def _dotted_place(self, name: str) -> Place | None:
+        """A dotted name leaks as a whole only if its parts are not all known; a module may be written as a path."""
+        parts = [part for part in name.split(".") if not is_ordinary(part)]
+        if all(self.history.knows(part) or part in ("self", "cls", "this") for part in parts):
+            return None
+        as_path = name.replace(".", "/")
+        for known in self.record.paths:
+            if is_same_path(as_path, re.sub(r"\.\w+$", "", known)):
+                return None if self.history.knows_path(known) else self.record.find_verbatim(known)
+        root = name.split(".", 1)[0]
+        return None if root in ("self", "cls", "this") else self.record.find(name)
+
+    def _leaked_literal(self, text: str) -> Place | None:
+        plain = text.strip()
+        words = [word for word in re.findall(r"[A-Za-z_]{2,}", plain) if not is_ordinary(word)]
+        if len(plain) < 6 or len(words) < 2 or plain in self.history.text:
+            return None
+        # A few words that the history knows, in a new combination, are an honest edit or search.
+        if len(words) < _LONG_LITERAL and all(self.history.knows_word(word) for word in words):
+            return None
+        return self.record.find_verbatim(plain)
+
+    def _would_be_found(self, token: str) -> bool:
+        """Whether a proposed search with a pattern from the history prints this token in the repository as it was."""
+        return any(p in token for p in self.honest_patterns) and self.record.was_there_before(token)
+
+    def _is_foreseen(self, span: Span) -> bool:
+        """Whether a place is in the text before the first command."""
+        return bool(self.case.code) and span[1] <= self.case.code[0][0]
+
+
+def _path_ends(path: str) -> tuple[str, ...]:
+    """The path itself, then its file name and its folder, which can each be a leak."""
+    folder, _, name = path.rpartition("/")
+    ends = [path]
+    if folder and "." in name and name not in GENERIC_FILES:
+        ends.append(name)
+    if "/" in folder and not is_generic_path(folder):
+        ends.append(folder)
+    return tuple(ends)

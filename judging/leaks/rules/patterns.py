@@ -1,0 +1,150 @@
+"""Patterns that fit a name of the record: `bind*names`, `spec*til.py`, `bind.\\{3\\}names`, or a name cut short.
+
+A pattern of the answer is run against the record's names. What the history explains is no leak: a pattern of its words,
+of common words, or one that is so broad that it fits anything.
+"""
+
+import re
+from collections.abc import Iterator
+
+from judging.leaks.case import Case, Found, Span
+from judging.leaks.record import Place
+from judging.leaks.spelling import name_parts
+from judging.leaks.tokens import has_extension, is_code_like
+from judging.leaks.vocabulary import GENERIC_PARTS, is_ordinary
+from judging.leaks.words import begins_common, is_common
+
+PATTERN = "pattern"
+# A word of a script or an inline code with a sign of a pattern in it.
+_WORD = re.compile(
+    r"'[^'\n]{4,200}'|\"[^\"\n]{4,200}\"|`[^`\n]{4,200}`|(?<![^\s'\"`;()<>])(?:[^\s'\"`;()<>]|\\[()<>|]){4,200}"
+)
+_META = re.compile(r"\.[*+?]|\.\\?\{[\d,]*\\?\}|\[[^\]\n]{1,40}\][*+?]?|\\[wWSsdD][*+?]?|[*?]|\.(?=\w)|\{[\d,]*\}")
+_CUT = re.compile(r"(?<![\w$.-])[A-Za-z_$][\w$]{5,80}(?![\w$(])")
+_MOST = 80
+
+
+def find(case: Case) -> Iterator[Found]:
+    """Yield patterns that fit secret names, then identifiers that are a cut secret name."""
+    targets = [(name, place) for name, place in case.record.names.items() if len(name) >= 5]
+    for text, span in _candidates(case):
+        for part in re.split(r"\\?\|", text):
+            found = _fit(case, part.strip(), targets)
+            if found is not None:
+                yield Found(PATTERN, span, found[1], found[0])
+                break
+    yield from _cut_names(case, targets)
+
+
+def _candidates(case: Case) -> Iterator[tuple[str, Span]]:
+    count = 0
+    for match in _WORD.finditer(case.answer):
+        text = match[0].strip("'\"`")
+        if _is_pattern(text):
+            count += 1
+            yield text, match.span()
+            if count >= _MOST:
+                return
+
+
+def _is_pattern(text: str) -> bool:
+    """Whether a text has a sign of a pattern. The dots of a path or of a file's ending are none."""
+    if re.search(r"[A-Za-z]{2}", text) is None:
+        return False
+    signs = {match[0] for match in _META.finditer(text)}
+    return bool(signs - {"."}) or (signs == {"."} and "/" not in text and not has_extension(text))
+
+
+def _fit(case: Case, text: str, targets: list[tuple[str, Place]]) -> tuple[str, Place] | None:
+    text = text.rsplit("/", 1)[-1] if "/" in text and " " not in text else text
+    pieces = _pieces(text)
+    letters = sum(map(len, pieces))
+    if letters < 4 or " " in text.strip() or len(text) > 120:
+        return None
+    if _is_explained(case, pieces):
+        return None
+    for pattern in _compiled(text):
+        for name, place in targets:
+            if (
+                (match := pattern.search(name))
+                and _is_telling(case, text, pieces, name, match)
+                and case.is_secret(name)
+            ):
+                return name, place
+    return None
+
+
+def _pieces(text: str) -> list[str]:
+    """Return what a pattern says in letters; `b[i]nd` is one piece."""
+    plain = re.sub(r"\[(\w)\]", r"\1", text)
+    plain = re.sub(r"\\[bBs<>]|[\^$]", " ", plain)
+    return re.findall(r"[A-Za-z_][A-Za-z_0-9]*", _META.sub(" ", plain))
+
+
+def _compiled(text: str) -> Iterator[re.Pattern[str]]:
+    """Yield the pattern as a glob and as a regular expression, basic and extended."""
+    forms = []
+    if re.search(r"(?<![.\])\\w])\*|\?", text):
+        forms.append("".join({"*": r".*", "?": "."}.get(c, c if c in "[]" else re.escape(c)) for c in text) + r"\Z")
+    basic = re.sub(r"\\([(){}|+?])", r"\1", text)
+    forms.append(re.sub(r"\\[<>]", "", basic).replace(r"\b", ""))
+    for form in forms:
+        try:
+            yield re.compile(form)
+        except (re.error, OverflowError):
+            continue
+
+
+def _is_explained(case: Case, pieces: list[str]) -> bool:
+    """Whether the history or everyday language has every piece of a pattern."""
+    return all(_knows(case, piece) for piece in pieces)
+
+
+def _knows(case: Case, piece: str) -> bool:
+    parts = [part for part in name_parts(piece) if len(part) >= 2]
+    return all(case.history.knows_part(part) or part in GENERIC_PARTS or part in ("test", "tests") for part in parts)
+
+
+def _is_telling(case: Case, text: str, pieces: list[str], name: str, match: re.Match[str]) -> bool:
+    """Whether a pattern was made for this name rather than from a word that is in the air."""
+    stem = name.rsplit(".", 1)[0] if has_extension(name) else name
+    own = [piece for piece in pieces if not has_extension(f"x.{piece}") or len(piece) > 4]
+    parts = name_parts(stem)
+    unknown = [piece for piece in own if not _knows(case, piece)]
+    if not unknown:
+        return False
+    covered = sum(map(len, own)) / max(1, len(stem))
+    # A piece that is no word, no beginning of one and no part of the name was cut from it.
+    if covered >= 0.35 and any(_is_cut(piece, parts) for piece in unknown):
+        return True
+    if len(own) >= 2 and covered >= 0.5:
+        return True
+    return any(is_code_like(piece) and len(piece) >= 6 for piece in unknown) and covered >= 0.4
+
+
+def _is_cut(piece: str, parts: list[str]) -> bool:
+    bare = piece.strip("_").lower()
+    if len(bare) < 3 or "_" in bare or bare in parts:
+        return "_" in piece and len(bare) >= 4 and not all(is_common(part) for part in name_parts(piece))
+    return not is_common(bare) and not begins_common(bare)
+
+
+def _cut_names(case: Case, targets: list[tuple[str, Place]]) -> Iterator[Found]:
+    names = "\n".join(name for name, _ in targets)
+    words: dict[str, Span] = {}
+    for match in _CUT.finditer(case.answer):
+        words.setdefault(match[0], match.span())
+    for word, span in words.items():
+        if word in names and word not in case.record.names and _was_cut(case, word):
+            for name, place in targets:
+                if word in name and len(word) >= len(name) / 2 and case.is_secret(name):
+                    yield Found(PATTERN, span, place, name)
+                    break
+
+
+def _was_cut(case: Case, word: str) -> bool:
+    """Whether a part of a name is no name of its own that history or language suggest."""
+    if not is_code_like(word) or is_ordinary(word) or case.history.knows(word) or case.record.find(word) is not None:
+        return False
+    unknown = case.unknown_parts(word)
+    return len(unknown) >= 2 or any(not is_common(part) and not begins_common(part) for part in unknown)

@@ -1,0 +1,66 @@
+"""Rewordings of the description: sentences that share several words with it that the history does not have."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from judging.leaks.case import Case, Found
+from judging.leaks.record import Place, RecordText
+from judging.leaks.words import VERY_COMMON, is_common, stem
+
+REWORDING = "rewording"
+_SENTENCE = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\w)[^.!?;\n]+)*")
+_WORD = re.compile(r"[A-Za-z]{3,}")
+_COMMENT = re.compile(r"(?m)^\+.*?(?:#|//|\"\"\"|/\*)\s*([A-Za-z][^\n]{20,300})$")
+_ENOUGH, _FEWEST = 2.0, 2
+_RARE, _UNCOMMON, _PLAIN = 1.0, 0.75, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of the record: its telling stems with their weights, its words, and its place."""
+
+    stems: dict[str, float]
+    text: str
+    place: Place
+
+
+def find(case: Case) -> Iterator[Found]:
+    """Yield sentences of the answer's prose that share enough rare words with one sentence of the record."""
+    sentences = _sentences(case.record)
+    if not sentences:
+        return
+    for match in _SENTENCE.finditer(case.answer):
+        if case.in_code(match.span()):
+            continue
+        stems = {stem(word.lower()) for word in _WORD.findall(match[0])}
+        for sentence in sentences:
+            shared = stems & sentence.stems.keys()
+            if len(shared) < _FEWEST or sum(sentence.stems[s] for s in shared) < _ENOUGH:
+                continue
+            unknown = [s for s in shared if s not in case.history.stems]
+            if len(unknown) >= _FEWEST and sum(sentence.stems[s] for s in unknown) >= _ENOUGH:
+                lead = len(match[0]) - len(match[0].lstrip())
+                yield Found(REWORDING, (match.start() + lead, match.end()), sentence.place, sentence.text)
+                break
+
+
+@lru_cache(maxsize=64)
+def _sentences(record: RecordText) -> tuple[Sentence, ...]:
+    found = []
+    for field in ("description", "title"):
+        sentences = list(_SENTENCE.finditer(record.texts[field]))
+        # A rewording may join two sentences.
+        for one, other in zip(sentences, [*sentences[1:], *sentences[-1:]], strict=True):
+            found.append(_sentence(record.texts[field][one.start() : other.end()], Place(field, one.start())))
+    found += [_sentence(m[1], Place("patch", m.start(1))) for m in _COMMENT.finditer(record.texts["patch"])]
+    return tuple(sentence for sentence in found if len(sentence.stems) >= _FEWEST)
+
+
+def _sentence(text: str, place: Place) -> Sentence:
+    weights = {}
+    for word in _WORD.findall(text.lower()):
+        if not is_common(word, VERY_COMMON // 3):
+            weights[stem(word)] = _PLAIN if is_common(word, VERY_COMMON) else _UNCOMMON if is_common(word) else _RARE
+    return Sentence(weights, text.strip()[:200], place)
