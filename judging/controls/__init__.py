@@ -1,0 +1,1 @@
+"""Control duels: answers with one plain fault, whose loser is known."""

@@ -1,0 +1,110 @@
+"""Plants one plain fault in an answer, so that the answer itself must win against it."""
+
+import posixpath
+import random
+import re
+from collections.abc import Callable
+from enum import StrEnum
+
+from judging.answers.blocks import Block, bash_blocks
+from judging.shell.words import tokens
+
+# A file's name with an ending, in any folders; no option, no variable, no pattern.
+_FILE = re.compile(
+    r"(?:[\w@+-]|\.(?=[\w/]))(?:[\w@+.-]*/)*[\w@+.-]*\.[A-Za-z]\w{0,5}|(?:\.{0,2}/)?(?:[\w@+.-]+/)+[\w@+.-]+"
+)
+_INVENTED = ("legacy", "internal", "shim", "adapter", "compat")
+
+
+class Fault(StrEnum):
+    EMPTY_COMMAND = "empty_command"
+    TWO_BLOCKS = "two_blocks"
+    WRONG_FILE = "wrong_file"
+    INVENTED_PATH = "invented_path"
+
+
+def plant(answer: str, fault: Fault, *, history: str, seed: int) -> str | None:
+    """Return the answer with the fault, or None where it has no place: no single block, no known file, no other file.
+
+        empty_command   the block has no command
+        two_blocks      a second block follows, with another command
+        wrong_file      the command's file is another one that the history names
+        invented_path   the command's file is one that neither the history nor the answer names
+
+    The thought stays as it is. The same seed plants the same fault.
+    """
+    blocks = bash_blocks(answer)
+    if len(blocks) != 1 or not blocks[0].script.strip():
+        return None
+    planted = _PLANTED[fault](answer, blocks[0], history, random.Random(seed))  # noqa: S311
+    return None if planted == answer else planted
+
+
+def faults_in_turn(answer: str, *, history: str, seed: int) -> tuple[Fault, str] | None:
+    """Return a fault that fits and the answer with it; which one is tried first goes round with the seed."""
+    order = list(Fault)
+    for place in range(len(order)):
+        fault = order[(seed + place) % len(order)]
+        if (planted := plant(answer, fault, history=history, seed=seed)) is not None:
+            return fault, planted
+    return None
+
+
+def _empty_command(answer: str, block: Block, history: str, draw: random.Random) -> str:
+    return answer[: block.start] + "\n" + answer[block.end :]
+
+
+def _two_blocks(answer: str, block: Block, history: str, draw: random.Random) -> str:
+    command = "ls -la" if block.script.strip() != "ls -la" else "pwd"
+    return f"{answer.rstrip()}\n\n```bash\n{command}\n```\n"
+
+
+def _wrong_file(answer: str, block: Block, history: str, draw: random.Random) -> str | None:
+    used = _known_files(block.script, history)
+    known = sorted({found for found in _FILE.findall(history) if "." in posixpath.basename(found)})
+    others = [path for path in known if not any(_same_file(path, own) for own in used)]
+    if not used or not others:
+        return None
+    # With the same ending where there is one, so that the command still runs.
+    ending = posixpath.splitext(used[0])[1]
+    alike = [path for path in others if posixpath.splitext(path)[1] == ending]
+    return _replaced(answer, block, used[0], draw.choice(alike or others))
+
+
+def _invented_path(answer: str, block: Block, history: str, draw: random.Random) -> str | None:
+    used = _known_files(block.script, history)
+    if not used:
+        return None
+    folder, name = posixpath.split(used[0])
+    stem, ending = posixpath.splitext(name)
+    words = list(_INVENTED)
+    draw.shuffle(words)
+    for word in words:
+        invented = f"{stem}_{word}{ending}"
+        if invented not in history and invented not in answer:
+            return _replaced(answer, block, used[0], posixpath.join(folder, invented))
+    return None
+
+
+_PLANTED: dict[Fault, Callable[[str, Block, str, random.Random], str | None]] = {
+    Fault.EMPTY_COMMAND: _empty_command,
+    Fault.TWO_BLOCKS: _two_blocks,
+    Fault.WRONG_FILE: _wrong_file,
+    Fault.INVENTED_PATH: _invented_path,
+}
+
+
+def _known_files(script: str, history: str) -> list[str]:
+    """Return the script's files that the history names, in order: another name for a new file is no fault."""
+    words = [token.text for token in tokens(script) if token.kind == "word"][1:]
+    files = [word for word in words if _FILE.fullmatch(word) and not re.fullmatch(r"[\d.]+", word)]
+    return [path for path in files if posixpath.basename(path) in history]
+
+
+def _same_file(one: str, two: str) -> bool:
+    return posixpath.basename(one) == posixpath.basename(two)
+
+
+def _replaced(answer: str, block: Block, old: str, new: str) -> str:
+    bounded = re.compile(rf"(?<![\w@+./-]){re.escape(old)}(?![\w@+/-]|\.\w)")
+    return answer[: block.start] + bounded.sub(lambda _: new, block.script) + answer[block.end :]

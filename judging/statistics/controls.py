@@ -1,0 +1,110 @@
+"""How right each judge is on duels whose outcome is known, and how far it agrees with people."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from judging.statistics.judges import preferred
+from judging.statistics.rates import Interval, wilson
+from judging.statistics.readings import JudgedDuel, Readings, panel_readings
+
+_Z_95 = 1.959963984540054
+
+
+class Control(StrEnum):
+    """Why the outcome is known: the same answer twice, a planted fault, or people have decided."""
+
+    SAME = "same"
+    FAULT = "fault"
+    PEOPLE = "people"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlDuel:
+    """`expected`: 1 where the challenger's side must win, -1 its opponent's, 0 for a draw."""
+
+    kind: Control
+    expected: int
+    judged: JudgedDuel
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFigures:
+    """One judge on the control duels. Shares from 0 to 1 with their 95 % intervals (Wilson), None if nothing was read.
+
+    accuracy          duels with the known outcome, of the `n` that it parsed. Of the same answer twice it must prefer
+                      none in either order; of the others the merged score must prefer the known winner
+    by_kind           accuracy and number of each kind of control
+    false_preference  readings of the same answer twice in which it prefers one, over all dimensions
+    """
+
+    judge: str
+    n: int
+    accuracy: float | None
+    accuracy_interval: Interval
+    by_kind: Mapping[str, tuple[float, int]]
+    false_preference: float | None
+    false_preference_interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Cohen's κ with its 95 % interval, over `n` pairs; None where only one value occurs, which says nothing."""
+
+    kappa: float | None
+    interval: Interval | None
+    n: int
+
+
+def control_figures(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> tuple[ControlFigures, ...]:
+    """Return the figures of each judge of `panel`, in its order."""
+    readings = panel_readings([duel.judged for duel in duels], panel=panel)
+    return tuple(_figures(readings.judges[judge], duels) for judge in panel)
+
+
+def cohens_kappa(one: Sequence[object], two: Sequence[object]) -> Kappa:
+    """Return κ of two raters' values for the same things.
+
+    J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960), with
+    his standard error √(po (1 − po) / n) / (1 − pe). Raises ValueError for lengths that differ.
+    """
+    n = len(one)
+    pairs = list(zip(one, two, strict=True))
+    if not n:
+        return Kappa(None, None, 0)
+    observed = sum(a == b for a, b in pairs) / n
+    counts = Counter(one), Counter(two)
+    expected = sum(counts[0][value] * counts[1][value] for value in counts[0]) / n**2
+    if expected >= 1:
+        return Kappa(None, None, n)
+    kappa = (observed - expected) / (1 - expected)
+    half = _Z_95 * math.sqrt(observed * (1 - observed) / n) / (1 - expected)
+    return Kappa(kappa, Interval(max(-1.0, kappa - half), min(1.0, kappa + half)), n)
+
+
+def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:
+    sides = preferred(judge.score)
+    # Over the dimensions, by order; NaN where it was not read.
+    leads = np.sign(judge.sides.sum(axis=2))
+    right: dict[str, list[bool]] = {}
+    false_preferences: list[bool] = []
+    for duel, side, lead in zip(duels, sides, leads, strict=True):
+        if duel.kind == Control.SAME:
+            false_preferences += [bool(each) for each in lead[~np.isnan(lead)]]
+        if not np.isnan(side):
+            same = duel.kind == Control.SAME
+            right.setdefault(duel.kind.value, []).append(not np.nansum(np.abs(lead)) if same else side == duel.expected)
+    outcomes = [bool(outcome) for kind in right.values() for outcome in kind]
+    return ControlFigures(
+        judge=judge.judge,
+        n=len(outcomes),
+        accuracy=sum(outcomes) / len(outcomes) if outcomes else None,
+        accuracy_interval=wilson(sum(outcomes), len(outcomes)),
+        by_kind={kind: (sum(map(bool, each)) / len(each), len(each)) for kind, each in right.items()},
+        false_preference=sum(false_preferences) / len(false_preferences) if false_preferences else None,
+        false_preference_interval=wilson(sum(false_preferences), len(false_preferences)),
+    )

@@ -1,0 +1,71 @@
+"""Accuracy on known outcomes by hand, and κ against published values."""
+
+import pytest
+from scipy import stats
+
+from judging.panel.rubric import DIMENSIONS
+from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
+from judging.statistics.controls import Control, ControlDuel, cohens_kappa, control_figures
+from judging.statistics.readings import JudgedDuel
+
+PANEL = ["a"]
+
+
+def control(kind: Control, expected: int, king_first: int | None, challenger_first: int | None) -> ControlDuel:
+    """The judge's value in all dimensions by order; None does not parse."""
+    verdicts = tuple(
+        OrderedVerdict("a", order, None if value is None else dict.fromkeys(DIMENSIONS, value))
+        for order, value in ((KING_FIRST, king_first), (CHALLENGER_FIRST, challenger_first))
+    )
+    return ControlDuel(kind, expected, JudgedDuel(verdicts, score_duel(verdicts, panel=PANEL)))
+
+
+def test_accuracy_and_false_preference_by_hand() -> None:
+    duels = [
+        control(Control.SAME, 0, 0, 0),
+        control(Control.SAME, 0, 1, 1),  # the first seat twice: a draw once merged, but it preferred one of two equals
+        control(Control.SAME, 0, 2, None),  # one order: a false preference, but no outcome
+        control(Control.FAULT, 1, 2, 1),
+        control(Control.FAULT, -1, 2, 1),  # prefers the answer with the fault
+        control(Control.FAULT, -1, 1, 1),  # undecided where one is plainly worse
+        control(Control.PEOPLE, -1, 1, 2),
+    ]
+    (judge,) = control_figures(duels, panel=PANEL)
+    assert (judge.n, judge.accuracy) == (6, 3 / 6)
+    assert judge.by_kind == {"same": (0.5, 2), "fault": (pytest.approx(1 / 3), 3), "people": (1.0, 1)}
+    assert judge.false_preference == pytest.approx(3 / 5)
+    expected = stats.binomtest(3, 6).proportion_ci(0.95, method="wilson")
+    assert (judge.accuracy_interval.low, judge.accuracy_interval.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_no_control_duels_say_nothing() -> None:
+    (judge,) = control_figures([], panel=PANEL)
+    assert (judge.n, judge.accuracy, judge.false_preference, judge.by_kind) == (0, None, None, {})
+    assert (judge.accuracy_interval.low, judge.accuracy_interval.high) == (0.0, 1.0)
+
+
+def pairs(table: dict[tuple[str, str], int]) -> tuple[list[str], list[str]]:
+    rows = [pair for pair, count in table.items() for _ in range(count)]
+    return [one for one, _ in rows], [two for _, two in rows]
+
+
+def test_kappa_is_cohens_own_example() -> None:
+    """Table 1 of Cohen (1960), in 200 cases: κ 0.492."""
+    cells = [("1", "1", 88), ("1", "2", 14), ("1", "3", 18), ("2", "1", 10), ("2", "2", 40), ("2", "3", 10)]
+    cells += [("3", "1", 2), ("3", "2", 6), ("3", "3", 12)]
+    found = cohens_kappa(*pairs({(one, two): count for one, two, count in cells}))
+    assert found.n == 200 and found.kappa == pytest.approx(0.492, abs=0.0005)
+
+
+def test_kappa_with_its_interval_by_hand() -> None:
+    found = cohens_kappa(*pairs({("y", "y"): 20, ("y", "n"): 5, ("n", "y"): 10, ("n", "n"): 15}))
+    assert found.kappa == pytest.approx(0.4) and found.interval is not None
+    assert found.interval.high - 0.4 == pytest.approx(1.959964 * (0.7 * 0.3 / 50) ** 0.5 / 0.5)
+
+
+def test_kappa_of_one_value_or_of_nothing_is_unknown() -> None:
+    assert cohens_kappa(["x"] * 9, ["x"] * 9).kappa is None
+    assert cohens_kappa([], []).kappa is None
+    assert cohens_kappa([1, 0, 1, 0], [0, 1, 0, 1]).kappa == -1.0
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
+        cohens_kappa([1, 0], [1])
