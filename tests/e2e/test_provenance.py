@@ -127,7 +127,7 @@ def test_a_pair_of_sessions_whose_scenario_a_model_wrote(tab: Page, project: Pro
         [
             ("Rollout of leave a greeting by operator-a", turns),
             ("Rollout of leave a greeting by operator-a", [turns[0], lost]),
-            ("Scenario leave a greeting, written by model-a", written),
+            ("Scenario leave a greeting, author: model-a", written),
         ],
     )
     total = sum((call.cost for call in {*written, *turns, lost} if call.cost is not None), Decimal(0))

@@ -140,7 +140,7 @@ def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
         written = Item.objects.filter(
             run=scenario.run, stage="author", state=ItemState.DONE, result__scenario=str(scenario.pk)
         )
-        title = f"Scenario {scenario.name}, written by {scenario.authored_by or 'a person'}"
+        title = f"Scenario {scenario.name}, author: {scenario.authored_by or 'a person'}"
         yield Step("scenario", str(scenario.pk), title, _calls_of(written))
 
 

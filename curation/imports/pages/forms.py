@@ -27,15 +27,17 @@ class ImportForm(ProblemForm):
     )
     source = forms.CharField(
         required=False,
-        label="or source",
+        label="Or a source",
         help_text="https://…, hf://datasets/owner/name/file.parquet, or a path that the operator of the server allows.",
     )
     name = forms.CharField(required=False, help_text="What to call the source; empty: the name of the file.")
     count = forms.IntegerField(required=False, label="Turns to sample", help_text="Empty imports all turns.")
     seed = forms.IntegerField(required=False, help_text="The same seed and source give the same turns.")
-    windows = forms.IntegerField(required=False, label="Windows", help_text="64 if empty.")
-    window_size = forms.IntegerField(required=False, label="Rows in a window", help_text="32 if empty.")
-    turns_per_row = forms.IntegerField(required=False, label="Most turns of a row")
+    windows = forms.IntegerField(
+        required=False, label="Windows", help_text="Rows are read from this many places of the file. 64 if empty."
+    )
+    window_size = forms.IntegerField(required=False, label="Rows per window", help_text="32 if empty.")
+    turns_per_row = forms.IntegerField(required=False, label="Most turns per row")
     strict = forms.BooleanField(required=False, label="All rows or none", help_text="One bad row stops the import.")
     upload = forms.CharField(required=False, widget=forms.HiddenInput)
 

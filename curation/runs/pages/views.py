@@ -1,5 +1,6 @@
 """Pages of runs: the list, the launch form with its estimate, the page of one that is live until it ends."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -151,6 +152,10 @@ def _run_context(run: Run) -> dict[str, object]:
     kind = kind_of(run.kind)
     return {
         "run": run,
+        "parameters": [
+            (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            for name, value in run.params.items()
+        ],
         "progress": progress,
         "waiting": waits_of(run),
         "kind": kind,
