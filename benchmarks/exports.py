@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 TURNS = 100_000
 ROUNDS = 3
@@ -56,7 +57,8 @@ def measure_speed(turns: int) -> int:
     passed = [_compare(folder, formats) for formats in (["sft-messages"], ["sft-messages", "dpo"])]
     project = Project.objects.get(slug="bench").pk
     for storage in ("gzip", "parquet"):
-        rate, parts = _export(project, ["sft-messages"], **{storage: True})
+        options: dict[str, Any] = {storage: True}
+        rate, parts = _export(project, ["sft-messages"], **options)
         print(f"sft-messages as {storage}\n  export                      {rate:>9,.0f} rows/s ({parts})")
     return int(not all(passed))
 
