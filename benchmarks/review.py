@@ -1,9 +1,10 @@
 """Reviewers at the speed of a script: eight clients take and decide in a loop over HTTP.
 
 Asked for: 150 pairs (take and decide) a second on two cores, p95 of each under 100 ms at 1,000,000 samples. The ideal
-in the same run is the bare conditional update of one row that a decision cannot do without.
+in the same run is the bare conditional update of one row that a decision cannot do without. Afterwards the log is
+compared with what the clients were answered.
 
-    python -m benchmarks.review [--samples 5000 1000000] [--seconds 15] [--clients 8]
+    python -m benchmarks.review [--samples 5000 1000000] [--seconds 15] [--clients 8] [--empty]
 """
 
 import argparse
@@ -23,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import quantiles
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,27 +45,26 @@ class Figures:
     ideal: float
     decided: int
     twice: int
+    wrong: tuple[str, ...]
 
 
-def measure(samples: int, *, clients: int = 8, seconds: float = 15.0) -> Figures:
-    """Fills a fresh database, serves and drives it: SQLite, or the PostgreSQL of `BENCH_DATABASE_URL`, emptied."""
+def measure(samples: int, *, clients: int = 8, seconds: float = 15.0, empty: bool = False) -> Figures:
+    """Fills a fresh database, serves and drives it: SQLite, or the PostgreSQL of `BENCH_DATABASE_URL`, emptied.
+
+    `empty`: until no sample is left, however long it takes.
+    """
     with tempfile.TemporaryDirectory(prefix="winnow-bench-") as data:
         environment = {**os.environ, "WINNOW_DATA": data, "PORT": str(_free_port()), "LOG_LEVEL": "ERROR"}
         if url := os.environ.get("BENCH_DATABASE_URL"):
             environment["DATABASE_URL"] = url
         environment.setdefault("API_REQUESTS_PER_MINUTE", "10000000")
-        filled = subprocess.run(
-            [sys.executable, "-m", "benchmarks.review_rows", str(samples), str(clients)],
-            cwd=ROOT,
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        given = json.loads(filled.stdout.splitlines()[-1])
+        given = _rows(environment, "fill", str(samples), str(clients))
         before = _children_cpu()
         with _server(environment):
-            takes, decides, ids, spent = _drive(int(environment["PORT"]), given["tokens"], seconds)
+            takes, decides, ids, spent = _drive(int(environment["PORT"]), given["tokens"], None if empty else seconds)
+        answered = Path(data, "answered.json")
+        answered.write_text(json.dumps(ids))
+        audit = _rows(environment, "audit", str(answered))
         return Figures(
             samples=samples,
             clients=clients,
@@ -73,8 +74,17 @@ def measure(samples: int, *, clients: int = 8, seconds: float = 15.0) -> Figures
             cpu_ms=(_children_cpu() - before) / max(len(ids), 1) * 1000,
             ideal=given["ideal"],
             decided=len(ids),
-            twice=len(ids) - len(set(ids)),
+            twice=len(ids) - len({sample for _, sample in ids}),
+            wrong=tuple(audit["wrong"]),
         )
+
+
+def _rows(environment: dict[str, str], *words: str) -> dict[str, Any]:
+    """Run `benchmarks.review_rows` and return the JSON that it prints."""
+    command = [sys.executable, "-m", "benchmarks.review_rows", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 @contextmanager
@@ -103,40 +113,45 @@ def _server(environment: dict[str, str]) -> Iterator[None]:
         process.wait(30)
 
 
-def _drive(port: int, tokens: list[str], seconds: float) -> tuple[list[float], list[float], list[str], float]:
+def _drive(
+    port: int, tokens: list[str], seconds: float | None
+) -> tuple[list[float], list[float], list[tuple[int, str]], float]:
+    """(seconds of each take and decision, client and sample of each, all seconds); `None`: until all are decided."""
     takes: list[float] = []
     decides: list[float] = []
-    ids: list[str] = []
+    ids: list[tuple[int, str]] = []
     errors: list[BaseException] = []
     together = threading.Barrier(len(tokens) + 1)
     stop = threading.Event()
 
-    def review(token: str) -> None:
+    def review(number: int, token: str) -> None:
         try:
             client = _Client(port, token)
             client("GET", "/projects/bench", None, 200)  # imports and first connections are not what is measured
             together.wait(60)
             while not stop.is_set():
-                spent, got = client("POST", "/projects/bench/queue/next", {"order": "borderline"}, 200)
+                spent, got = client("POST", "/projects/bench/queue/next", {"order": "borderline"}, 200, 204)
+                if got is None:
+                    return
                 takes.append(spent)
                 sample = got["sample"]
                 body = {"action": "approve", "version": sample["version"], "seconds": 1}
                 decides.append(client("POST", f"/samples/{sample['id']}/decisions", body, 201)[0])
-                ids.append(sample["id"])
+                ids.append((number, sample["id"]))
         except BaseException as error:
             errors.append(error)
             together.abort()
             raise
 
-    threads = [threading.Thread(target=review, args=(token,)) for token in tokens]
+    threads = [threading.Thread(target=review, args=client) for client in enumerate(tokens)]
     for thread in threads:
         thread.start()
     together.wait(60)
     started = time.monotonic()
     # The queue must not run dry: then a client would measure an empty answer.
-    while time.monotonic() - started < seconds and not errors:
+    while any(thread.is_alive() for thread in threads) and not errors:
         time.sleep(0.1)
-        if len(ids) > 4_500:
+        if seconds is not None and (time.monotonic() - started > seconds or len(ids) > 4_500):
             break
     stop.set()
     spent = time.monotonic() - started
@@ -157,7 +172,7 @@ class _Client:
         self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
-    def __call__(self, method: str, path: str, body: object, expected: int) -> tuple[float, dict[str, dict[str, str]]]:
+    def __call__(self, method: str, path: str, body: object, *expected: int) -> tuple[float, Any]:
         """(seconds, answer)."""
         started = time.perf_counter()
         sent = None if body is None else json.dumps(body)
@@ -165,9 +180,9 @@ class _Client:
         response = self._connection.getresponse()
         text = response.read()
         spent = time.perf_counter() - started
-        if response.status != expected:
+        if response.status not in expected:
             raise RuntimeError(f"{method} {path}: {response.status} {text[:300]!r}")
-        return spent, json.loads(text)
+        return spent, json.loads(text) if text else None
 
 
 def _children_cpu() -> float:
@@ -191,14 +206,16 @@ def main() -> None:
     options.add_argument("--samples", type=int, nargs="+", default=[5_000, 1_000_000])
     options.add_argument("--seconds", type=float, default=15.0)
     options.add_argument("--clients", type=int, default=8)
+    options.add_argument("--empty", action="store_true")
     given = options.parse_args()
     for samples in given.samples:
-        found = measure(samples, clients=given.clients, seconds=given.seconds)
+        found = measure(samples, clients=given.clients, seconds=given.seconds, empty=given.empty)
         print(
             f"{found.samples:>9,} samples, {found.clients} clients: {found.pairs_per_second:6.0f} pairs/s, "
             f"take p95 {found.take_p95:5.1f} ms, decide p95 {found.decide_p95:5.1f} ms, "
             f"{found.cpu_ms:.1f} ms of the server's processor a pair, "
-            f"{found.decided:,} decided, {found.twice} twice (ideal: {found.ideal:,.0f} bare updates/s)"
+            f"{found.decided:,} decided, {found.twice} twice, "
+            f"log: {', '.join(found.wrong) or 'right'} (ideal: {found.ideal:,.0f} bare updates/s)"
         )
 
 

@@ -1,10 +1,15 @@
-"""A project of many undecided samples with duels, for `benchmarks.review`; prints the clients' tokens as JSON."""
+"""The rows of `benchmarks.review`, as JSON.
+
+`fill` makes a project of undecided samples with duels and prints the clients' tokens, `audit` compares the log with
+what the clients were answered.
+"""
 
 import json
 import os
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 import django
 
@@ -19,6 +24,7 @@ from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText  
 from curation.projects.access import Principal  # noqa: E402
 from curation.projects.models import Member, Project, Role, Scope  # noqa: E402
 from curation.projects.tokens.issue import create_token  # noqa: E402
+from curation.review.models import Decision, Lease  # noqa: E402
 from curation.samples.models import Sample  # noqa: E402
 
 CHUNK = 10_000
@@ -76,5 +82,26 @@ def _ideal(ids: Iterable[int]) -> float:
     return len(rows) / (time.perf_counter() - started)
 
 
+def audit(answered: Path) -> dict[str, object]:
+    """Say what is wrong; `answered` has a pair of client and sample for each decision that was answered with 201."""
+    log = Decision.objects.values_list("reviewer__username", "sample", "action", "version")
+    expected = {
+        (f"reviewer-{client}", int(sample), "approve", 1) for client, sample in json.loads(answered.read_text())
+    }
+    decided = {sample for _, sample, _, _ in expected}
+    wrong = {
+        "a decision twice in the log": len(log) != len(set(log)),
+        "a sample with two decisions": len(log) != len({sample for _, sample, _, _ in log}),
+        "the log is not what was answered": set(log) != expected,
+        "a sample that was decided and is not approved once": set(
+            Sample.objects.exclude(status="pending", version=1).values_list("id", "status", "version")
+        )
+        != {(sample, "approved", 2) for sample in decided},
+        "a lease of a decided sample": Lease.objects.filter(sample__in=decided).exists(),
+    }
+    return {"wrong": [name for name, is_wrong in wrong.items() if is_wrong]}
+
+
 if __name__ == "__main__":
-    print(json.dumps(fill(int(sys.argv[1]), int(sys.argv[2]))))
+    words = sys.argv[2:]
+    print(json.dumps(audit(Path(words[0])) if sys.argv[1] == "audit" else fill(*map(int, words))))

@@ -10,6 +10,7 @@ from django.db.models.signals import post_migrate
 from xdist.scheduler import LoadFileScheduling
 
 from tests.parts import PARTS, missing
+from tests.postgres import postgres as postgres
 from tests.product import product as product
 
 
