@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,10 @@ GIVES_UP_AFTER = 330.0
 
 
 class Workers:
-    """The worker processes of `manage.py demo`, which are killed and restarted together. Each has a log in `folder`."""
+    """Worker processes of `manage.py demo`, which are killed and restarted together. Each has a log in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._logs = {name: folder / f"{name}.log" for name in ("models", "worker")}
+    def __init__(self, folder: Path, names: Sequence[str] = ("models", "worker")) -> None:
+        self._logs = {name: folder / f"{name}.log" for name in names}
         self.start()
 
     def start(self) -> None:
@@ -105,8 +106,8 @@ def alive(pid: int) -> bool:
     return False
 
 
-def survivors_of(pids: list[int], seconds: float = 3.0) -> list[int]:
-    """The processes among `pids` that still run; each gets some seconds to end."""
+def survivors_of(pids: list[int], seconds: float = 20.0) -> list[int]:
+    """The processes among `pids` that still run. One that was just started loads Django before it sees its parent."""
     until = time.monotonic() + seconds
     while (running := [pid for pid in pids if alive(pid)]) and time.monotonic() < until:
         time.sleep(0.02)
