@@ -16,6 +16,7 @@ from curation.evaluations.contamination.api import router as contamination_route
 from curation.evaluations.live.api import router as episodes_router
 from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
+from curation.exports.hub.api import router as hub_router
 from curation.exports.pages.api import router as exports_router
 from curation.exports.provenance.api import router as provenance_router
 from curation.imports.pages.api import router as imports_router
@@ -84,6 +85,7 @@ for router in (
     duels_router,
     review_router,
     exports_router,
+    hub_router,
     provenance_router,
     evaluations_router,
     comparisons_router,

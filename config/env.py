@@ -66,6 +66,14 @@ def model_keys(name: str, default: str) -> tuple[KeyRule, ...]:
     return (*rules, KeyRule(DEMO_KEY, (host.lower(),), ("demo",)))
 
 
+def hub_tokens(name: str) -> tuple[KeyRule, ...]:
+    """The rules for tokens of hubs, in the form of `MODEL_KEYS`. There are none by default: nothing is pushed."""
+    try:
+        return read_rules(text(name, ""))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}") from None
+
+
 def creators(name: str, default: str) -> tuple[str, ...]:
     """A comma list of `everyone`, `staff` and `group:NAME`."""
     entries = tuple(names(name, default))

@@ -35,6 +35,9 @@ CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
 ALLOW_PRIVATE_MODEL_HOSTS = env.private_hosts("ALLOW_PRIVATE_MODEL_HOSTS", default=LOOPBACK_ONLY)
 ALLOW_PRIVATE_IMPORT_HOSTS = env.private_hosts("ALLOW_PRIVATE_IMPORT_HOSTS", default=LOOPBACK_ONLY)
 ALLOW_PRIVATE_WEBHOOK_HOSTS = env.private_hosts("ALLOW_PRIVATE_WEBHOOK_HOSTS", default=LOOPBACK_ONLY)
+ALLOW_PRIVATE_HUB_HOSTS = env.private_hosts("ALLOW_PRIVATE_HUB_HOSTS", default=False)
+# Which variables are tokens of hubs that exports are pushed to, and the hosts and projects that each is for.
+HUB_TOKENS = env.hub_tokens("HUB_TOKENS")
 # Which variables are keys of models, and the hosts and projects that each is for.
 MODEL_KEYS = env.model_keys("MODEL_KEYS", "MODEL_KEY_*")
 # Who may create projects, whose admins choose the hosts of model endpoints.
@@ -176,6 +179,7 @@ CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "curation.runs.tasks.reap", "schedule": 5.0, "options": {"expires": 5.0}},
     "deletions": {"task": "curation.projects.tasks.continue_deletions", "schedule": 10.0, "options": {"expires": 10.0}},
     "uploads": {"task": "curation.imports.tasks.sweep", "schedule": 3600.0, "options": {"expires": 3600.0}},
+    "exports": {"task": "curation.exports.tasks.delete_old", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "webhooks": {"task": "curation.webhooks.tasks.deliver", "schedule": 10.0, "options": {"expires": 10.0}},
 }
 if CELERY_BROKER_URL.startswith("filesystem"):

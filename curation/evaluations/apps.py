@@ -12,6 +12,7 @@ class EvaluationsConfig(AppConfig):
         from curation.evaluations import removal  # noqa: F401 - registers what rests on what
         from curation.evaluations.contamination.kind import ContaminationRun
         from curation.evaluations.kinds import EvaluateRun
+        from curation.evaluations.splits import held_out  # noqa: F401 - registers splits as held-out sets
         from curation.evaluations.splits.export_kind import SplitRun
         from curation.evaluations.splits.import_rows import EvalRowKind
         from curation.imports.row_kinds import register as register_import

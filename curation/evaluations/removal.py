@@ -36,7 +36,8 @@ def archive_split(*, access: Access, split: Split, archived: bool) -> Split:
 
 def delete_split(*, access: Access, split: Split) -> Deletion:
     access.require(Scope.RUN)
-    return delete_row(access=access, row=split, noun=NOUN, label=f"split {split.pk}")
+    label = f"split {split.pk}"
+    return delete_row(project=access.project, actor=access.user, row=split, noun=NOUN, label=label)
 
 
 @rests_on(Split)

@@ -6,7 +6,8 @@ class ExportsConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.exports import removal  # noqa: F401 - registers what rests on what
+        from curation.exports.hub.kind import PushRun
         from curation.exports.kinds import ExportRun
         from curation.runs.kinds import register
 
-        register(ExportRun())
+        register(ExportRun(), PushRun())

@@ -6,13 +6,15 @@ from pydantic import BaseModel, ConfigDict
 
 from curation.exports.files.write import Written, write
 from curation.exports.hygiene.export import plan_export, store_plan
+from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
 from curation.projects.models import Project, Scope
-from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
+from curation.web.problems import Invalid
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
 
@@ -52,7 +54,10 @@ class PlanStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         export = Export.objects.select_related("project").get(run_id=item.run_id)
-        found = plan_export(export=export, checkpoint=context.checkpoint)
+        try:
+            found = plan_export(export=export, checkpoint=context.checkpoint)
+        except Invalid as error:  # a held-out set that was deleted or cannot be read
+            raise ItemFailed(error.detail) from None
 
         def planned() -> Json:
             store_plan(export=export, plan=found)
@@ -110,7 +115,9 @@ class ExportRun(Kind[ExportParams]):
         return (FreezeStage(), PlanStage(), WriteStage())
 
     def check(self, project: Project, params: ExportParams) -> None:
-        resolve_recipe(project, params.recipe).samples(project)
+        recipe = resolve_recipe(project, params.recipe)
+        recipe.samples(project)
+        find_held_out(project, recipe.held_out)
 
     def estimate(self, project: Project, params: ExportParams) -> Estimate:
         return Estimate(items=3, notes=("An export calls no model.",))

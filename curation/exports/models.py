@@ -57,6 +57,7 @@ class Export(models.Model):
     examples = models.JSONField(default=dict)
     manifest_sha256 = models.CharField(max_length=64, blank=True, default="")
     ready = models.BooleanField(default=False)
+    kept = models.BooleanField(default=False, help_text="A person keeps it: retention does not delete it.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ExportQuerySet.as_manager()
@@ -112,6 +113,7 @@ class FrozenRow(models.Model):
     flags = models.PositiveSmallIntegerField(default=0)
     duplicate_of = models.BigIntegerField(null=True)
     over_cap = models.CharField(max_length=60, blank=True, default="")
+    contaminated = models.CharField(max_length=100, blank=True, default="")
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["export", "sample_id"], name="frozen_row_once")]
@@ -127,6 +129,28 @@ class FrozenRow(models.Model):
 
     def __str__(self) -> str:
         return f"{self.sample_id}@{self.version}"
+
+
+class ContaminatedSample(models.Model):
+    """A sample of an export that contains a held-out row. `levels` say how it matches, the strongest way first
+    (`judging.commands.contamination`); `row` counts from 1. `prompt` is the end of the held-out row's prompt,
+    `answer` the beginning of its answer."""
+
+    export = models.ForeignKey(Export, models.CASCADE, related_name="contaminated", db_index=False)
+    sample_id = models.BigIntegerField()
+    held_out = models.CharField(max_length=60)
+    row = models.PositiveIntegerField()
+    levels = models.JSONField(default=list)
+    prompt = models.TextField(blank=True, default="")
+    answer = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["export", "sample_id"], name="contaminated_sample_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sample_id} contains {self.held_out} {self.row}"
 
 
 class FrozenPair(models.Model):

@@ -31,6 +31,14 @@ def exports_with_its_rows(run: Run) -> Iterable[Rest]:
         yield Rest(f"{contain} its rows.", reverse("export-list", args=[run.project.slug]))
 
 
+@rests_on(Run)
+def pushes_in_progress(run: Run) -> Iterable[Rest]:
+    export = Export.objects.filter(run=run).first()
+    if export is not None:
+        for push in Run.objects.live().filter(project=run.project_id, kind="push", params__export=str(export.pk)):
+            yield Rest("It is being pushed.", reverse("run-page", args=[run.project.slug, push.pk]))
+
+
 @describes(Run)
 def manifest_of(run: Run) -> dict[str, object]:
     """The manifest stays in the audit log when the files go."""

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from curation.exports.hub import views as hub
 from curation.exports.pages import views
 from curation.exports.provenance import views as provenance
 
@@ -17,6 +18,9 @@ urlpatterns = [
     path(f"{EXPORTS}<str:pk>/progress/", views.export_progress, name="export-progress"),
     path(f"{EXPORTS}<str:pk>/compare/", views.export_compare, name="export-compare"),
     path(f"{EXPORTS}<str:pk>/duplicates/", views.export_duplicates, name="export-duplicates"),
+    path(f"{EXPORTS}<str:pk>/contaminated/", views.export_contaminated, name="export-contaminated"),
+    path(f"{EXPORTS}<str:pk>/keep/", views.export_keep, name="export-keep"),
+    path(f"{EXPORTS}<str:pk>/push/", hub.export_push, name="export-push"),
     path(f"{EXPORTS}<str:pk>/rows/", provenance.export_rows, name="export-rows"),
     path(f"{EXPORTS}<str:pk>/rows/<str:sha256>/", provenance.export_row, name="export-row"),
     path("p/<slug:slug>/calls/<str:pk>/exports/", provenance.call_exports, name="call-exports"),

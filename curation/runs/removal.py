@@ -33,7 +33,8 @@ def archive_run(*, access: Access, run: Run, archived: bool, label: str = "") ->
 def delete_run(*, access: Access, run: Run, label: str = "") -> Deletion:
     """Begin to delete the run and what it made. `label` names its export or evaluation, if that is what is deleted."""
     access.require(kind_of(run.kind).scope)
-    return delete_row(access=access, row=run, noun=NOUN, label=label or label_of(run))
+    label = label or label_of(run)
+    return delete_row(project=access.project, actor=access.user, row=run, noun=NOUN, label=label)
 
 
 def label_of(run: Run) -> str:

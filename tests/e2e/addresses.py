@@ -79,6 +79,7 @@ PAGES: dict[str, tuple[str, Args]] = {
     "export-rows": ("export-rows", _first("/projects/demo/exports")),
     "export-row": ("export-row", _row),
     "export-duplicates": ("export-duplicates", _first("/projects/demo/exports")),
+    "export-contaminated": ("export-contaminated", _first("/projects/demo/exports")),
     "call-exports": ("call-exports", _call),
     "run-page of an import": ("run-page", _run("import")),
     "run-page of an export": ("run-page", _run("export")),

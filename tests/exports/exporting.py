@@ -70,7 +70,7 @@ def revise(sample: Sample, text: str, *, by: User, of: str = Pick.CHALLENGER) ->
     return Revision.objects.create(sample=sample, author=by, number=number, text=text, of=of)
 
 
-def run_export(project: Project, recipe: dict[str, Any], *, user: User | None = None) -> Export:
+def run_export(project: Project, recipe: dict[str, Any] | str, *, user: User | None = None) -> Export:
     """Launch the run and drive it like a worker."""
     run = launch(project=project, kind="export", params={"recipe": recipe}, user=user)
     return drive_export(run)

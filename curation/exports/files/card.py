@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from curation import __version__
 from curation.exports.files.attempt import WrittenFile
@@ -13,6 +14,7 @@ from curation.exports.formats.row import Column, Columns, DataFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
 from curation.projects.models import Project
+from judging.commands.contamination import Level
 
 BAR = 40
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -37,6 +39,7 @@ def card(
         "## Training\n\n" + _training(recipe, files),
         "## Counts\n\n" + _counts(recipe, counts),
         "## Skipped\n\n" + _skip_reasons(counts),
+        *_contamination(counts),
         "## Scores of the exported samples\n\n" + _histogram(counts),
         *_terminals(project, counts),
         "## How it was made\n\n" + _making(recipe),
@@ -129,6 +132,19 @@ def _skip_reasons(counts: Counts) -> str:
     if not rows:
         return "Nothing."
     return "\n".join(["| reason | samples | |", "| --- | ---: | --- |", *rows])
+
+
+def _contamination(counts: Counts) -> list[str]:
+    """Return the section about held-out sets, or nothing if the recipe names none."""
+    found: Any = counts.plan.get("contamination")
+    if found is None:
+        return []
+    done = "They are left out." if found["left_out"] else "They are exported all the same."
+    number = "1 sample contains" if found["samples"] == 1 else f"{found['samples']} samples contain"
+    sets = [f"| {_plain(one['label'])} | {one['rows']} | `{one['sha256']}` |" for one in found["held_out"]]
+    levels = [f"- {level.sentence}: {found['levels'][level.value]}" for level in Level]
+    table = "\n".join(["| held-out set | rows | sha256 of the rows |", "| --- | ---: | --- |", *sets])
+    return ["## Contamination", f"{number} a held-out row. {done}", table, "\n".join(levels)]
 
 
 def _histogram(counts: Counts) -> str:

@@ -57,7 +57,8 @@ class Counts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
     from a stored pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by
-    `TOKEN_EDGES`. `scan` are findings by rule and what was done with them. `plan` says by what rows are grouped.
+    `TOKEN_EDGES`. `scan` are findings by rule and what was done with them. `plan` says by what rows are grouped,
+    and what was held against them.
     """
 
     samples: int = 0
@@ -115,7 +116,8 @@ class Counts:
             "rows": {name: {split: self.rows[name, split] for split in recipe.splits} for name in recipe.formats},
             "excluded": {reason.value: self.skipped[reason] for reason in SkipReason if self.skipped[reason]},
             "scan": self.scan_by_rule(),
-            "groups": self.plan,
+            "groups": {name: self.plan[name] for name in ("group_by", "groups") if name in self.plan},
+            "contamination": self.plan.get("contamination"),
             "balance": balance.as_json() if balance else None,
             "tokens": {"edges": list(TOKEN_EDGES), "rows": [self.tokens[bin] for bin in range(len(TOKEN_EDGES) + 1)]},
             "warnings": [*self._missing_rows(recipe), *(balance.warnings(band) if balance else [])],

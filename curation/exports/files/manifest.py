@@ -35,7 +35,7 @@ def manifest(
         "project": {"slug": project.slug, "name": project.name, "settings": project.settings.model_dump(mode="json")},
         "recipe": recipe.model_dump(mode="json"),
         "tokenizer": TOKENIZER,
-        "groups": export.plan,
+        "groups": counts_json["groups"],
         "frozen": {"file": "frozen.jsonl", **frozen},
         "scan": _scan(project),
         "counts": counts_json,

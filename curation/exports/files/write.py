@@ -14,6 +14,7 @@ from curation.exports.files.card import card
 from curation.exports.files.counts import Counts
 from curation.exports.files.manifest import manifest
 from curation.exports.formats.row import DataFile
+from curation.exports.hygiene.contamination import read_match
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
@@ -91,13 +92,13 @@ def _add(files: AttemptFiles, filtered: FilteredSample, origin: Origin | None) -
     rows = []
     for line in filtered.lines:
         files.add_row(line.format, line.split, line.data, plain=line.plain)
-        rows.append(_frozen_row(line))
+        rows.append(frozen_row(line))
     for reason, formats in filtered.skipped.items():
         files.add(EXCLUDED, orjson.dumps(_excluded(filtered, reason, formats), option=_LINE))
-    files.add(FROZEN, orjson.dumps(_frozen(filtered, rows, origin), option=_LINE))
+    files.add(FROZEN, orjson.dumps(frozen_entry(filtered, rows, origin), option=_LINE))
 
 
-def _frozen_row(line: Line) -> dict[str, object]:
+def frozen_row(line: Line) -> dict[str, object]:
     """Return what identifies a row in `frozen.jsonl`. Its sha256 is that of its line of JSON, in Parquet too."""
     row: dict[str, object] = {"format": line.format, "source": line.source, "split": line.split}
     row["sha256"] = hashlib.sha256(line.data).hexdigest()
@@ -121,6 +122,8 @@ def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) 
     }
     if reason in (SkipReason.SECRET, SkipReason.PII):
         entry["rules"] = sorted({rule for rule, action in filtered.scan if action == KEPT_OUT})
+    if reason is SkipReason.CONTAMINATED:
+        entry |= read_match(sample.contaminated)
     if reason is SkipReason.DUPLICATE:
         entry["of"] = str(sample.duplicate_of)
     if reason is SkipReason.OVER_CAP:
@@ -128,7 +131,8 @@ def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) 
     return entry
 
 
-def _frozen(filtered: FilteredSample, rows: list[dict[str, object]], origin: Origin | None) -> dict[str, object]:
+def frozen_entry(filtered: FilteredSample, rows: list[dict[str, object]], origin: Origin | None) -> dict[str, object]:
+    """Return the line of a sample in `frozen.jsonl`."""
     sample, rollout = filtered.sample, filtered.rollout
     entry = {
         "sample": str(sample.sample_id),

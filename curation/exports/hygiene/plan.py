@@ -8,36 +8,57 @@ import numpy as np
 from django.db.models import F
 
 from curation.exports.hygiene.caps import Candidate, over_cap
+from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
 from curation.exports.hygiene.groups import Bands, Groups, bands_of, group_exact, group_near
 from curation.exports.hygiene.signatures import SignedSample, read_near, signed_samples
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
+from curation.exports.rows.filter import FilteredSample
 from curation.exports.rows.skip_reasons import FrozenSample
 from curation.samples.models import UNSCORED, Sample
 from curation.web.lists.id_list import IdList
 
 # Returns how many of the recipe's formats each of some samples has a row in, if duplicates and caps are ignored.
 CountFormats = Callable[[Sequence[int]], Mapping[int, int]]
+# Returns the rows of a chunk.
+Apply = Callable[[Sequence[FrozenSample]], Iterable[FilteredSample]]
 _AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`duplicates` names for each sample that is left out the one that is kept, `over_caps` the field of its cap."""
+    """`duplicates` names for each sample that is left out the one that is kept, `over_caps` the field of its cap.
+    `contaminated` are the samples that contain a held-out row; `contamination` are its figures, or None if the recipe
+    names no held-out set."""
 
     splitting: Splitting
     duplicates: Mapping[int, int] = field(default_factory=dict)
     over_caps: Mapping[int, str] = field(default_factory=dict)
+    contaminated: Mapping[int, HeldOutMatch] = field(default_factory=dict)
+    contamination: Mapping[str, object] | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Return by what rows are grouped, as exports store it."""
-        return {"group_by": self.splitting.level, "groups": self.splitting.groups}
+        """Return by what rows are grouped and what was held against them, as exports store it."""
+        found: dict[str, object] = {"group_by": self.splitting.level, "groups": self.splitting.groups}
+        return found if self.contamination is None else {**found, "contamination": self.contamination}
+
+    def left_out(self) -> list[int]:
+        """Return the samples that the plan leaves out."""
+        return sorted({*self.duplicates, *self.over_caps, *self.kept_out})
 
     def apply(self, sample: FrozenSample) -> FrozenSample:
-        duplicate_of, over_cap = self.duplicates.get(sample.sample_id), self.over_caps.get(sample.sample_id, "")
-        if duplicate_of is None and not over_cap:
-            return sample
-        return sample._replace(duplicate_of=duplicate_of, over_cap=over_cap)
+        """Return the sample with why it is left out."""
+        pk = sample.sample_id
+        return sample._replace(
+            duplicate_of=self.duplicates.get(pk),
+            over_cap=self.over_caps.get(pk, ""),
+            contaminated=str(self.kept_out.get(pk, "")),
+        )
+
+    @property
+    def kept_out(self) -> Mapping[int, HeldOutMatch]:
+        """Return the contaminated samples, if the recipe leaves them out."""
+        return self.contaminated if self.contamination and self.contamination["left_out"] else {}
 
 
 class _Row(NamedTuple):
@@ -68,18 +89,32 @@ def make_plan(
     recipe: Recipe,
     *,
     count_formats: CountFormats,
+    held_out: HeldOutSets,
+    apply: Apply,
     checkpoint: Callable[[], None],
 ) -> Plan:
     """Return the plan for the samples in `chunks`, which are those that may leave: approved and without a reason of
-    their own to be left out. Signatures that are missing are made and stored."""
+    their own to be left out. Signatures that are missing are made and stored.
+
+    Contaminated samples are left out first, so that a clean duplicate of one can leave.
+    """
     found = _Rows()
+    leaves_out = recipe.contaminated == "leave_out"
     for chunk in chunks:
         checkpoint()
-        found.add(signed_samples([sample.sample_id for sample in chunk]), recipe)
+        if held_out.sets:
+            held_out.compare(apply(chunk), checkpoint)
+        ids = [sample.sample_id for sample in chunk]
+        found.add(signed_samples([pk for pk in ids if not leaves_out or pk not in held_out.matches]), recipe)
+
     duplicates = _duplicates(found, recipe, count_formats, checkpoint)
     kept = [row for row in found.rows if row.sample_id not in duplicates]
     over = over_cap((Candidate(row.sample_id, row.score, row.values) for row in kept), recipe.caps)
-    return Plan(_splitting([row.key for row in kept if row.sample_id not in over], recipe), duplicates, over)
+    splitting = _splitting([row.key for row in kept if row.sample_id not in over], recipe)
+    if not held_out.sets:
+        return Plan(splitting, duplicates, over)
+    contaminated = {pk: match for pk, match in held_out.matches.items() if pk not in duplicates and pk not in over}
+    return Plan(splitting, duplicates, over, contaminated, held_out.as_json(contaminated, left_out=leaves_out))
 
 
 def _duplicates(

@@ -1,19 +1,22 @@
 """REST calls of exports. Reading needs the scope `read`, starting an export the scope `export`."""
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
 from curation.exports.files.download import download_of, respond
-from curation.exports.models import Export, SavedRecipe
+from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
+from curation.exports.pages.contaminated import ContaminatedList, ContaminatedSamplePage, contaminated_out, line_of_row
 from curation.exports.pages.duplicates import DuplicateList, DuplicatePage, duplicate_out, duplicates_of
-from curation.exports.pages.preview import preview
+from curation.exports.pages.preview import last_export, preview
 from curation.exports.pages.schemas import (
     ExportIn,
     ExportList,
     ExportOut,
     ExportPage,
+    ExportPatch,
     ExportPreviewOut,
     ExportsComparisonOut,
     RecipeIn,
@@ -26,10 +29,11 @@ from curation.exports.pages.schemas import (
 )
 from curation.exports.recipes.recipe import Recipe, read_recipe
 from curation.exports.recipes.saved import delete_recipe, resolve_recipe, save_recipe
+from curation.exports.retention import keep_export
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.projects.removal.api import accepted
-from curation.projects.removal.schemas import ArchiveIn, DeletionOut
+from curation.projects.removal.schemas import DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_run, delete_run
@@ -60,10 +64,15 @@ def create_export(request: HttpRequest, response: HttpResponse, slug: str, body:
     return Status(202, run_out(run))
 
 
-@router.patch("/exports/{export_id}", response=ExportOut, summary="Archive or unarchive an export")
-def patch_export(request: HttpRequest, export_id: str, body: ArchiveIn) -> Json:
+@router.patch("/exports/{export_id}", response=ExportOut, summary="Archive an export, or keep it from retention")
+def patch_export(request: HttpRequest, export_id: str, body: ExportPatch) -> Json:
+    """`archived` hides it from lists, `kept` keeps it from being deleted by `settings.export.keep_days`."""
     access, export = _entered(request, export_id, Scope.EXPORT)
-    archive_run(access=access, run=export.run, archived=body.archived, label=f"export {export.pk}")
+    with transaction.atomic():
+        if body.archived is not None:
+            archive_run(access=access, run=export.run, archived=body.archived, label=f"export {export.pk}")
+        if body.kept is not None:
+            keep_export(access=access, export=export, kept=body.kept)
     return export_out(export)
 
 
@@ -76,9 +85,12 @@ def delete_one_export(request: HttpRequest, response: HttpResponse, export_id: s
 
 @router.post("/projects/{slug}/exports/preview", response=ExportPreviewOut, summary="Count what a recipe would give")
 def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
-    """Write nothing. `recipe` may be the name of a saved one."""
+    """Write nothing. `recipe` may be the name of a saved one. `changes` are those since its last export."""
     access = enter(request, slug, Scope.READ)
-    return preview_out(preview(project=access.project, recipe=resolve_recipe(access.project, _recipe(body))))
+    given = _recipe(body)
+    recipe = resolve_recipe(access.project, given)
+    since = last_export(access.project, recipe, given if isinstance(given, str) else "")
+    return preview_out(preview(project=access.project, recipe=recipe, since=since))
 
 
 def _recipe(body: ExportIn) -> Recipe | str:
@@ -94,8 +106,10 @@ def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> 
 
 @router.get("/exports/{export_id}/preview", response=ExportPreviewOut, summary="Count what its recipe would give now")
 def preview_export(request: HttpRequest, export_id: str) -> Json:
+    """`changes` are those since the export, or null if it is not written."""
     access, export = _entered(request, export_id)
-    return preview_out(preview(project=access.project, recipe=Recipe.model_validate(export.recipe)))
+    recipe = Recipe.model_validate(export.recipe)
+    return preview_out(preview(project=access.project, recipe=recipe, since=export if export.ready else None))
 
 
 @router.get("/exports/{export_id}/duplicates", response=DuplicatePage, exclude_unset=True, summary="Its duplicates")
@@ -103,6 +117,19 @@ def list_duplicates(request: HttpRequest, export_id: str, params: Query[Duplicat
     """Each sample that is left out as a duplicate, with the one that is exported in its place."""
     _, export = _entered(request, export_id)
     return params.page(duplicates_of(export)).response(duplicate_out)
+
+
+@router.get(
+    "/exports/{export_id}/contaminated",
+    response=ContaminatedSamplePage,
+    exclude_unset=True,
+    summary="Its samples that contain a held-out row",
+)
+def list_contaminated_samples(request: HttpRequest, export_id: str, params: Query[ContaminatedList]) -> Json:
+    """With the held-out row that each contains. The recipe says whether they are left out or only counted."""
+    _, export = _entered(request, export_id)
+    rows = params.page(ContaminatedSample.objects.filter(export=export))
+    return rows.response(lambda row: contaminated_out(line_of_row(row)))
 
 
 @router.api_operation(["GET", "HEAD"], "/exports/{export_id}/files/{name}", url_name="export-file", summary="Download")

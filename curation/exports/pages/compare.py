@@ -1,19 +1,43 @@
-"""Compare two exports by reading both lists of frozen samples side by side, line by line."""
+"""Compare an earlier export with a later one, or with what its recipe would give now, sample by sample.
+
+The lists of frozen and of excluded samples are read side by side, line by line.
+"""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import orjson
 from django.core.files.storage import default_storage
+from django.db import models
 
-from curation.exports.files.write import FROZEN
+from curation.exports.files.write import EXCLUDED, FROZEN
 from curation.exports.models import Export
+from curation.exports.rows.skip_reasons import SkipReason
+from curation.samples.models import Sample, Status
+from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict
 
 SHOWN = 200
+_AT_ONCE = 1_000
 Change = Literal["added", "removed", "changed", "moved"]
+
+
+class ChangeReason(models.TextChoices):
+    """Why a row differs, where no `SkipReason` says it."""
+
+    NOT_MATCHED = "not_matched", "The filter did not match its sample."
+    DELETED = "deleted", "Its sample was deleted."
+    OTHER_ROWS = "other_rows", "Its sample gave other rows: the formats, sources or pairs differ."
+    TEXT = "text", "Another text of its sample is approved."
+    MASKED = "masked", "Other values of it are masked."
+    SCORED = "scored", "Its sample has another score, bucket or flags."
+    WRITTEN = "written", "Its approved text is the same; the rest of the row, or the way it is written, differs."
+    SPLIT = "split", "Its group is in another split."
 
 
 class RowKey(NamedTuple):
@@ -32,78 +56,135 @@ class RowKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
+    """`reason` is a code of `ChangeReason` or `SkipReason`: of an added row why it was missing before."""
+
     sample: str
     format: str
     source: str
     pair: str
     change: Change
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        return reason_sentence(self.reason)
 
 
 @dataclass(slots=True)
 class Comparison:
-    """Counts of rows, and the first `SHOWN` that differ. `moved` rows are the same in another split."""
+    """Counts of rows, by change and reason too, and the first `SHOWN` that differ. `moved` rows are the same in another
+    split."""
 
     added: int = 0
     removed: int = 0
     changed: int = 0
     moved: int = 0
     same: int = 0
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     rows: list[ChangedRow] = field(default_factory=list)
+
+    def by_reason(self) -> dict[str, dict[str, int]]:
+        """Return the counts by change and reason."""
+        found: dict[str, dict[str, int]] = {}
+        for (change, reason), count in sorted(self.reasons.items()):
+            found.setdefault(change, {})[reason] = count
+        return found
+
+    def reason_lines(self) -> list[tuple[str, str, int]]:
+        """Return change, sentence and rows of each reason."""
+        return [(change, reason_sentence(code), count) for (change, code), count in sorted(self.reasons.items())]
+
+
+class ComparedSample(NamedTuple):
+    """One side of a sample: split and hash by row, the skip reason by format, and its line of `frozen.jsonl`. Sides are
+    ordered by number, the sample's id."""
+
+    number: float
+    rows: Mapping[RowKey, tuple[str, str]]
+    skipped: Mapping[str, str]
+    entry: Mapping[str, Any]
+
+
+_END = ComparedSample(math.inf, {}, {}, {})
+
+
+def reason_sentence(code: str) -> str:
+    return str((SkipReason(code) if code in SkipReason.values else ChangeReason(code)).label)
 
 
 def compare(*, before: Export, after: Export) -> Comparison:
     """Return how `after` differs from `before`. Raises `Conflict` if one of them is not written yet."""
+    return _compare(_samples(before), _samples(after), now=False)
+
+
+def compare_with_now(*, before: Export, now: Iterable[ComparedSample], until: float) -> Comparison:
+    """Return how the samples `now` differ from those of `before`, up to the sample `until`."""
+    old = (sample for sample in _samples(before) if sample.number <= until)
+    return _compare(old, iter(now), now=True)
+
+
+def compared(entry: Mapping[str, Any], skipped: Mapping[str, str]) -> ComparedSample:
+    rows = {_key(row): (row["split"], row["sha256"]) for row in entry["rows"]}
+    return ComparedSample(int(entry["sample"]), rows, skipped, entry)
+
+
+def _compare(old: Iterator[ComparedSample], new: Iterator[ComparedSample], *, now: bool) -> Comparison:
     found = Comparison()
-    old, new = _samples(before), _samples(after)
+    pending: list[tuple[ComparedSample, ComparedSample]] = []
     left, right = next(old, _END), next(new, _END)
     while left != _END or right != _END:
         number = min(left.number, right.number)
         here_before, here_after = left.number == number, right.number == number
-        _add_changes(found, int(number), left.rows if here_before else {}, right.rows if here_after else {})
+        absent = ComparedSample(number, {}, {}, {})
+        pending.append((left if here_before else absent, right if here_after else absent))
+        if len(pending) == _AT_ONCE:
+            _add_changes(found, pending, now=now)
+            pending.clear()
         left = next(old, _END) if here_before else left
         right = next(new, _END) if here_after else right
+    _add_changes(found, pending, now=now)
     return found
 
 
-class _Sample(NamedTuple):
-    """A line of `frozen.jsonl`: split and hash by row. Lines are ordered by number, the sample's id."""
-
-    number: float
-    rows: dict[RowKey, tuple[str, str]]
-
-
-_END = _Sample(math.inf, {})
-
-
-def _samples(export: Export) -> Iterator[_Sample]:
-    file = export.files.filter(name=FROZEN).first() if export.ready else None
-    if file is None:
+def _samples(export: Export) -> Iterator[ComparedSample]:
+    files = {file.name: file.stored_as for file in export.files.all()} if export.ready else {}
+    if FROZEN not in files:
         raise Conflict(f"Export {export.pk} is not written, so there is nothing to compare.", code="not_ready")
-    return _lines(file.stored_as)
+    return _lines(files[FROZEN], files[EXCLUDED])
 
 
-def _lines(stored_as: str) -> Iterator[_Sample]:
-    with default_storage.open(stored_as) as opened:
+def _lines(frozen: str, excluded: str) -> Iterator[ComparedSample]:
+    """Yield the samples of both files, which have the same order."""
+    with default_storage.open(frozen) as opened, default_storage.open(excluded) as opened_excluded:
+        reasons = groupby(map(orjson.loads, opened_excluded), key=itemgetter("sample"))
+        sample, lines = next(reasons, ("", iter(())))
         for line in opened:
             entry = orjson.loads(line)
-            yield _Sample(int(entry["sample"]), {_key(row): (row["split"], row["sha256"]) for row in entry["rows"]})
+            skipped: dict[str, str] = {}
+            if sample == entry["sample"]:
+                skipped = {name: one["reason"] for one in lines for name in one["formats"]}
+                sample, lines = next(reasons, ("", iter(())))
+            yield compared(entry, skipped)
 
 
 def _key(row: dict[str, Any]) -> RowKey:
     return RowKey(row["format"], row["source"], row.get("pair", ""), row.get("turn", -1), "rejected" in row)
 
 
-def _add_changes(
-    found: Comparison, number: int, old: dict[RowKey, tuple[str, str]], new: dict[RowKey, tuple[str, str]]
-) -> None:
-    for key in sorted(old.keys() | new.keys()):
-        change = _change(old.get(key), new.get(key))
-        if change is None:
-            found.same += 1
-            continue
-        setattr(found, change, getattr(found, change) + 1)
-        if len(found.rows) < SHOWN:
-            found.rows.append(ChangedRow(str(number), key.format, key.source, key.pair, change))
+def _add_changes(found: Comparison, sides: Sequence[tuple[ComparedSample, ComparedSample]], *, now: bool) -> None:
+    gone = _gone([int(old.number) for old, new in sides if old.rows and not new.entry]) if now else {}
+    for old, new in sides:
+        for key in sorted(old.rows.keys() | new.rows.keys()):
+            change = _change(old.rows.get(key), new.rows.get(key))
+            if change is None:
+                found.same += 1
+                continue
+            reason = _reason(change, key.format, old, new, gone)
+            setattr(found, change, getattr(found, change) + 1)
+            found.reasons[change, reason] += 1
+            if len(found.rows) < SHOWN:
+                row = ChangedRow(str(int(old.number)), key.format, key.source, key.pair, change, reason)
+                found.rows.append(row)
 
 
 def _change(old: tuple[str, str] | None, new: tuple[str, str] | None) -> Change | None:
@@ -114,3 +195,36 @@ def _change(old: tuple[str, str] | None, new: tuple[str, str] | None) -> Change 
     if new is None:
         return "removed"
     return "changed" if old[1] != new[1] else "moved"
+
+
+def _reason(change: Change, name: str, old: ComparedSample, new: ComparedSample, gone: Mapping[int, str]) -> str:
+    if change == "moved":
+        return ChangeReason.SPLIT.value
+    if change == "changed":
+        return _text_reason(old.entry, new.entry).value
+    missing = old if change == "added" else new
+    if missing.entry:
+        return missing.skipped.get(name, ChangeReason.OTHER_ROWS.value)
+    return gone.get(int(missing.number), ChangeReason.NOT_MATCHED.value)
+
+
+def _text_reason(old: Mapping[str, Any], new: Mapping[str, Any]) -> ChangeReason:
+    reasons = (
+        (ChangeReason.TEXT, ("revision", "text_sha256")),
+        (ChangeReason.MASKED, ("masked",)),
+        (ChangeReason.SCORED, ("score", "bucket")),
+    )
+    for reason, names in reasons:
+        if any(old.get(name) != new.get(name) for name in names):
+            return reason
+    return ChangeReason.WRITTEN
+
+
+def _gone(sample_ids: Sequence[int]) -> dict[int, str]:
+    """Return why samples that the recipe matched are no longer among the approved ones that it matches."""
+    found = dict(Sample.objects.filter(pk__in=IdList(sample_ids)).values_list("pk", "status"))
+    reasons = {Status.REJECTED: SkipReason.REJECTED, Status.APPROVED: ChangeReason.NOT_MATCHED}
+    return {
+        pk: reasons.get(Status(found[pk]), SkipReason.NOT_APPROVED).value if pk in found else ChangeReason.DELETED.value
+        for pk in sample_ids
+    }

@@ -9,6 +9,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.exports.formats import FORMATS, TRAINERS
+from curation.exports.hygiene.held_out import held_out_choices
 from curation.exports.recipes.recipe import PLAIN, SPLITS, Recipe, read_recipe
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter
@@ -20,6 +21,7 @@ SOURCES = (
     ("scenarios", "Approved trajectory over another of its scenario"),
     ("revisions", "Revision over the answer it replaced"),
 )
+CONTAMINATED = (("leave_out", "leave them out"), ("count", "export them, and count them"))
 REASONING = (("drop", "leave out"), ("keep", "keep in its own field, in formats that have one"))
 GROUPS = (
     ("auto", "repository if the shares allow it, else instance"),
@@ -27,12 +29,23 @@ GROUPS = (
     ("instance_id", "instance or scenario"),
 )
 # The form field of an error in the recipe.
-_NAMED = ("trainer", "formats", "seed", "group_by", "sources", "max_tokens", "near_duplicates", "caps", "parquet")
-FIELD_OF = {"splits": "train", **{name: name for name in _NAMED}}
+_NAMED = (
+    "trainer",
+    "formats",
+    "seed",
+    "group_by",
+    "sources",
+    "max_tokens",
+    "near_duplicates",
+    "caps",
+    "parquet",
+    "held_out",
+)
+FIELD_OF = {"splits": "train", "parquet": "parquet", **{name: name for name in _NAMED}}
 
 
 # Fields with the name and the value of the recipe's.
-_SAME = ("formats", "seed", "group_by", "near_duplicates", "sources", "metadata", "gzip", "parquet")
+_SAME = ("formats", "seed", "group_by", "near_duplicates", "held_out", "sources", "metadata", "gzip", "parquet")
 
 
 class NumbersField(forms.CharField):
@@ -95,6 +108,7 @@ class RecipeForm(forms.Form):
         label="Near duplicates from",
         help_text="Part of the three-word sequences that two texts share. Empty: only exact duplicates are left out.",
     )
+    contaminated = forms.ChoiceField(required=False, choices=CONTAMINATED, label="Samples that contain one")
     caps = NumbersField(
         required=False,
         label="At most",
@@ -114,6 +128,13 @@ class RecipeForm(forms.Form):
         choices = [("", "none"), *((pk, view.name) for pk, view in self._views.items())]
         self.fields["view"] = forms.ChoiceField(
             choices=choices, required=False, label="Saved view", help_text="Replaces the filter below."
+        )
+        self.fields["held_out"] = forms.MultipleChoiceField(
+            required=False,
+            choices=held_out_choices(project),
+            label="Hold against",
+            help_text="Held-out rows of uploaded sets and of earlier exports.",
+            widget=forms.SelectMultiple(attrs={"size": 4}),
         )
         formats_url = reverse("export-formats", args=[project.slug])
         self.fields["trainer"].widget.attrs |= {"hx-get": formats_url, "hx-target": "#formats"}
@@ -139,7 +160,7 @@ class RecipeForm(forms.Form):
         given = self.cleaned_data
         splits = {name: given[name] for name in SPLITS if given[name]} | given["more_splits"]
         plain = {name: given[name] for name in _SAME}
-        plain |= {name: given[name] for name in ("trainer", "reasoning") if given[name]}
+        plain |= {name: given[name] for name in ("trainer", "reasoning", "contaminated") if given[name]}
         limit = {"max_tokens": given["max_tokens"]} if given["max_tokens"] else {}
         return plain | limit | {"splits": splits, "caps": given["caps"], "filter": self._filter()}
 
@@ -159,7 +180,7 @@ class RecipeForm(forms.Form):
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
     """Return the form's values for an existing recipe."""
-    values: dict[str, object] = recipe.model_dump(include={*_SAME, "trainer", "reasoning"})
+    values: dict[str, object] = recipe.model_dump(include={*_SAME, "trainer", "reasoning", "contaminated"})
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
     more = {name: share for name, share in recipe.splits.items() if name not in SPLITS}
     values |= {"more_splits": as_words(more), "caps": as_words(recipe.caps)}

@@ -12,6 +12,7 @@ from curation.exports.files.counts import ending_shares
 from curation.exports.files.download import ARCHIVE
 from curation.exports.files.write import CARD, MANIFEST
 from curation.exports.models import Export
+from curation.exports.pages.contaminated import ContaminatedLine, line_of_match
 from curation.exports.pages.preview import Preview
 from curation.exports.pages.rendered import RenderedRow
 from curation.exports.rows.skip_reasons import SkipReason
@@ -67,6 +68,8 @@ class CountsView:
     size: str = ""
     note: str = ""
     groups: str = ""
+    contamination: str = ""
+    contaminated: list[ContaminatedLine] = field(default_factory=list)
     lengths: list[tuple[str, int]] = field(default_factory=list)
     sample_rows: list[RenderedRow] = field(default_factory=list)
     endings: list[EndingLine] = field(default_factory=list)
@@ -94,6 +97,7 @@ class ExportPage:
     card: SafeString | None = None
     manifest: str = ""
     duplicates: bool = False
+    contaminated: bool = False
 
 
 def list_line(export: Export) -> ListLine:
@@ -122,7 +126,9 @@ def export_page(export: Export) -> ExportPage:
     card = guidelines_html(_text(export, CARD).partition("\n---\n")[2])
     manifest = _text(export, MANIFEST)
     duplicates = SkipReason.DUPLICATE.value in export.counts["excluded"]
-    return ExportPage(export, live, 0, None, counts, files, _file_url(export, ARCHIVE), card, manifest, duplicates)
+    contaminated = bool((export.counts.get("contamination") or {}).get("samples"))
+    archive = _file_url(export, ARCHIVE)
+    return ExportPage(export, live, 0, None, counts, files, archive, card, manifest, duplicates, contaminated)
 
 
 def preview_view(project: Project, found: Preview) -> CountsView:
@@ -130,7 +136,7 @@ def preview_view(project: Project, found: Preview) -> CountsView:
     if not found.exact:
         note = f"Rows and reasons are of the first {found.checked:,} of {found.approved:,} approved samples."
     view = _counts_view(project, found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
-    return replace(view, sample_rows=found.rows)
+    return replace(view, sample_rows=found.rows, contaminated=[line_of_match(*one) for one in found.contaminated])
 
 
 def _file_url(export: Export, name: str) -> str:
@@ -159,6 +165,7 @@ def _counts_view(
         size=size,
         note=note,
         groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
+        contamination=_contamination(counts.get("contamination")),
         lengths=_lengths(counts.get("tokens", {})),
         endings=[EndingLine(name, f"{share:.1%}") for name, share in ending_shares(balance)] if balance else [],
         warnings=counts.get("warnings", []),
@@ -176,6 +183,15 @@ def _groups(plan: dict[str, Any]) -> str:
     level = {"repo": "repository", "instance_id": "instance or scenario"}
     name = level.get(plan.get("group_by", ""))
     return f"Splits are grouped by {name}: {plan['groups']:,} groups, none of them in two splits." if name else ""
+
+
+def _contamination(found: dict[str, Any] | None) -> str:
+    if not found:
+        return ""
+    number = "1 sample contains" if found["samples"] == 1 else f"{found['samples']:,} samples contain"
+    done = "left out" if found["left_out"] else "exported all the same"
+    sets = ", ".join(f"{one['label']} ({one['rows']:,} rows)" for one in found["held_out"])
+    return f"{number} a held-out row and {'is' if found['samples'] == 1 else 'are'} {done}. Compared with: {sets}."
 
 
 def _text(export: Export, name: str) -> str:

@@ -1,13 +1,18 @@
 """Preview: count what a recipe would give now, with the filter that exports use. Nothing is stored."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.exports.files.counts import EXAMPLES, Counts
+from curation.exports.files.write import frozen_entry, frozen_row
+from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
 from curation.exports.hygiene.plan import Plan, make_plan
+from curation.exports.models import Export
+from curation.exports.pages.compare import ComparedSample, Comparison, compare_with_now, compared
 from curation.exports.pages.rendered import RenderedRow, rendered
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import ExportFilter
+from curation.exports.rows.filter import ExportFilter, FilteredSample
 from curation.exports.rows.freeze import CHUNK, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.models import Project
@@ -16,6 +21,8 @@ from curation.samples.models import Status
 MAX_CHECKED = 5_000
 # Of each format.
 SHOWN_ROWS = 10
+# Exports among which that of the same recipe is looked for.
+MAX_EXPORTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +30,9 @@ class Preview:
     """`counts` as an export stores them, where `samples` are all that match the filter.
 
     If not `exact`, rows and reasons are those of the first `checked` of all `approved` samples. Samples that are not
-    approved are always counted exactly. `bytes` are those of all rows, `rows` the first few of each format.
+    approved are always counted exactly. `bytes` are those of all rows, `rows` the first few of each format,
+    `contaminated` the first samples that contain a held-out row. `changes` are those since the export `since`, of
+    samples up to the last checked one.
     """
 
     counts: dict[str, object]
@@ -33,10 +42,27 @@ class Preview:
     bytes: int
     examples: dict[str, list[str]]
     rows: list[RenderedRow]
+    contaminated: list[tuple[int, HeldOutMatch]]
+    since: Export | None
+    changes: Comparison | None
 
 
-def preview(*, project: Project, recipe: Recipe) -> Preview:
-    """Count in a few seconds at most: up to `MAX_CHECKED` approved samples are filtered, the others only counted."""
+def last_export(project: Project, recipe: Recipe, name: str = "") -> Export | None:
+    """Return the newest written export of a saved recipe, or else of a recipe that is the same."""
+    exports = Export.objects.of(project).filter(ready=True).order_by("-id")
+    named = exports.filter(recipe_name=name).first() if name else None
+    if named is not None:
+        return named
+    wanted = recipe.model_dump()
+    same = (export for export in exports[:MAX_EXPORTS] if Recipe.model_validate(export.recipe).model_dump() == wanted)
+    return next(same, None)
+
+
+def preview(*, project: Project, recipe: Recipe, since: Export | None = None) -> Preview:
+    """Count in a few seconds at most: up to `MAX_CHECKED` approved samples are filtered, the others only counted.
+
+    The rows are compared with those of the export `since`.
+    """
     matching = recipe.samples(project)
     approved = matching.filter(status=Status.APPROVED)
     checked = current_samples(approved.order_by("pk")[:MAX_CHECKED])
@@ -44,12 +70,16 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
     plan = _plan(project, recipe, chunks)
     export_filter, counts = ExportFilter(project, recipe, level=plan.splitting.level), Counts(plan=plan.as_json())
     shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
+    now: list[ComparedSample] = []
     for chunk in chunks:
         for filtered in export_filter.apply([plan.apply(sample) for sample in chunk]):
             counts.add(filtered)
+            if since is not None:
+                now.append(_compared(filtered))
             for line in filtered.lines:
                 if len(shown[line.format]) < SHOWN_ROWS:
                     shown[line.format].append(rendered(line, filtered.sample.sample_id))
+    until = checked[-1].sample_id if len(checked) == MAX_CHECKED else math.inf
     samples = matching.order_by().count()
     of_them = counts.samples if counts.samples < MAX_CHECKED else approved.order_by().count()
     for reason, rows in (
@@ -68,7 +98,16 @@ def preview(*, project: Project, recipe: Recipe) -> Preview:
         bytes=counts.bytes,
         examples=counts.examples,
         rows=[row for rows in shown.values() for row in rows],
+        contaminated=sorted(plan.contaminated.items())[:EXAMPLES],
+        since=since,
+        changes=None if since is None else compare_with_now(before=since, now=now, until=until),
     )
+
+
+def _compared(filtered: FilteredSample) -> ComparedSample:
+    """Return the sample as the lists beside an export would name it."""
+    entry = frozen_entry(filtered, [frozen_row(line) for line in filtered.lines], None)
+    return compared(entry, {name: reason.value for reason, names in filtered.skipped.items() for name in names})
 
 
 def _plan(project: Project, recipe: Recipe, chunks: Sequence[Sequence[FrozenSample]]) -> Plan:
@@ -77,6 +116,8 @@ def _plan(project: Project, recipe: Recipe, chunks: Sequence[Sequence[FrozenSamp
     return make_plan(
         (export_filter.accepted(chunk) for chunk in chunks),
         recipe,
+        held_out=HeldOutSets.of(project, recipe),
+        apply=export_filter.apply,
         count_formats=lambda ids: export_filter.count_formats([by_id[pk] for pk in ids]),
         checkpoint=lambda: None,
     )

@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from curation.exports.models import Export, ExportFile, SavedRecipe
-from curation.exports.pages.compare import Comparison
+from curation.exports.pages.compare import ChangeReason, Comparison
+from curation.exports.pages.contaminated import ContaminatedSampleOut, contaminated_out, line_of_match
 from curation.exports.pages.preview import Preview
+from curation.exports.recipes.recipe import Recipe
+from curation.projects.pages.schemas import Strict
 from curation.web.lists.params import ArchivableList
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
@@ -33,8 +36,7 @@ class ExportList(ArchivableList):
 RecipeDocument = Annotated[
     dict[str, Any],
     Field(
-        description="`trainer`, `formats`, `filter`, `splits`, `seed`, `group_by`, `metadata`, `sources`, `max_tokens`,"
-        " `reasoning`, `gzip`, `parquet`.",
+        description=", ".join(f"`{name}`" for name in Recipe.model_fields) + ".",
         examples=[_RECIPE],
     ),
 ]
@@ -44,6 +46,19 @@ class ExportIn(Schema):
     """A recipe, or the name of a saved one."""
 
     recipe: RecipeDocument | str = Field(examples=[_RECIPE])
+
+
+class ExportPatch(Strict):
+    """One of the two, or both."""
+
+    archived: bool | None = Field(None, examples=[True], description="True hides it from lists; false shows it again.")
+    kept: bool | None = Field(None, examples=[True], description="True keeps it from being deleted when it is old.")
+
+    @model_validator(mode="after")
+    def one_at_least(self) -> "ExportPatch":
+        if self.archived is None and self.kept is None:
+            raise ValueError("give `archived` or `kept`")
+        return self
 
 
 class RecipeIn(Schema):
@@ -84,6 +99,7 @@ class ExportOut(Schema):
     files: list[FileOut]
     warnings: list[str] = Field(examples=[_COUNTS["warnings"]])
     manifest_sha256: str | None = Field(examples=[_SHA])
+    kept: bool = Field(description="A person keeps it: it is not deleted when it is old.")
     run: str = Field(examples=["97"])
     created_by: str | None = Field(examples=["demo"])
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
@@ -128,6 +144,52 @@ class TokensOut(Schema):
     rows: list[int]
 
 
+class ChangedRowOut(Schema):
+    sample: str = Field(examples=["17"])
+    format: str = Field(examples=["dpo"])
+    source: str = Field(examples=["duels"])
+    pair: str = Field(examples=[""], description="The pair of trajectories that the row comes from, or empty.")
+    change: str = Field(examples=["added"], description="added, removed, changed, or moved to another split.")
+    reason: str = Field(
+        examples=["not_matched"],
+        description="A skip reason (of an added row why it was missing before), or one of "
+        + ", ".join(ChangeReason.values)
+        + ".",
+    )
+
+
+class ExportsComparisonOut(Schema):
+    """Counts of rows by how they differ from the first export to the second, and the first 200 that do."""
+
+    added: int = Field(examples=[12])
+    removed: int = Field(examples=[1])
+    changed: int = Field(examples=[3])
+    moved: int = Field(examples=[0])
+    same: int = Field(examples=[204])
+    reasons: dict[str, dict[str, int]] = Field(examples=[{"added": {"not_matched": 12}, "removed": {"rejected": 1}}])
+    rows: list[ChangedRowOut]
+
+
+class ChangesOut(ExportsComparisonOut):
+    """From an earlier export to today's data. If the preview is not `exact`, of the samples that it checked."""
+
+    since: str = Field(examples=["12"], description="The export.")
+
+
+class HeldOutOut(Schema):
+    name: str = Field(examples=["export/12/val"])
+    label: str = Field(examples=["val of export 12"])
+    rows: int = Field(examples=[21])
+    sha256: str = Field(examples=[_SHA], description="Of the rows as they were compared.")
+
+
+class ExportContaminationOut(Schema):
+    held_out: list[HeldOutOut]
+    samples: int = Field(examples=[2], description="Samples that contain a held-out row.")
+    levels: dict[str, int] = Field(description="By the strongest way in which each matches.")
+    left_out: bool
+
+
 class ExportPreviewOut(Schema):
     """If `exact` is false, rows and reasons are those of the first `checked` approved samples."""
 
@@ -142,29 +204,13 @@ class ExportPreviewOut(Schema):
     examples: dict[str, list[str]] = Field(examples=[{"leak": ["17", "29", "31"]}], description="Ids of samples.")
     tokens: TokensOut
     sample_rows: list[RenderedRowOut] = Field(description="The first ten rows of each format.")
+    contamination: ExportContaminationOut | None = Field(description="Null if the recipe names no held-out set.")
+    contaminated: list[ContaminatedSampleOut] = Field(description="The first samples that contain a held-out row.")
+    changes: ChangesOut | None = Field(description="Null if the recipe was never exported.")
     balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
         examples=[_COUNTS["warnings"]], description="A share of panic outside the project's `balance`."
     )
-
-
-class ChangedRowOut(Schema):
-    sample: str = Field(examples=["17"])
-    format: str = Field(examples=["dpo"])
-    source: str = Field(examples=["duels"])
-    pair: str = Field(examples=[""], description="The pair of trajectories that the row comes from, or empty.")
-    change: str = Field(examples=["added"], description="added, removed, changed, or moved to another split.")
-
-
-class ExportsComparisonOut(Schema):
-    """Counts of rows by how they differ from the first export to the second, and the first 200 that do."""
-
-    added: int = Field(examples=[12])
-    removed: int = Field(examples=[1])
-    changed: int = Field(examples=[3])
-    moved: int = Field(examples=[0])
-    same: int = Field(examples=[204])
-    rows: list[ChangedRowOut]
 
 
 def export_out(export: Export) -> dict[str, object]:
@@ -178,6 +224,7 @@ def export_out(export: Export) -> dict[str, object]:
         "files": [file_out(file) for file in export.files.all()],
         "warnings": export.counts.get("warnings", []),
         "manifest_sha256": export.manifest_sha256 or None,
+        "kept": export.kept,
         "run": str(export.run_id),
         "created_by": user.get_username() if user else None,
         "created_at": export.created_at,
@@ -208,10 +255,12 @@ def preview_out(found: Preview) -> dict[str, object]:
         "bytes": found.bytes,
         "examples": found.examples,
         "sample_rows": [asdict(row) for row in found.rows],
+        "contaminated": [contaminated_out(line_of_match(*one)) for one in found.contaminated],
+        "changes": found.since and found.changes and {"since": str(found.since.pk), **comparison_out(found.changes)},
     }
 
 
 def comparison_out(found: Comparison) -> dict[str, object]:
     rows = [{name: getattr(row, name) for name in ChangedRowOut.model_fields} for row in found.rows]
     figures = {name: getattr(found, name) for name in ("added", "removed", "changed", "moved", "same")}
-    return {**figures, "rows": rows}
+    return {**figures, "reasons": found.by_reason(), "rows": rows}

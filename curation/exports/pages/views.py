@@ -8,20 +8,23 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import trigger_client_event
 
 from curation.exports.formats import TRAINERS
-from curation.exports.models import Export, SavedRecipe
+from curation.exports.hub.kind import pushes_of
+from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
+from curation.exports.pages.contaminated import ContaminatedList, line_of_row
 from curation.exports.pages.duplicates import DuplicateList, duplicate_lines, duplicates_of
 from curation.exports.pages.forms import RecipeForm, initial_of
 from curation.exports.pages.pages import export_page as page_of
 from curation.exports.pages.pages import list_line, preview_view
-from curation.exports.pages.preview import preview
+from curation.exports.pages.preview import last_export, preview
 from curation.exports.pages.schemas import ExportList
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import delete_recipe, save_recipe
+from curation.exports.retention import keep_export
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
-from curation.web.ids import find
+from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
 
 LIMIT = 50
@@ -76,11 +79,19 @@ def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.READ)
 def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
-    """Fragment: the counts for the current values of the form."""
+    """Fragment: the counts for the current values of the form, and what changed since the export that the form was
+    opened from, or else since the last one of the recipe."""
     form = RecipeForm(access.project, request.POST)
     recipe = form.recipe()
-    counts = preview_view(access.project, preview(project=access.project, recipe=recipe)) if recipe else None
-    return render(request, "exports/_preview.html", {"counts": counts, "form": form})
+    if recipe is None:
+        return render(request, "exports/_preview.html", {"counts": None, "form": form})
+    project = access.project
+    opened_from = id_number(request.POST.get("since", "")) or 0
+    since = Export.objects.of(project).filter(ready=True, pk=opened_from).first()
+    since = since or last_export(project, recipe, request.POST.get("name", "").strip())
+    found = preview(project=project, recipe=recipe, since=since)
+    context = {"counts": preview_view(project, found), "since": since, "changes": found.changes, "form": form}
+    return render(request, "exports/_preview.html", context)
 
 
 @require_GET
@@ -89,7 +100,24 @@ def export_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
     others = Export.objects.of(access.project).filter(ready=True).exclude(pk=export.pk).order_by("-id")[:LIMIT]
     api_path = f"/api/v1/exports/{export.pk}"
-    return render(request, "exports/page.html", {"page": page_of(export), "others": others, "api_path": api_path})
+    context = {
+        "page": page_of(export),
+        "others": others,
+        "pushes": pushes_of(export),
+        "may_push": export.ready and access.may(Scope.EXPORT) and bool(access.project.settings.hub.token),
+        "keep_days": access.project.settings.export.keep_days,
+        "api_path": api_path,
+    }
+    return render(request, "exports/page.html", context)
+
+
+@require_POST
+@project_page(Scope.EXPORT)
+def export_keep(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """`kept` keeps the export from retention; without it, no longer."""
+    export = find(Export.objects.of(access.project), pk, "export")
+    keep_export(access=access, export=export, kept="kept" in request.POST)
+    return redirect("export-page", access.project.slug, export.pk)
 
 
 @require_GET
@@ -133,6 +161,21 @@ def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResp
     return render(request, "exports/duplicates.html", context)
 
 
+@require_GET
+@project_page(Scope.READ)
+def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    export = find(Export.objects.of(access.project), pk, "export")
+    params = ContaminatedList.from_query(request.GET)
+    page = params.page(ContaminatedSample.objects.filter(export=export))
+    context = {
+        **list_context(request, params, page, f"/api/v1/exports/{export.pk}/contaminated"),
+        "export": export,
+        "lines": [line_of_row(row) for row in page.rows],
+        "left_out": export.recipe.get("contaminated") != "count",
+    }
+    return render(request, "exports/contaminated.html", context)
+
+
 @require_POST
 @project_page(Scope.EXPORT)
 def recipe_delete(request: HttpRequest, access: Access, name: str) -> HttpResponse:
@@ -156,6 +199,7 @@ def _form_page(request: HttpRequest, access: Access, form: RecipeForm, *, status
     context = {
         "form": form,
         "name": request.POST.get("name", "") or request.GET.get("recipe", ""),
+        "since": request.POST.get("since", "") or request.GET.get("from", ""),
         "preview_url": reverse("export-preview", args=[access.project.slug]),
         "api_path": f"/api/v1/projects/{access.project.slug}/exports",
         "api_method": "POST",

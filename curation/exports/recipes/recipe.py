@@ -29,6 +29,7 @@ PLAIN = "plain"
 # The names that are offered; others are allowed.
 SPLITS = ("train", "val", "test", "reserve")
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
+HeldOutName = Annotated[str, Field(pattern=r"^(split/\d{1,18}|export/\d{1,18}/[a-z][a-z0-9_]{0,19})$")]
 
 
 class Recipe(BaseModel):
@@ -41,6 +42,8 @@ class Recipe(BaseModel):
       `repo`, `instance_id` (of a trajectory its scenario), or by default the coarser one if the shares allow it.
     - `near_duplicates`: samples whose approved texts share at least this part of their sequences of three words are
       left out but for the best; null for exact duplicates only.
+    - `held_out`: sets of held-out rows, `split/<id>` (an uploaded set) or `export/<id>/<split>` (of an earlier export).
+      Samples that contain one of their rows are left out, or with `contaminated` `count` only counted.
     - `caps`: at most so many samples of each value of a field: `repo`, `instance_id`, `source`, `model` or an axis.
     - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
       revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
@@ -59,6 +62,8 @@ class Recipe(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     group_by: Literal["auto"] | Level = "auto"
     near_duplicates: Annotated[float, Field(ge=0.5, le=1.0)] | None = 0.85
+    held_out: Annotated[list[HeldOutName], Field(max_length=20)] = []
+    contaminated: Literal["leave_out", "count"] = "leave_out"
     caps: dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[int, Field(ge=1)]] = {}
     metadata: bool = False
     sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios"]
@@ -114,6 +119,11 @@ class Recipe(BaseModel):
     @classmethod
     def sources_once(cls, sources: list[Source]) -> list[Source]:
         return _once(sources)
+
+    @field_validator("held_out")
+    @classmethod
+    def held_out_once(cls, names: list[str]) -> list[str]:
+        return _once(names)
 
     @field_serializer("filter")
     def shortest_filter(self, wanted: SampleFilter) -> dict[str, object]:

@@ -55,13 +55,15 @@ class Line(NamedTuple):
 @dataclass(slots=True)
 class FilteredSample:
     """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
-    `approval` what its rows were compared with, and `scan` the findings by rule and what was done with them."""
+    `approval` what its rows were compared with, `example` what its lines were made of, and `scan` the findings by rule
+    and what was done with them."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
     skipped: dict[SkipReason, list[str]] = field(default_factory=dict)
     rollout: Rollout | None = None
     approval: Approval | None = None
+    example: Example | None = None
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def skip(self, reason: SkipReason, name: str) -> None:
@@ -202,6 +204,7 @@ class ExportFilter:
         target = self._target(filtered, data, reviewers, group)
         if isinstance(target, SkipReason):
             return target
+        filtered.example = example
         for form in self._formats:
             for row in form.rows(example):
                 reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example, target)

@@ -18,8 +18,8 @@ from curation.web.lists.id_list import IdList
 
 CHUNK = 2_500
 # The columns of a sample that fill `FROZEN_FIELDS`.
-COLUMNS = ("pk", "version", "approved_revision", "score", "bucket", "flags", "no_duplicate", "no_cap")
-FrozenValues = tuple[int, int, int | None, float | None, str, int, int | None, str]
+COLUMNS = ("pk", "version", "approved_revision", "score", "bucket", "flags", "no_duplicate", "no_cap", "no_held_out")
+FrozenValues = tuple[int, int, int | None, float | None, str, int, int | None, str, str]
 
 
 def freeze(*, export: Export) -> int:
@@ -52,11 +52,12 @@ def _copy(
 
 
 def _frozen_values(samples: QuerySet[Sample]) -> QuerySet[Sample, FrozenValues]:
-    """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval names; duplicates and caps are
-    found later (`curation.exports.hygiene.plan`)."""
+    """Select `FROZEN_FIELDS`. `revision_id` is the revision that the standing approval names; duplicates, caps
+    and contamination are found later (`curation.exports.hygiene.plan`)."""
     # PostgreSQL needs the type of a NULL that it inserts.
     nothing = Cast(Value(None), BigIntegerField(null=True))
-    unknown = with_approved_revision(samples).annotate(no_duplicate=nothing, no_cap=Value("", output_field=CharField()))
+    empty = Value("", output_field=CharField())
+    unknown = with_approved_revision(samples).annotate(no_duplicate=nothing, no_cap=empty, no_held_out=empty)
     return unknown.values_list(*COLUMNS)
 
 

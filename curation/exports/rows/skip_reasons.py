@@ -34,6 +34,7 @@ class SkipReason(models.TextChoices):
     NOT_AS_APPROVED = "not_as_approved", "Its text is not the one that was approved. Read it again and approve it."
     SECRET = "secret", "It contains a secret that nobody has cleared."
     PII = "pii", "It contains personal data that nobody has cleared and that the project does not mask."
+    CONTAMINATED = "contaminated", "It contains a row of a held-out set that the recipe names."
     DUPLICATE = "duplicate", "It repeats another sample that is exported, exactly or nearly."
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."
@@ -69,6 +70,7 @@ class FrozenSample(NamedTuple):
     flags: int
     duplicate_of: int | None
     over_cap: str
+    contaminated: str
     version_now: int | None
     status: str
     kind: str
@@ -104,6 +106,8 @@ def sample_reason(sample: FrozenSample, excluded_instances: Collection[str]) -> 
         return SkipReason.INFRA_ERROR
     if sample.flags & _LEAK and not sample.leak_cleared:
         return SkipReason.LEAK
+    if sample.contaminated:
+        return SkipReason.CONTAMINATED
     if sample.duplicate_of is not None:
         return SkipReason.DUPLICATE
     return SkipReason.OVER_CAP if sample.over_cap else None

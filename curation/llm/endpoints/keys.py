@@ -63,7 +63,7 @@ def why_refused(*, variable: str, model: str, api_base: str, project: str) -> st
     """Say why an endpoint must not have the key in a variable, or return ''. Checked on save and on each call."""
     if not variable:
         return ""
-    rules = _rules_of(variable)
+    rules = rules_of(variable, settings.MODEL_KEYS)
     if not rules:
         return (
             f"{variable} is not a variable that this server sends as a key. The operator of the server allows names "
@@ -90,9 +90,9 @@ def why_no_base_url(model: str) -> str:
     return ""
 
 
-def _rules_of(variable: str) -> Sequence[KeyRule]:
+def rules_of(variable: str, rules: Sequence[KeyRule]) -> Sequence[KeyRule]:
     """The rules that name the variable, else those with the longest prefix of it."""
-    found = [rule for rule in settings.MODEL_KEYS if rule.names(variable)]
+    found = [rule for rule in rules if rule.names(variable)]
     if exact := [rule for rule in found if not rule.is_prefix]:
         return exact
     if NOT_KEYS.fullmatch(variable):

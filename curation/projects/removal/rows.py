@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
@@ -95,13 +96,16 @@ def archive_row(*, access: Access, row: Removable, label: str, archived: bool) -
     row.refresh_from_db()
 
 
-def delete_row(*, access: Access, row: Removable, noun: str, label: str) -> Deletion:
-    """Begin to delete the row with what goes with it; it answers as deleted from now on.
+def delete_row(
+    *, project: Project, actor: User | None, row: Removable, noun: str, label: str, because: str = ""
+) -> Deletion:
+    """Begin to delete the row with what goes with it; it answers as deleted from now on. Without an `actor` the system
+    does it, and `because` says why in the audit log.
 
     Raises `Conflict` with everything that rests on it, in words and with links.
     """
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=access.project.pk)
+        Project.objects.select_for_update().get(pk=project.pk)
         if rests := what_rests_on(row):
             raise Conflict(
                 f"The {label} cannot be deleted. " + " ".join(rest.text for rest in rests),
@@ -117,14 +121,14 @@ def delete_row(*, access: Access, row: Removable, noun: str, label: str) -> Dele
         deletion = Deletion.objects.create(
             noun=noun,
             target_id=row.pk,
-            project_id=access.project.pk,
+            project_id=project.pk,
             label=label,
-            requested_by=access.user,
+            requested_by=actor,
             cost=Decimal(str(about.get("cost") or 0)),
             cost_unknown_calls=int(str(about.get("cost_unknown_calls") or 0)),
         )
-        data = {**about, "deletion": str(deletion.pk)}
-        record(actor=access.user, project=access.project, action=f"{label.split()[0]}.delete", subject=label, data=data)
+        data = {**about, "deletion": str(deletion.pk), **({"because": because} if because else {})}
+        record(actor=actor, project=project, action=f"{label.split()[0]}.delete", subject=label, data=data)
         transaction.on_commit(lambda: send(deletion.pk))
     return deletion
 

@@ -181,6 +181,28 @@ class Export(Section):
         title="License of the data",
         description="A license id of the Hugging Face hub, such as cc-by-4.0. It is written on each dataset card.",
     )
+    keep_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
+        None,
+        title="Delete exports after",
+        description="Days; empty: never. Exports that a person keeps, and those that something uses, are not deleted.",
+    )
+
+
+class Hub(Section):
+    """The Hugging Face hub, or a server with its API, that exports may be pushed to."""
+
+    endpoint: Annotated[str, Field(max_length=200, pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*[^\s?#@/])?$")] = Field(
+        "https://huggingface.co", title="Address", description="Without a slash at its end."
+    )
+    token: Annotated[str, Field(pattern=r"^([A-Z_][A-Z0-9_]{0,99})?$")] = Field(
+        "",
+        title="Token",
+        description="The name of the environment variable of the workers that contains it, never the token itself. "
+        "Empty: exports are not pushed. The operator of the server allows names with HUB_TOKENS.",
+    )
+    namespaces: list[Name] = Field(
+        [], title="Namespaces", description="Users and organisations of the hub, one per line: acme for acme/my-data."
+    )
 
 
 class Scan(Section):
@@ -239,6 +261,7 @@ class ProjectSettings(Section):
     runs: Runs = Runs()
     balance: Balance = Balance()
     export: Export = Export()
+    hub: Hub = Hub()
     scan: Scan = Scan()
     evaluation: Evaluation = Evaluation()
     taxonomy: Taxonomy = Taxonomy()

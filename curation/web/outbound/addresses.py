@@ -68,6 +68,7 @@ class Purpose:
 MODELS = Purpose("ALLOW_PRIVATE_MODEL_HOSTS", "api_base")
 IMPORTS = Purpose("ALLOW_PRIVATE_IMPORT_HOSTS", "source")
 WEBHOOKS = Purpose("ALLOW_PRIVATE_WEBHOOK_HOSTS", "url")
+HUB = Purpose("ALLOW_PRIVATE_HUB_HOSTS", "endpoint")
 
 
 class ForbiddenAddress(Invalid):

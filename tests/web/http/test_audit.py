@@ -19,8 +19,9 @@ from curation.duels.models import AnswerText, Duel
 from curation.evaluations.models import Evaluation, Split, SplitRow, SplitRowText
 from curation.evaluations.screen import add_served_models
 from curation.exports.models import ExportFile
+from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
-from curation.projects.models import AuditEntry, Invitation, Token
+from curation.projects.models import AuditEntry, Invitation, Project, Token
 from curation.projects.tokens.auth import hash_of
 from curation.review.models import Clearance
 from curation.runs.models import Item, Run
@@ -132,6 +133,12 @@ def _file_of_export(rows: Rows, owner: User) -> dict[str, Any]:
     return {"export": rows.ids["export_id"]}
 
 
+def _with_hub(rows: Rows, owner: User) -> None:
+    # An address without a name: nothing is resolved.
+    hub = {"endpoint": "https://8.8.8.8", "token": "HUB_TOKEN", "namespaces": ["acme"]}
+    Project.objects.filter(pk=rows.project.pk).update(settings_json={"hub": hub})
+
+
 # What a call needs beside the rows of `rows`; what is returned replaces the example of the body.
 PREPARE: dict[str, Prepare] = {
     f"PATCH {SLUG}/members/{{username}}": _bob,
@@ -152,6 +159,7 @@ PREPARE: dict[str, Prepare] = {
     f"DELETE {V1}/splits/{{split_id}}": _unused_split,
     f"POST {SLUG}/evaluations": _rows_of_split,
     f"POST {SLUG}/splits": _file_of_export,
+    f"POST {V1}/exports/{{export_id}}/pushes": _with_hub,
     f"POST {V1}/splits/{{split_id}}/contamination": _file_of_export,
     f"POST {V1}/evaluations/{{evaluation_id}}/baseline": _static,
 }
@@ -168,6 +176,7 @@ def test_a_change_is_in_the_audit_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.PROJECT_CREATORS, settings.MEDIA_ROOT = ["everyone"], str(tmp_path)
+    settings.HUB_TOKENS = read_rules("HUB_TOKEN")
     monkeypatch.setattr(add_served_models, "list_served", lambda **_: ["other"])
     name = f"{method} {path}"
     headers = make_bearer(owner)

@@ -1,0 +1,36 @@
+"""Uploaded splits as held-out sets that exports are compared with."""
+
+from collections.abc import Iterator
+
+from curation.evaluations.models import Split
+from curation.evaluations.splits.forms import split_choices
+from curation.exports.hygiene.held_out import (
+    FIELD,
+    HeldOut,
+    HeldOutSource,
+    compared_row,
+    read_messages,
+    register_held_out,
+)
+from curation.projects.models import Project
+from curation.web.ids import find_param
+from judging.commands.contamination import EvalRow
+
+CHUNK = 500
+
+
+def find_split(project: Project, pk: str) -> HeldOut:
+    split = find_param(Split.objects.of(project), pk, "split", FIELD)
+    return HeldOut(f"split/{pk}", f"split {split.name}"[:100], lambda: _rows(split))
+
+
+def _rows(split: Split) -> Iterator[EvalRow]:
+    for row in split.rows.select_related("text").order_by("number").iterator(CHUNK):
+        yield compared_row(read_messages(row.text.messages), row.text.expected, row.task_id)
+
+
+def choices(project: Project) -> list[tuple[str, str]]:
+    return [(f"split/{pk}", f"split {label}") for pk, label in split_choices(project)]
+
+
+register_held_out("split", HeldOutSource(find_split, choices))

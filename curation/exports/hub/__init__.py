@@ -1,0 +1,1 @@
+"""Exports in dataset repositories of a Hugging Face hub."""

@@ -1,0 +1,76 @@
+"""REST calls of pushes: an export to a dataset repository of a hub."""
+
+from datetime import datetime
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from curation.exports.hub.kind import NAME, pushes_of
+from curation.exports.models import Export
+from curation.projects.access import Access, enter, principal_of
+from curation.projects.models import Scope
+from curation.runs.launch import launch
+from curation.runs.models import Run
+from curation.runs.pages.schemas import RunOut, run_out
+from curation.web.ids import find
+
+router = Router(tags=["exports"])
+Json = dict[str, object]
+
+
+class PushIn(Schema):
+    repository: str = Field(max_length=200, examples=["acme/shell-agents"], description="It is made if it is missing.")
+    private: bool = Field(True, description="False: anybody can read the repository.")
+
+
+class PushOut(Schema):
+    run: str = Field(examples=["98"])
+    state: str = Field(examples=["succeeded"])
+    repository: str = Field(examples=["acme/shell-agents"])
+    private: bool
+    commit: str | None = Field(examples=["4f1c2d9e8b7a6f5e4d3c2b1a09f8e7d6c5b4a392"])
+    url: str | None = Field(description="Address of the commit.")
+    created_by: str | None = Field(examples=["demo"])
+    created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
+
+
+class PushList(Schema):
+    data: list[PushOut]
+    next_cursor: str | None = None
+
+
+def _entered(request: HttpRequest, export_id: str, scope: str) -> tuple[Access, Export]:
+    export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
+    return enter(request, export.project, scope), export
+
+
+@router.post("/exports/{export_id}/pushes", response={202: RunOut}, summary="Push an export to a hub")
+def post_push(request: HttpRequest, response: HttpResponse, export_id: str, body: PushIn) -> Status[Json]:
+    """Launch a run of kind `push`. Its `result` has the `commit` and its `url`. The project's admins allow it in the
+    settings `hub`, the operator of the server with `HUB_TOKENS`."""
+    access, export = _entered(request, export_id, Scope.EXPORT)
+    params = {"export": str(export.pk), **body.model_dump()}
+    run = launch(project=access.project, kind=NAME, params=params, user=access.user)
+    response["Location"] = f"/api/v1/runs/{run.pk}"
+    return Status(202, run_out(run))
+
+
+@router.get("/exports/{export_id}/pushes", response=PushList, summary="Its pushes to a hub")
+def list_pushes(request: HttpRequest, export_id: str) -> Json:
+    """The newest first, 50 at most."""
+    _, export = _entered(request, export_id, Scope.READ)
+    return {"data": [_push_out(run) for run in pushes_of(export)], "next_cursor": None}
+
+
+def _push_out(run: Run) -> Json:
+    return {
+        "run": str(run.pk),
+        "state": run.state,
+        "repository": run.params["repository"],
+        "private": run.params["private"],
+        "commit": run.result.get("commit"),
+        "url": run.result.get("url"),
+        "created_by": run.created_by.get_username() if run.created_by else None,
+        "created_at": run.created_at,
+    }

@@ -1,0 +1,145 @@
+"""The run kind `push`: an export's files as one commit of a dataset repository."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from django.core.files.storage import default_storage
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.exports.hub.token import TokenMissing, check_push, read_token, why_refused
+from curation.exports.models import Export, ExportFile
+from curation.projects.audit import record
+from curation.projects.models import Project, Scope
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
+from curation.runs.models import Item, Run
+from curation.web.ids import find_param
+from curation.web.problems import FieldError, Invalid
+
+NAME = "push"
+_CHUNK = 1024 * 1024
+
+
+class PushParams(BaseModel):
+    """`repository` is `namespace/name`; it is made if it does not exist. Without `private` anybody can read it."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    export: str = Field(examples=["12"])
+    repository: str = Field(max_length=200, examples=["acme/shell-agents"])
+    private: bool = True
+
+
+class PushStage:
+    name = "push"
+    queue = "default"
+
+    def __init__(self, params: PushParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key=self._params.repository[:200])
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        from curation.exports.hub.client import PushFailed, Repository, push
+
+        # The settings of today: what an admin has forbidden since the launch is not done.
+        project = Project.objects.get(pk=context.run.project_id)
+        if reason := why_refused(project, self._params.repository):
+            raise ItemFailed(reason)
+        export = Export.objects.filter(project=project, pk=self._params.export, ready=True).first()
+        if export is None:
+            raise ItemFailed("The export was deleted.")
+        hub = project.settings.hub
+        try:
+            with ExitStack() as stack:
+                files = {file.name: _checked_copy(file, stack) for file in export.files.all()}
+                context.checkpoint()
+                commit = push(
+                    repository=Repository(hub.endpoint, self._params.repository, self._params.private),
+                    token=read_token(hub.token),
+                    files=files,
+                    earlier=_pushed_before(project, self._params.repository),
+                    message=f"Export {export.pk}, manifest {export.manifest_sha256[:16]}",
+                )
+        except (PushFailed, TokenMissing) as error:
+            raise ItemFailed(f"{self._params.repository}: {error}") from None
+        result: Json = {"commit": commit.oid, "url": commit.url, "files": sorted(files)}
+
+        def pushed() -> Json:
+            run = context.run
+            record(
+                actor=run.created_by,
+                project=project,
+                action="export.push",
+                subject=f"export {export.pk}",
+                data={
+                    "repository": self._params.repository,
+                    "private": self._params.private,
+                    "commit": commit.oid,
+                    "url": commit.url,
+                    "manifest_sha256": export.manifest_sha256,
+                    "run": str(run.pk),
+                },
+            )
+            Run.objects.filter(pk=run.pk).update(result={**run.result, **result})
+            return result
+
+        return pushed
+
+
+class PushRun(Kind[PushParams]):
+    name = NAME
+    title = "Push of an export to a hub"
+    params = PushParams
+    feeds_others = False
+    scope = Scope.EXPORT
+    launch_page = "export-list"
+
+    def stages(self, params: PushParams) -> Sequence[Stage]:
+        return (PushStage(params),)
+
+    def check(self, project: Project, params: PushParams) -> None:
+        export = find_param(Export.objects.of(project), params.export, "export", "params.export")
+        if not export.ready:
+            reason = f"Export {export.pk} is not written."
+            raise Invalid(reason, errors=[FieldError("params.export", reason)])
+        check_push(project, params.repository)
+
+    def estimate(self, project: Project, params: PushParams) -> Estimate:
+        return Estimate(items=1, notes=("A push calls no model.",))
+
+    def begin(self, run: Run, params: PushParams) -> Json:
+        return {"export": params.export, "repository": params.repository}
+
+
+def pushes_of(export: Export) -> list[Run]:
+    """Return the pushes of an export, the newest first."""
+    runs = Run.objects.filter(project=export.project_id, kind=NAME, params__export=str(export.pk), deleting_at=None)
+    return list(runs.select_related("created_by").order_by("-id")[:50])
+
+
+def _pushed_before(project: Project, repository: str) -> list[str]:
+    """Return the names of all files that pushes of this project have written to the repository."""
+    runs = Run.objects.filter(project=project, kind=NAME, params__repository=repository)
+    return sorted({name for result in runs.values_list("result", flat=True) for name in result.get("files", ())})
+
+
+def _checked_copy(file: ExportFile, stack: ExitStack) -> BinaryIO:
+    """Return the file from storage, which may be remote, as a temporary one. Raises `ItemFailed` if its bytes are not
+    those that were written."""
+    copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack is the context manager
+    digest = hashlib.sha256()
+    try:
+        with default_storage.open(file.stored_as) as stored:
+            while chunk := stored.read(_CHUNK):
+                digest.update(chunk)
+                copy.write(chunk)
+    except FileNotFoundError:
+        raise ItemFailed(f"The file {file.name} is missing in storage. Make the export again.") from None
+    if digest.hexdigest() != file.sha256:
+        raise ItemFailed(f"The file {file.name} in storage is not the one that was written: its sha256 differs.")
+    copy.seek(0)
+    return copy

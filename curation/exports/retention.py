@@ -1,0 +1,75 @@
+"""Retention: exports older than their project's `export.keep_days` are deleted, unless a person keeps them or something
+uses them."""
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from curation.exports.models import Export, SavedRecipe
+from curation.projects.access import Access
+from curation.projects.audit import record
+from curation.projects.models import Project
+from curation.projects.removal.rows import delete_row, what_rests_on
+from curation.runs.models import Run
+from curation.runs.removal import NOUN
+from curation.web.problems import Conflict
+
+logger = logging.getLogger(__name__)
+
+
+def keep_export(*, access: Access, export: Export, kept: bool) -> None:
+    """Keep an export from retention, or no longer. Doing so twice changes nothing."""
+    with transaction.atomic():
+        if Export.objects.filter(pk=export.pk, kept=not kept).update(kept=kept):
+            action = "export.keep" if kept else "export.unkeep"
+            record(actor=access.user, project=access.project, action=action, subject=f"export {export.pk}")
+    export.kept = kept
+
+
+def delete_old_exports() -> int:
+    """Begin the deletion of all exports that are too old, and return their number."""
+    deleted = 0
+    projects = Project.objects.filter(archived_at=None, deleting_at=None)
+    for project in projects.iterator():
+        days = project.settings.export.keep_days
+        if days is None:
+            continue
+        before = timezone.now() - timedelta(days=days)
+        for export in Export.objects.of(project).filter(kept=False, created_at__lt=before).order_by("pk"):
+            deleted += _delete(project, export, days)
+    if deleted:
+        logger.info("%s exports are deleted because they are older than their project keeps them", deleted)
+    return deleted
+
+
+def _delete(project: Project, export: Export, days: int) -> bool:
+    if any(uses_of(export)) or what_rests_on(export.run):
+        return False
+    try:
+        with transaction.atomic():
+            # A person may have kept it since the list was read.
+            if not Export.objects.select_for_update(of=("self",)).filter(pk=export.pk, kept=False).exists():
+                return False
+            because = f"It is older than {days} days (settings.export.keep_days)."
+            label = f"export {export.pk}"
+            delete_row(project=project, actor=None, row=export.run, noun=NOUN, label=label, because=because)
+    except Conflict:  # something came to rest on it, or a person deletes it
+        return False
+    return True
+
+
+def uses_of(export: Export) -> Iterator[str]:
+    """Yield what uses an export, in words. A person may delete it all the same."""
+    runs = Run.objects.filter(project=export.project_id, params__export=str(export.pk), deleting_at=None)
+    for pk, kind in runs.exclude(kind="push").values_list("pk", "kind"):
+        yield f"The {kind} run {pk} read it."
+    prefix = f"export/{export.pk}/"
+    for name, document in SavedRecipe.objects.filter(project=export.project_id).values_list("name", "document"):
+        if any(held_out.startswith(prefix) for held_out in document.get("held_out", ())):
+            yield f"The recipe {name} compares with it."
+    for pk, recipe in Export.objects.of(export.project).values_list("pk", "recipe"):
+        if any(held_out.startswith(prefix) for held_out in recipe.get("held_out", ())):
+            yield f"Export {pk} was compared with it."

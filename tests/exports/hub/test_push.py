@@ -1,0 +1,287 @@
+"""Push an export to a hub: a real HTTP server, driven by the hub's own client."""
+
+import hashlib
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.test import Client
+from pytest_django import Settings
+
+from curation.exports.models import Export
+from curation.llm.endpoints.keys import read_rules
+from curation.projects.models import AuditEntry, Project, Role
+from curation.runs.control import retry_failed
+from curation.runs.engine.worker import drive
+from curation.runs.launch import launch
+from curation.runs.models import Run
+from curation.web.problems import Invalid
+from tests.exports.exporting import make_approved, run_export
+from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
+from tests.factories import make_member, make_project, make_user, ticket
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPOSITORY = "acme/shell-agents"
+RECIPE = {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.5, "val": 0.5}}
+
+
+@pytest.fixture
+def hub(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    settings.ALLOW_PRIVATE_HUB_HOSTS = True
+    settings.HUB_TOKENS = read_rules("ACME_HUB_TOKEN=127.0.0.1")
+    monkeypatch.setenv("ACME_HUB_TOKEN", TOKEN)
+    with running_hub() as found:
+        yield found
+
+
+def make_hub_project(hub: Hub, **values: Any) -> Project:
+    project = make_project(**values)
+    project.settings_json = {
+        "hub": {"endpoint": hub.address, "token": "ACME_HUB_TOKEN", "namespaces": ["acme"]},
+        **project.settings_json,
+    }
+    project.save()
+    return project
+
+
+def make_export(project: Project, *, rows: int = 12, **recipe: Any) -> Export:
+    for number in range(rows):
+        answer = f"THOUGHT: {ticket(number)}\n\n```bash\nls {number}\n```"
+        make_approved(project, challenger=answer, instance_id=f"acme-{number}")
+    return run_export(project, {**RECIPE, **recipe})
+
+
+def push(export: Export, repository: str = REPOSITORY, *, private: bool = True, user: Any = None) -> Run:
+    params = {"export": str(export.pk), "repository": repository, "private": private}
+    run = launch(project=export.project, kind="push", params=params, user=user)
+    drive(run.pk)
+    run.refresh_from_db()
+    return run
+
+
+def reason_of(run: Run) -> str:
+    assert run.state == "failed"
+    return str(run.items.values_list("reason", flat=True)[0])
+
+
+def digests(export: Export) -> dict[str, str]:
+    return dict(export.files.values_list("name", "sha256"))
+
+
+def pushed(hub: Hub) -> dict[str, str]:
+    tree = hub.repositories[REPOSITORY].tree
+    return {name: hashlib.sha256(data).hexdigest() for name, data in tree.items() if name != ".gitattributes"}
+
+
+@pytest.mark.parametrize("storage", [{}, {"parquet": True}])
+def test_all_files_arrive_in_one_commit_byte_for_byte(hub: Hub, storage: dict[str, bool]) -> None:
+    user = make_user()
+    export = make_export(make_hub_project(hub), **storage)
+
+    run = push(export, user=user)
+
+    repository = hub.repositories[REPOSITORY]
+    assert run.state == "succeeded"
+    assert pushed(hub) == digests(export)
+    assert len(repository.commits) == 2  # the one that made the repository, and ours
+    assert repository.private
+    assert run.result["commit"] == repository.head
+    assert run.result["url"] == f"{hub.address}/datasets/{REPOSITORY}/commit/{repository.head}"
+    assert repository.lfs or not storage
+    entry = AuditEntry.objects.get(action="export.push")
+    assert (entry.actor, entry.subject) == (user, f"export {export.pk}")
+    assert entry.data["commit"] == repository.head
+    assert entry.data["manifest_sha256"] == export.manifest_sha256
+
+
+def test_the_repository_loads_with_load_dataset(hub: Hub, tmp_path: Path) -> None:
+    export = make_export(make_hub_project(hub))
+    push(export)
+    script = (
+        "import sys, datasets\n"
+        f"found = datasets.load_dataset({REPOSITORY!r}, token={TOKEN!r})\n"
+        "print({name: split.num_rows for name, split in found.items()})\n"
+    )
+    env = {"HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HF_HUB_DISABLE_XET": "1"}
+    ran = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert json.loads(ran.stdout.replace("'", '"')) == export.counts["rows"]["sft-messages"]
+
+
+def test_the_token_is_in_no_row_log_or_answer_and_goes_to_no_other_host(
+    hub: Hub, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    user = make_user()
+    project = make_hub_project(hub, user=user)
+    export = make_export(project, parquet=True)
+    client = Client()
+    client.force_login(user)
+    hub.fail_next.append(("/commit/", 400, f"the token {TOKEN} may not write"))
+
+    failed, succeeded = push(export, user=user), push(export, user=user)
+
+    assert "may not write" in reason_of(failed)
+    assert succeeded.state == "succeeded"
+    sent_to_storage = {token for _, path, token in hub.requests if path.startswith("/storage/")}
+    assert sent_to_storage == {None}
+    assert f"Bearer {TOKEN}" in {token for _, _, token in hub.requests}
+    tables = [AuditEntry.objects.values(), Run.objects.values(), failed.items.values(), succeeded.items.values()]
+    shown = [client.get(f"/api/v1/exports/{export.pk}/pushes"), client.get(f"/api/v1/runs/{failed.pk}/items")]
+    assert [answer.status_code for answer in shown] == [200, 200]
+    everything = repr([list(table) for table in tables]) + caplog.text + repr([answer.content for answer in shown])
+    assert TOKEN not in everything
+
+
+def test_a_push_that_is_repeated_makes_no_second_commit(hub: Hub) -> None:
+    """As a worker does whose predecessor died between the commit and its own record of it."""
+    export = make_export(make_hub_project(hub))
+    first, second = push(export), push(export)
+
+    assert second.state == "succeeded"
+    assert second.result["commit"] == first.result["commit"]
+    assert len(hub.repositories[REPOSITORY].commits) == 2
+
+
+def test_a_push_that_failed_is_retried_and_finishes(hub: Hub) -> None:
+    user = make_user()
+    export = make_export(make_hub_project(hub, user=user))
+    hub.fail_next.append(("/preupload/", 403, "no write permission"))
+    run = push(export, user=user)
+    assert "no write permission" in reason_of(run)
+
+    retry_failed(run=run, user=user)
+    drive(run.pk)
+    run.refresh_from_db()
+
+    assert run.state == "succeeded"
+    assert pushed(hub) == digests(export)
+
+
+def test_files_of_an_earlier_push_go_and_those_of_others_stay(hub: Hub) -> None:
+    project = make_hub_project(hub)
+    hub.add(REPOSITORY, tree={"NOTES.md": b"ours, by hand"})
+    push(make_export(project))
+    export = run_export(project, {"formats": ["kto"]})
+
+    push(export)
+
+    assert pushed(hub) == {**digests(export), "NOTES.md": hashlib.sha256(b"ours, by hand").hexdigest()}
+
+
+def test_a_private_push_to_a_public_repository_writes_nothing(hub: Hub) -> None:
+    hub.add(REPOSITORY, private=False)
+    export = make_export(make_hub_project(hub))
+
+    assert "is public" in reason_of(push(export))
+    assert pushed(hub) == {}
+    assert push(export, private=False).state == "succeeded"
+
+
+def test_a_commit_of_somebody_else_in_between_is_not_overwritten(hub: Hub) -> None:
+    export = make_export(make_hub_project(hub))
+    hub.add(REPOSITORY)
+    hub.fail_next.append(("/commit/", 412, "A commit has happened since. Please refresh and try again."))
+
+    assert "A commit has happened since" in reason_of(push(export))
+
+
+def test_a_file_that_changed_in_storage_is_not_pushed(hub: Hub) -> None:
+    export = make_export(make_hub_project(hub))
+    file = export.files.get(name="sft-messages.train.jsonl")
+    Path(default_storage.path(file.stored_as)).write_bytes(b"{}\n")
+
+    assert "its sha256 differs" in reason_of(push(export))
+    assert not hub.requests
+
+
+@pytest.mark.parametrize(
+    ("change", "repository", "word"),
+    [
+        ({"token": ""}, REPOSITORY, "hub.token"),
+        ({}, "other/data", "hub.namespaces"),
+        ({}, "acme", "namespace/name"),
+        ({}, "acme/../other", "namespace/name"),
+        ({"token": "DATABASE_URL"}, REPOSITORY, "HUB_TOKENS"),
+        ({"endpoint": "http://localhost:1"}, REPOSITORY, "HUB_TOKENS"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_at_launch(hub: Hub, change: dict[str, str], repository: str, word: str) -> None:
+    project = make_hub_project(hub)
+    export = make_export(project, rows=1)
+    project.settings_json["hub"] |= change
+    project.save()
+
+    with pytest.raises(Invalid, match=word):
+        push(export, repository)
+    assert not hub.requests
+
+
+def test_a_project_that_the_operator_did_not_name_has_no_token(hub: Hub, settings: Settings) -> None:
+    settings.HUB_TOKENS = read_rules("ACME_HUB_TOKEN=127.0.0.1@other")
+    with pytest.raises(Invalid, match="HUB_TOKENS"):
+        push(make_export(make_hub_project(hub), rows=1))
+
+
+def test_a_prefix_names_no_variable_of_the_server(hub: Hub, settings: Settings) -> None:
+    project = make_hub_project(hub)
+    settings.HUB_TOKENS = read_rules("DATABASE_*")
+    export = make_export(project, rows=1)
+    project.settings_json["hub"]["token"] = "DATABASE_URL"
+    project.save()
+    with pytest.raises(Invalid, match="HUB_TOKENS"):
+        push(export)
+
+
+def test_private_addresses_and_plain_http_need_the_operators_leave(hub: Hub, settings: Settings) -> None:
+    export = make_export(make_hub_project(hub), rows=1)
+    settings.ALLOW_PRIVATE_HUB_HOSTS = False
+    with pytest.raises(Invalid, match="https"):
+        push(export)
+
+
+def test_what_an_admin_forbids_after_the_launch_is_not_done(hub: Hub) -> None:
+    project = make_hub_project(hub)
+    export = make_export(project, rows=1)
+    run = launch(project=project, kind="push", params={"export": str(export.pk), "repository": REPOSITORY}, user=None)
+    project.settings_json["hub"]["namespaces"] = ["elsewhere"]
+    project.save()
+    drive(run.pk)
+    run.refresh_from_db()
+
+    assert "elsewhere" in reason_of(run)
+    assert not hub.requests
+
+
+def test_a_worker_without_the_token_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ACME_HUB_TOKEN")
+    assert "ACME_HUB_TOKEN is not set" in reason_of(push(make_export(make_hub_project(hub), rows=1)))
+
+
+def test_the_page_and_the_api_launch_a_push_and_list_it(hub: Hub) -> None:
+    user = make_user()
+    project = make_hub_project(hub, user=user)
+    export = make_export(project, rows=2)
+    client = Client()
+    client.force_login(user)
+    page = f"/p/{project.slug}/exports/{export.pk}/"
+
+    assert f"Push to {hub.address}" in client.get(page).content.decode()
+    client.post(f"{page}push/", {"repository": REPOSITORY})
+    drive(Run.objects.get(kind="push").pk)
+    answered = client.post(f"/api/v1/exports/{export.pk}/pushes", {"repository": "other/x"}, "application/json")
+    assert (answered.status_code, answered.json()["errors"][0]["path"]) == (422, "params.repository")
+    listed = client.get(f"/api/v1/exports/{export.pk}/pushes").json()["data"]
+    assert [(one["repository"], one["commit"]) for one in listed] == [(REPOSITORY, hub.repositories[REPOSITORY].head)]
+    assert listed[0]["url"] in client.get(page).content.decode()
+    viewer = make_member(project, role=Role.VIEWER)
+    client.force_login(viewer)
+    assert client.post(f"{page}push/", {"repository": REPOSITORY}).status_code == 403
+    assert "Push to" not in client.get(page).content.decode()

@@ -1,0 +1,256 @@
+"""Contamination of an export: samples that contain a held-out row of an upload or of an earlier export."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from curation.evaluations.models import Split, SplitRow, SplitRowText
+from curation.exports.formats import FORMATS
+from curation.exports.models import Export
+from curation.exports.pages.preview import preview
+from curation.exports.recipes.recipe import Recipe
+from curation.projects.models import Project
+from curation.runs.launch import launch
+from curation.samples.models import Sample
+from curation.web.problems import Invalid
+from tests.exports.exporting import content, drive_export, make_approved, make_kept, make_pair, rows, run_export
+from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_user, ticket
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SFT = {"formats": ["sft-messages"]}
+
+
+def answer(number: int) -> str:
+    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
+
+
+def make_turn(project: Project, history: list[dict[str, Any]] | str, text: str = "", **values: Any) -> Sample:
+    sample = make_approved(project, challenger=text or answer(len(str(history))), **values)
+    prompt_text = sample.duel.prompt.text
+    prompt_text.history = [{"role": "user", "content": history}] if isinstance(history, str) else history
+    prompt_text.save()
+    return sample
+
+
+def make_split(project: Project, *given: tuple[str, str], task_id: str = "") -> Split:
+    """A held-out set of prompts and answers, as an import of evaluation rows stores it."""
+    split = Split.objects.create(project=project, name="held out.jsonl", rows_count=len(given))
+    for number, (prompt, expected) in enumerate(given):
+        row = SplitRow.objects.create(split=split, number=number, task_id=task_id)
+        SplitRowText.objects.create(row=row, messages=[{"role": "user", "content": prompt}], expected=expected)
+    return split
+
+
+def skipped_of(export: Export) -> dict[int, dict[str, Any]]:
+    return {int(line["sample"]): line for line in rows(export, "excluded.jsonl")}
+
+
+def test_a_row_of_an_uploaded_set_is_left_out_and_says_which_row_it_is() -> None:
+    project = make_project()
+    first = make_turn(project, "Fix the totals.", answer(1))
+    clean = make_turn(project, "Fix the invoices.", answer(2))
+    split = make_split(project, ("Nothing here.", "ls -l"), ("Fix the totals.", answer(1)))
+
+    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+
+    line = skipped_of(export)[first.pk]
+    assert (line["reason"], line["level"]) == ("contaminated", "exact")
+    assert (line["held_out"], line["row"]) == (f"split/{split.pk}", 2)
+    assert [line["sample"] for line in rows(export, "frozen.jsonl") if line["rows"]] == [str(clean.pk)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected", "level"),
+    [
+        ("Fix the total of 17 invoices.", "another answer", "prompt"),
+        ("Fix the  total of 99 invoices.", "another answer", "near"),
+        ("Fix the total of 17 invoices.\n\nThe files: a b c", answer(1), "task_answer"),
+    ],
+)
+def test_what_counts_as_the_same(prompt: str, expected: str, level: str) -> None:
+    project = make_project()
+    sample = make_turn(project, "Fix the total of 17 invoices.", answer(1))
+    split = make_split(project, (prompt, expected))
+
+    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+
+    assert skipped_of(export)[sample.pk]["level"] == level
+
+
+def test_a_held_out_row_in_the_middle_of_a_conversation_is_found() -> None:
+    project = make_project()
+    history = [
+        {"role": "user", "content": "Fix the totals."},
+        {"role": "assistant", "content": answer(1)},
+        {"role": "user", "content": "Now the tests."},
+    ]
+    sample = make_turn(project, history, answer(2))
+    split = make_split(project, ("Fix the totals.", answer(1)))
+
+    assert set(skipped_of(run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]}))) == {sample.pk}
+
+
+def test_counted_samples_are_exported_with_the_same_figures() -> None:
+    project = make_project()
+    sample = make_turn(project, "Fix the totals.", answer(1))
+    split = make_split(project, ("Fix the totals.", answer(1)))
+    recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
+
+    left_out, counted = run_export(project, recipe), run_export(project, {**recipe, "contaminated": "count"})
+
+    assert [line["sample"] for line in rows(counted, "frozen.jsonl") if line["rows"]] == [str(sample.pk)]
+    figures = [export.counts["contamination"] for export in (left_out, counted)]
+    assert [one["left_out"] for one in figures] == [True, False]
+    assert figures[0]["samples"] == figures[1]["samples"] == 1
+    assert figures[0]["held_out"] == figures[1]["held_out"]
+    assert figures[0]["held_out"][0]["rows"] == 1
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_earlier_export_in_any_format_can_be_held_against(name: str) -> None:
+    """Tools, masked values and sessions included: what an export wrote, the next one finds."""
+    project = make_project()
+    turn = make_turn(project, "Write to ada.lovelace@newmill.org about the totals.", answer(1), repo="acme/a")
+    scenario = make_scenario(project)
+    kept = make_kept(project, scenario)
+    make_pair(
+        kept, make_trajectory(project, scenario, outcome="wrong_terminal", commands=("ls /",), outputs=("bin\n",))
+    )
+    earlier = run_export(project, {"formats": [name]})
+    given = {int(line["sample"]) for line in rows(earlier, "frozen.jsonl") if line["rows"]}
+    assert turn.pk in given
+    clean = make_turn(project, "Another task, which nobody held out.", answer(3))
+
+    export = run_export(project, {**SFT, "held_out": [f"export/{earlier.pk}/train"]})
+
+    left_out = {pk for pk, line in skipped_of(export).items() if line["reason"] == "contaminated"}
+    assert given <= left_out
+    assert clean.pk not in left_out
+
+
+def test_the_val_split_of_an_earlier_export_stays_out_of_a_later_train_split() -> None:
+    project = make_project()
+    samples = {make_turn(project, f"Task {ticket(n)}.", answer(n), instance_id=f"i-{n}").pk for n in range(12)}
+    earlier = run_export(project, {**SFT, "splits": {"train": 0.5, "val": 0.5}})
+    splits = {int(line["sample"]): line["rows"][0]["split"] for line in rows(earlier, "frozen.jsonl")}
+    val = {pk for pk, split in splits.items() if split == "val"}
+    assert val and val != samples
+
+    export = run_export(project, {**SFT, "held_out": [f"export/{earlier.pk}/val"]})
+
+    assert set(skipped_of(export)) == val
+
+
+def test_sessions_that_only_end_alike_are_not_contaminated() -> None:
+    project = make_project()
+    first = make_kept(project)
+    second = make_kept(project, commands=("cat /etc/hosts",), outputs=("localhost\n",))
+    split = make_split(project, (f"{first.text.turns[0]['text']}\n\nAnother task.", "exit"))
+
+    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+
+    assert {int(line["sample"]) for line in rows(export, "frozen.jsonl") if line["rows"]} == {
+        first.sample_id,
+        second.sample_id,
+    }
+
+
+def test_a_clean_duplicate_of_a_contaminated_sample_leaves() -> None:
+    project = make_project()
+    contaminated = make_turn(project, "Fix the totals.", answer(1), score=99.0)
+    clean = make_turn(project, "Repair something else in the shop.", answer(1), score=50.0)
+    split = make_split(project, ("Fix the totals.", "another answer"))
+
+    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+
+    assert skipped_of(export)[contaminated.pk]["reason"] == "contaminated"
+    assert [line["sample"] for line in rows(export, "frozen.jsonl") if line["rows"]] == [str(clean.pk)]
+
+
+def test_the_same_recipe_gives_the_same_bytes_and_says_what_it_was_compared_with() -> None:
+    project = make_project()
+    make_turn(project, "Fix the totals.", answer(1))
+    make_turn(project, "Fix the invoices.", answer(2))
+    split = make_split(project, ("Fix the totals.", answer(1)))
+    recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
+
+    first, second = run_export(project, recipe), run_export(project, recipe)
+
+    assert first.manifest_sha256 == second.manifest_sha256
+    manifest = content(first, "manifest.json").decode()
+    assert '"contaminated": 1' in manifest
+    assert f'"name": "split/{split.pk}"' in manifest
+    card = content(first, "README.md").decode()
+    assert "1 sample contains a held-out row. They are left out." in card
+    SplitRowText.objects.update(expected="changed")
+    assert run_export(project, recipe).counts["contamination"]["held_out"] != first.counts["contamination"]["held_out"]
+
+
+def test_the_preview_the_page_and_the_api_show_the_matched_text() -> None:
+    user = make_user()
+    project = make_project(user=user)
+    sample = make_turn(project, "Fix the totals.", answer(1))
+    split = make_split(project, ("Fix the totals.", answer(1)))
+    recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
+    found = preview(project=project, recipe=Recipe.model_validate(recipe))
+    export = run_export(project, recipe, user=user)
+    client = Client()
+    client.force_login(user)
+
+    assert found.counts["excluded"] == export.counts["excluded"] == {"contaminated": 1}
+    assert found.counts["contamination"] == export.counts["contamination"]
+    body = {"recipe": recipe}
+    shown = client.post(f"/api/v1/projects/{project.slug}/exports/preview", body, "application/json").json()
+    listed = client.get(f"/api/v1/exports/{export.pk}/contaminated").json()["data"]
+    assert shown["contaminated"] == listed
+    assert listed[0]["sample"] == str(sample.pk)
+    assert (listed[0]["prompt"], listed[0]["answer"]) == ("user:\nFix the totals.", answer(1))
+    page = client.get(f"/p/{project.slug}/exports/{export.pk}/contaminated/").content.decode()
+    assert "Fix the totals." in page
+    form = {"formats": "sft-messages", "query": "", "train": "1", "seed": "0", "group_by": "auto", "sources": "duels"}
+    form |= {"held_out": f"split/{split.pk}"}
+    fragment = client.post(f"/p/{project.slug}/exports/preview/", form).content.decode()
+    assert "1 sample contains a held-out row and is left out" in fragment
+    assert "Fix the totals." in fragment
+
+
+@pytest.mark.parametrize("name", ["split/999999", "export/999999/val", "upload/1", "split/", "export/1"])
+def test_a_set_that_does_not_exist_is_refused_at_its_field(name: str) -> None:
+    user = make_user()
+    project = make_project(user=user)
+    client = Client()
+    client.force_login(user)
+    make_member(project, make_user())
+
+    answered = client.post(
+        f"/api/v1/projects/{project.slug}/exports", {"recipe": {**SFT, "held_out": [name]}}, "application/json"
+    )
+
+    assert answered.status_code == 422
+    assert "held_out" in answered.json()["errors"][0]["path"]
+
+
+def test_a_set_of_another_project_is_refused() -> None:
+    other = make_split(make_project(), ("a", "b"))
+    with pytest.raises(Invalid):
+        launch(
+            project=make_project(),
+            kind="export",
+            params={"recipe": {**SFT, "held_out": [f"split/{other.pk}"]}},
+            user=None,
+        )
+
+
+def test_a_set_that_is_deleted_before_the_export_is_written_fails_the_run_with_its_reason() -> None:
+    project = make_project()
+    make_turn(project, "Fix the totals.", answer(1))
+    split = make_split(project, ("a", "b"))
+    recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
+    run = launch(project=project, kind="export", params={"recipe": recipe}, user=None)
+    Split.objects.all().delete()
+
+    export = drive_export(run)
+
+    assert not export.ready
+    assert f"split '{split.pk}'" in str(run.items.filter(state="failed").values_list("reason", flat=True)[0])
