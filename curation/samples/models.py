@@ -128,6 +128,12 @@ class Sample(models.Model):
     )
     decided_at = models.DateTimeField(null=True)
     leak_cleared = models.BooleanField(default=False, help_text="A person saw the leak flag and approved.")
+    scan_rules = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        help_text="Version of the rules under which its texts were scanned as they are; empty: not yet.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = SampleQuerySet.as_manager()
@@ -153,6 +159,8 @@ class Sample(models.Model):
                 fields=["decided_by", "id"], name="sample_list_reviewer", condition=models.Q(decided_by__isnull=False)
             ),
             models.Index(fields=["project", "flags", "id"], name="sample_list_flags"),
+            # The pass that scans undecided samples under the current rules.
+            models.Index(fields=["status", "scan_rules", "id"], name="sample_to_scan"),
             # A bucket by score or by priority: both go with the bucket, so the order's own index would be walked far.
             models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
             models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),

@@ -3,15 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from django.db import transaction
+from django.db.models import Q
+
 from curation.duels.models import Duel
 from curation.review.decisions.outcome import Answered, latest_revisions, reference_answer
 from curation.review.models import Clearance, Pick
-from curation.samples.models import SCANNED, Sample
+from curation.samples.models import SCANNED, Sample, Status
 from curation.samples.scans.store import scan_texts, text_sha256
 from curation.samples.scores.save import scanned_flags
 from curation.trajectories.models import TrajectoryText
 from judging.scan.rules import Kind
-from judging.scan.scan import Finding, texts_of
+from judging.scan.scan import Finding, rule_set_version, texts_of
+
+# About a second of work, so that no writer waits long.
+SCANNED_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +61,33 @@ def findings_of(sample: Sample) -> list[Found]:
 
 
 def flag_findings(sample: Sample) -> None:
-    """Set the flags of what the scan finds and nobody cleared. They say what to look at and change no decision, so the
-    version stays."""
+    """Scan the sample's texts under the current rules, and set the flags of what is found and nobody cleared. They say
+    what to look at and change no decision, so the version stays."""
     open_findings = (Finding(row.rule, row.start, row.end) for row in findings_of(sample) if row.cleared_by is None)
     flags = sample.flags & ~SCANNED | scanned_flags(open_findings)
-    if flags != sample.flags:
-        Sample.objects.filter(pk=sample.pk).update(flags=flags)
-        sample.flags = flags
+    rules = rule_set_version()
+    if (flags, rules) != (sample.flags, sample.scan_rules):
+        Sample.objects.filter(pk=sample.pk).update(flags=flags, scan_rules=rules)
+        sample.flags, sample.scan_rules = flags, rules
+
+
+def scan_undecided(*, at_most: int = SCANNED_AT_ONCE) -> int:
+    """Scan undecided samples that were not scanned under the current rules, the oldest first, and return their number:
+    those from before the scan, those scored again, and all of them after a change of the rules. Nobody touches them,
+    so nothing else would. An approval and an export scan for themselves."""
+    rules = rule_set_version()
+    ids: list[int] = []
+    for status in (Status.PENDING, Status.NEEDS_REFINE):
+        # Two ranges, because an index cannot look for what is not equal.
+        for other in (Q(scan_rules__lt=rules), Q(scan_rules__gt=rules)):
+            rows = Sample.objects.filter(other, status=status).order_by("scan_rules", "pk")
+            ids += rows.values_list("pk", flat=True)[: at_most - len(ids)]
+    for pk in ids:
+        with transaction.atomic():
+            sample = Sample.objects.select_for_update(of=("self",)).filter(pk=pk).first()
+            if sample is not None:
+                flag_findings(sample)
+    return len(ids)
 
 
 def _found(place: Place, finding: Finding, cleared: dict[tuple[str, str], str]) -> Found:

@@ -9,13 +9,13 @@ from django.db import transaction
 from curation.samples.models import SCANNED, UNSCORED, Flag, Sample, SampleText
 from curation.samples.scans.store import scan_texts
 from curation.web.text.storable import storable
-from judging.scan.scan import Finding, kinds_of
+from judging.scan.scan import Finding, kinds_of, rule_set_version
 
 PREVIEW_CHARACTERS = 200
 BODY_BYTES = 200_000
 SCORED_FIELDS = (
     *("run", "kind", "score", "score_key", "bucket", "flags", "priority", "source", "repo", "instance_id"),
-    *("action_style", "model", "axes", "preview"),
+    *("action_style", "model", "axes", "preview", "scan_rules"),
 )
 # Control characters, and characters that change the direction of text or hide in it.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
@@ -70,7 +70,10 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
         # Bits that are about more than the scored answer are kept.
         kept = 0 if sample is None else SCANNED | (Flag.LEAK if sample.pk in revised else 0)
         bits = _scanned_bits(found, row.texts) if sample is None else sample.flags & kept
+        # The texts of an existing sample may be others now: it is scanned again (`curation.review.tasks`).
+        rules = rule_set_version() if sample is None else ""
         sample = _fill(sample or Sample(project_id=row.project_id), row)
+        sample.scan_rules = rules
         sample.flags = sample.flags & ~kept | bits
         samples.append(sample)
     Sample.objects.bulk_create([sample for sample in samples if sample.pk is None])
