@@ -5,22 +5,26 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('projects', '0004_removed_runs'),
-        ('runs', '0006_call_tool_calls'),
-        ('samples', '0002_text_scan'),
+        ("projects", "0004_removed_runs"),
+        ("runs", "0006_call_tool_calls"),
+        ("samples", "0002_text_scan"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='sample',
-            name='scan_rules',
-            field=models.CharField(blank=True, default='', help_text='Version of the rules under which its texts were scanned as they are; empty: not yet.', max_length=16),
+            model_name="sample",
+            name="scan_rules",
+            field=models.CharField(
+                blank=True,
+                default="",
+                help_text="Version of the rules under which its texts were scanned as they are; empty: not yet.",
+                max_length=16,
+            ),
         ),
         migrations.AddIndex(
-            model_name='sample',
-            index=models.Index(fields=['status', 'scan_rules', 'id'], name='sample_to_scan'),
+            model_name="sample",
+            index=models.Index(fields=["status", "scan_rules", "id"], name="sample_to_scan"),
         ),
     ]
