@@ -1,6 +1,7 @@
 """Find secrets and personal data in a text."""
 
 import hashlib
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -12,8 +13,10 @@ from typing import NamedTuple
 from judging.scan.rules import BY_NAME, RULES, Kind
 
 LIBRARIES = ("phonenumberslite", "python-stdnum")
-# Words of the message format, and images as text, in which nothing is looked for.
+# Nothing is looked for in short names, such as keys and the words of the message format, and in images as text.
 _FORMAT_KEYS = frozenset(("role", "type", "id", "tool_call_id", "kind"))
+_LONGER_THAN_NAMES = 16
+_IMAGE = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=-]*")
 _START = attrgetter("start")
 
 
@@ -53,13 +56,15 @@ def scan(text: str) -> tuple[Finding, ...]:
 
 def texts_of(value: object) -> Iterator[str]:
     """Yield every text in a JSON value that an export may write, such as the messages of a history or the definitions
-    of tools, in its order."""
+    of tools, in its order. A key is a text too."""
     if isinstance(value, str):
-        if not value.startswith("data:image/"):
+        if not _IMAGE.fullmatch(value):
             yield value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if key not in _FORMAT_KEYS:
+            if len(key) >= _LONGER_THAN_NAMES or not key.isidentifier():
+                yield key
+            if key not in _FORMAT_KEYS or not isinstance(inner, str) or len(inner) >= _LONGER_THAN_NAMES:
                 yield from texts_of(inner)
     elif isinstance(value, list | tuple):
         for inner in value:

@@ -103,5 +103,5 @@ def _mapped(value: object, change: Callable[[str], str]) -> object:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: _mapped(inner, change) for key, inner in value.items()}
+        return {change(key): _mapped(inner, change) for key, inner in value.items()}
     return [_mapped(inner, change) for inner in value] if isinstance(value, list) else value

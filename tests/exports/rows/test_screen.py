@@ -224,3 +224,17 @@ def test_a_long_text_is_scanned_once_for_all_that_have_it(monkeypatch: pytest.Mo
     assert TextScan.objects.filter(findings=[]).count() == 2  # the answer and its history
     monkeypatch.setattr("curation.samples.scans.store.scan", lambda text: () if text != long else pytest.fail("again"))
     approved(access, challenger=long)
+
+
+def test_a_key_of_a_tool_is_masked_like_a_text() -> None:
+    access = project_with_reviewer()
+    use(access.project, email="mask")
+    sample = judged(access.project)
+    text = sample.duel.prompt.text
+    text.tools = [
+        {"type": "function", "function": {"name": "send", "parameters": {"properties": {EMAIL: {"type": "string"}}}}}
+    ]
+    text.save()
+    decide(access=access, sample_id=sample.pk, action="approve")
+    export = run_export(access.project, SFT)
+    assert EMAIL not in everything(export) and "<EMAIL>" in everything(export)

@@ -9,7 +9,7 @@ import pytest
 
 from judging.scan.mask import Masks
 from judging.scan.rules import RULES
-from judging.scan.scan import Finding, kinds_of, rule_set_version, scan
+from judging.scan.scan import Finding, kinds_of, rule_set_version, scan, texts_of
 from tests.judging.scan.cases import FOUND, LOOK_ALIKES, RULES_OF
 from tests.parts import shared_data
 
@@ -162,3 +162,14 @@ def test_the_kinds_and_the_version_of_the_rules() -> None:
     text = "ada@acme-corp.io has " + FOUND["key"][0][1]
     assert kinds_of(scan(text)) == {"secret", "pii"}
     assert len(rule_set_version()) == 16
+
+
+def test_texts_are_read_where_a_value_has_a_name_of_the_format_and_where_a_key_is_one() -> None:
+    key, mail = FOUND["key"][4][1], "ada.lovelace@acme-corp.io"
+    tool = {"type": "function", "parameters": {"id": {"description": f"as in {key}"}, "kind": f"export T={key}"}}
+    call = {"id": "call_1", "arguments": {mail: True, key: 1}}
+    texts = list(
+        texts_of([{"role": "assistant", "content": f"data:image/png {key}", "tools": [tool], "calls": [call]}])
+    )
+    assert texts == [f"data:image/png {key}", f"as in {key}", f"export T={key}", mail, key]
+    assert list(texts_of({"role": "user", "content": "data:image/png;base64,iVBORw0KGgo="})) == []
