@@ -23,7 +23,7 @@ def answer_estimate(project: Project, side: Side, model: str, params: AnswerPara
         total, prompts = prompts.count(), prompts.with_record()
         without = total - prompts.count()
         if without:
-            notes.append(f"{without} prompts have no pull-request record and cannot be challenged.")
+            notes.append(f"{without} prompts have no pull-request record that can be used, and cannot be challenged.")
         records = PullRequest.objects.filter(project=project)
         extra = int((records.aggregate(n=Sum("patch_tokens"))["n"] or 0) / max(1, records.count()))
     count, tokens = _size(prompts)

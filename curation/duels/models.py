@@ -25,16 +25,21 @@ class PromptQuerySet(models.QuerySet["Prompt"]):
         return self.filter(models.Exists(self._exclusion()))
 
     def with_record(self) -> "PromptQuerySet":
-        """Return prompts with a pull-request record. Only these can be challenged."""
-        return self.filter(models.Exists(self._record()))
+        """Return prompts with a pull-request record that is not doubtful. Only these can be challenged."""
+        return self.filter(models.Exists(self._record().usable()))
 
     def without_record(self) -> "PromptQuerySet":
         return self.filter(~models.Exists(self._record()))
 
+    def with_doubtful_record(self) -> "PromptQuerySet":
+        """Return prompts whose record may belong to another task: no challenger uses it."""
+        return self.filter(models.Exists(self._record().doubtful()))
+
     def for_list(self) -> "PromptQuerySet":
-        """Return the rows of the list with `has_record` and `exclusion` (the reason, or None)."""
+        """Return the rows of the list with `has_record`, `doubt` and `exclusion` (the reasons, or None)."""
         return self.annotate(
             has_record=models.Exists(self._record()),
+            doubt=models.Subquery(self._record().doubtful().values("doubt")[:1]),
             exclusion=models.Subquery(self._exclusion().values("reason")[:1]),
         )
 
@@ -45,7 +50,7 @@ class PromptQuerySet(models.QuerySet["Prompt"]):
         )
 
     @staticmethod
-    def _record() -> "models.QuerySet[PullRequest]":
+    def _record() -> "PullRequestQuerySet":
         return PullRequest.objects.filter(
             project_id=models.OuterRef("project_id"), instance_id=models.OuterRef("instance_id")
         )
@@ -107,6 +112,13 @@ class PullRequestQuerySet(models.QuerySet["PullRequest"]):
     def of(self, project: Project) -> "PullRequestQuerySet":
         return self.filter(project=project)
 
+    def doubtful(self) -> "PullRequestQuerySet":
+        """Return records that may belong to another task and that no curator has cleared."""
+        return self.exclude(doubt="").filter(doubt_cleared=False)
+
+    def usable(self) -> "PullRequestQuerySet":
+        return self.filter(models.Q(doubt="") | models.Q(doubt_cleared=True))
+
 
 class PullRequest(models.Model):
     """The hidden record of how a task was resolved; only the challenger sees it."""
@@ -120,6 +132,10 @@ class PullRequest(models.Model):
     patch_tokens = models.PositiveIntegerField(default=0)
     run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that created it.")
     imported_again = models.BooleanField(default=False, help_text="A later import also had it: it outlives the first.")
+    doubt = models.CharField(
+        max_length=400, blank=True, default="", help_text="Why it may belong to another task; empty: no doubt."
+    )
+    doubt_cleared = models.BooleanField(default=False, help_text="A curator saw the doubt and uses the record.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PullRequestQuerySet.as_manager()
@@ -129,6 +145,10 @@ class PullRequest(models.Model):
 
     def __str__(self) -> str:
         return self.instance_id
+
+    @property
+    def is_doubtful(self) -> bool:
+        return bool(self.doubt) and not self.doubt_cleared
 
 
 class PullRequestText(models.Model):

@@ -12,5 +12,6 @@ urlpatterns = [
     path("p/<slug:slug>/prompts/exclusions/", prompts.exclusion_list, name="exclusion-list"),
     path("p/<slug:slug>/prompts/exclusions/set/", prompts.exclusion_set, name="exclusion-set"),
     path("p/<slug:slug>/prompts/exclusions/remove/", prompts.exclusion_remove, name="exclusion-remove"),
+    path("p/<slug:slug>/prompts/records/clear/", prompts.record_clear, name="record-clear"),
     path("p/<slug:slug>/prompts/<str:pk>/", prompts.prompt_page, name="prompt-page"),
 ]

@@ -97,7 +97,15 @@ NO_PAGES = {
         "model-served",
     ),
     *("recipe-delete", "webhook-test"),
-    *("model-test", "model-delete", "exclusion-set", "exclusion-remove", "guidelines-preview", "instructions-restore"),
+    *(
+        "model-test",
+        "model-delete",
+        "exclusion-set",
+        "exclusion-remove",
+        "record-clear",
+        "guidelines-preview",
+        "instructions-restore",
+    ),
     *("member-add", "project-archive", "project-delete", "row-archive", "invitation-revoke", "invitation-accept"),
     *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
     *(

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.duels.models import PullRequest
+from curation.duels.prompts.doubts import as_record
 from curation.runs.kinds import Json
 from curation.web.text.storable import storable
 from judging.leaks.lint import lint_leaks
-from judging.leaks.record import PullRequestRecord
 from judging.messages import content_of
 
 
@@ -28,14 +28,7 @@ def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: Pull
     report = lint_leaks(
         text,
         [content_of(message) + _calls(message) for message in history],
-        PullRequestRecord(
-            instance_id=record.instance_id,
-            title=record.title,
-            issue=record.text.issue,
-            description=record.text.description,
-            patch=record.text.patch,
-            files=tuple(map(str, record.files)),
-        ),
+        as_record(record),
     )
     spans: list[Json] = [
         {

@@ -110,12 +110,15 @@ class AnswerStage:
         mark = plan.fingerprint(self._side)
         accepted = Answer.objects.filter(prompt__project=run.project, fingerprint=mark, refusal="")
         answered = set() if plan.fresh else set(accepted.values_list("prompt_id", "sample_index"))
-        records = set(PullRequest.objects.filter(project=run.project).values_list("instance_id", flat=True))
+        records = set(PullRequest.objects.of(run.project).usable().values_list("instance_id", flat=True))
+        doubtful = dict(PullRequest.objects.of(run.project).doubtful().values_list("instance_id", "doubt"))
         prompts = prompts_in(run.project, plan.filter).order_by("id").values_list("pk", "instance_id")
         for prompt_id, instance_id in prompts.iterator(CHUNK):
             for index in range(plan.samples):
                 reason = ""
-                if self._side == Side.CHALLENGER and instance_id not in records:
+                if self._side == Side.CHALLENGER and instance_id in doubtful:
+                    reason = f"doubtful pull-request record: clear it or import the right one. {doubtful[instance_id]}"
+                elif self._side == Side.CHALLENGER and instance_id not in records:
                     reason = "no pull-request record: it cannot be challenged"
                 elif (prompt_id, index) in answered:
                     reason = "answered already, with the same model, instructions and parameters"
@@ -128,7 +131,8 @@ class AnswerStage:
         records = {}
         if self._side == Side.CHALLENGER:
             ids = {prompt.instance_id for prompt in prompts.values()}
-            known = PullRequest.objects.filter(project=run.project, instance_id__in=ids).select_related("text")
+            usable = PullRequest.objects.of(run.project).usable()
+            known = usable.filter(instance_id__in=ids).select_related("text")
             records = {record.instance_id: record for record in known}
         tried = self._tried(plan, list(prompts))
         jobs = {}
@@ -181,7 +185,7 @@ class AnswerStage:
         if self._side == Side.KING:
             return _with_system(job.plan.instructions.text, job.history)
         if job.record is None:
-            raise ItemFailed("its pull-request record was deleted")
+            raise ItemFailed("its pull-request record was deleted or became doubtful")
         return _challenger_messages(job.plan.instructions.text, job.history, job.record)
 
     def _save(self, run: Run, item: Item, job: AnswerJob, attempt: Attempt, lint: Lint | None) -> int:

@@ -16,6 +16,7 @@ import orjson
 
 from curation.duels.imports.layouts import Conversation, Message
 from curation.duels.models import Prompt, PromptText
+from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import Target
 from curation.projects.models import Project
@@ -55,8 +56,8 @@ class _New(NamedTuple):
 
 
 def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
-    """Return the counts of `prompts` (new), `duplicates` (existing), and those of them that are `copies`: their content
-    was imported from another source. Needs a transaction."""
+    """Return the counts of `prompts` (new), `duplicates` (existing), those of them that are `copies` (their content was
+    imported from another source), and records that the new turns make `doubtful`. Needs a transaction."""
     project = target.run.project
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
@@ -92,6 +93,8 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
         found.exclude(run=target.run).update(imported_again=True)
     if target.memory.get("other"):
         target.notes["also_as"] = other
+    if counts["prompts"]:
+        counts["doubtful"] = compare_records(project, {row.instance_id for _, row, _ in rows} - {""})
     return counts
 
 

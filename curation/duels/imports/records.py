@@ -3,14 +3,18 @@
 import re
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from curation.duels.imports.layouts import name_of, repo_of, without_nul
-from curation.duels.models import PullRequest, PullRequestText
+from curation.duels.models import Prompt, PullRequest, PullRequestText
+from curation.duels.prompts.doubts import compare_records
 from curation.duels.prompts.exclusions import exclude_oversized
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
 from curation.runs.models import Run
+from curation.web.lists.id_list import KeyList
 
 DIFF_HEADER = re.compile(r"^diff --git (?:\"?a/(.+?)\"?) (?:\"?b/(.+?)\"?)$", re.MULTILINE)
 FILE_HEADER = re.compile(r"^\+\+\+ \"?b/(.+?)\"?(?:\t.*)?$", re.MULTILINE)
@@ -21,7 +25,9 @@ KEPT_TEXT = ("issue", "description", "patch")
 
 
 class RecordOptions(Options):
-    """No options."""
+    """Records that no prompt needs are left out once the project has prompts."""
+
+    keep_all: bool = Field(False, description="Keep records of instances without a prompt too.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +87,16 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
         return RowPreview("pull-request records", 1, [(entry.instance_id, f"{entry.title}\n{files}")])
 
     def write(self, target: Target, entries: list[PullRequestRow]) -> dict[str, int]:
-        """Return the counts of `records` (new), `updated`, `duplicates` (unchanged) and `oversized`."""
+        """Return the counts of `records` (new), `updated`, `duplicates` (unchanged), `oversized`, `doubtful`, and
+        `not_needed`: left out, because no prompt has the instance."""
         project = target.run.project
         target.notes["layout"] = "pull-request records"
         # One import at a time writes to a project, so that the counts are right.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         rows = {entry.instance_id: entry for entry in entries}
+        given = len(rows)
+        if not target.run.params.get("options", {}).get("keep_all"):
+            rows = _needed(project, rows)
         existing = {
             found.instance_id: found
             for found in PullRequest.objects.filter(project=project, instance_id__in=list(rows)).select_related("text")
@@ -98,13 +108,25 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
         PullRequest.objects.filter(pk__in=seen).update(imported_again=True)
         for entry in changed:
             _update(existing[entry.instance_id], entry)
+        doubtful = compare_records(project, [entry.instance_id for entry in (*new, *changed)])
         oversized = exclude_oversized(project, {entry.instance_id: entry.patch_tokens for entry in (*new, *changed)})
         return {
             "records": len(new),
             "updated": len(changed),
-            "duplicates": len(entries) - len(new) - len(changed),
+            "duplicates": len(entries) - (given - len(rows)) - len(new) - len(changed),
             "oversized": oversized,
+            "doubtful": doubtful,
+            "not_needed": given - len(rows),
         }
+
+
+def _needed(project: Project, rows: dict[str, PullRequestRow]) -> dict[str, PullRequestRow]:
+    """Return the rows of instances with a prompt. Before the first prompt, nobody knows which are needed: all are."""
+    prompts = Prompt.objects.of(project)
+    if not prompts.exists():
+        return rows
+    wanted = set(prompts.filter(instance_id__in=KeyList(list(rows))).values_list("instance_id", flat=True).distinct())
+    return {instance_id: entry for instance_id, entry in rows.items() if instance_id in wanted}
 
 
 def files_of_patch(patch: str) -> list[str]:
@@ -154,6 +176,8 @@ def _create(run: Run, entries: list[PullRequestRow]) -> None:
             "project",
             "run",
             "imported_again",
+            "doubt",
+            "doubt_cleared",
             "instance_id",
             "repo",
             "title",
@@ -167,6 +191,8 @@ def _create(run: Run, entries: list[PullRequestRow]) -> None:
                 pk,
                 run.project_id,
                 run.pk,
+                False,
+                "",
                 False,
                 e.instance_id,
                 e.repo,

@@ -3,10 +3,12 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from curation.duels.models import Exclusion, Prompt, PullRequest
+from curation.duels.models import Exclusion, Prompt
+from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, PullRequestList
 from curation.duels.prompts.schemas import (
+    ClearedOut,
     ExclusionPage,
     ExclusionsIn,
     InstancesIn,
@@ -46,7 +48,15 @@ def get_prompt(request: HttpRequest, prompt_id: str) -> dict[str, object]:
 )
 def list_pull_requests(request: HttpRequest, slug: str, params: Query[PullRequestList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.narrow(PullRequest.objects.of(access.project))).response(pull_request_out)
+    return params.page(params.rows(access.project)).response(pull_request_out)
+
+
+@router.post(
+    "/projects/{slug}/pull-requests/clear", response=ClearedOut, summary="Let challengers use doubtful records"
+)
+def post_cleared_records(request: HttpRequest, slug: str, body: InstancesIn) -> dict[str, object]:
+    access = enter(request, slug, Scope.RUN)
+    return {"cleared": clear_doubts(project=access.project, instance_ids=body.instance_ids, user=access.user)}
 
 
 @router.get("/projects/{slug}/exclusions", response=ExclusionPage, exclude_unset=True, summary="List exclusions")

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest
+from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest, PullRequestQuerySet
 from curation.projects.models import Project
 from curation.web.lists.filters import Words
 from curation.web.lists.params import ListParams
@@ -20,12 +20,16 @@ class PromptList(ListParams):
     repo: Words = ()
     instance_id: Words = ()
     has_record: bool | None = Field(None, description="Whether the instance's pull request is known.")
+    doubtful: bool | None = Field(None, description="Whether the record may belong to another task.")
     excluded: bool | None = Field(None, description="Whether the instance is excluded.")
 
     def rows(self, project: Project) -> PromptQuerySet:
         rows = self.narrow(Prompt.objects.of(project))
         if self.has_record is not None:
-            rows = rows.with_record() if self.has_record else rows.without_record()
+            rows = rows.exclude(pk__in=rows.without_record()) if self.has_record else rows.without_record()
+        if self.doubtful is not None:
+            found = rows.with_doubtful_record()
+            rows = found if self.doubtful else rows.exclude(pk__in=found)
         if self.excluded is not None:
             rows = rows.excluded() if self.excluded else rows.answerable()
         return rows
@@ -37,6 +41,13 @@ class PullRequestList(ListParams):
 
     repo: Words = ()
     instance_id: Words = ()
+    doubtful: bool | None = Field(None, description="Whether it may belong to another task, and nobody cleared it.")
+
+    def rows(self, project: Project) -> PullRequestQuerySet:
+        rows = self.narrow(PullRequest.objects.of(project))
+        if self.doubtful is None:
+            return rows
+        return rows.doubtful() if self.doubtful else rows.usable()
 
 
 class ExclusionList(ListParams):
@@ -49,6 +60,7 @@ class PromptFigures:
     with_record: int
     excluded: int
     records: int
+    doubtful: int
     exclusions: int
 
 
@@ -60,5 +72,6 @@ def prompt_figures(project: Project) -> PromptFigures:
         with_record=rows.with_record().count(),
         excluded=rows.excluded().count(),
         records=PullRequest.objects.filter(project=project).count(),
+        doubtful=PullRequest.objects.of(project).doubtful().count(),
         exclusions=Exclusion.objects.filter(project=project).count(),
     )

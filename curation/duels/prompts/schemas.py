@@ -22,6 +22,7 @@ class PromptOut(Schema):
     repo: str = Field(examples=["acme/billing"])
     tokens: int = Field(examples=[5120], description="Estimated: characters of the history ÷ 4.")
     has_record: bool
+    doubt: str | None = Field(examples=[None], description="Why no challenger uses the record, or null.")
     exclusion: str | None = Field(examples=[None])
     run: str | None = Field(examples=["97"], description="The import that created it.")
     created_at: datetime
@@ -84,6 +85,10 @@ class RemovedOut(Schema):
     removed: int
 
 
+class ClearedOut(Schema):
+    cleared: int
+
+
 class PullRequestOut(Schema):
     id: str
     instance_id: str = Field(examples=["acme__billing-17"])
@@ -92,6 +97,8 @@ class PullRequestOut(Schema):
     commit: str
     files: list[str] = Field(examples=[["billing/totals.py"]])
     patch_tokens: int = Field(examples=[340])
+    doubtful: bool = Field(description="No challenger uses it until a curator clears it.")
+    doubt: str = Field(examples=[""], description="Why it may belong to another task; also after it was cleared.")
 
 
 class PullRequestPage(Schema):
@@ -111,6 +118,7 @@ def prompt_out(prompt: Prompt) -> dict[str, object]:
         "repo": prompt.repo,
         "tokens": prompt.tokens,
         "has_record": getattr(prompt, "has_record", False),
+        "doubt": getattr(prompt, "doubt", None),
         "exclusion": getattr(prompt, "exclusion", None),
         "run": None if prompt.run_id is None else str(prompt.run_id),
         "created_at": prompt.created_at,
@@ -126,6 +134,8 @@ def pull_request_out(row: PullRequest) -> dict[str, object]:
         "commit": row.commit,
         "files": row.files,
         "patch_tokens": row.patch_tokens,
+        "doubtful": row.is_doubtful,
+        "doubt": row.doubt,
     }
 
 

@@ -8,6 +8,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
 from curation.duels.models import Exclusion, Prompt, PullRequest
+from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, prompt_figures
 from curation.projects.access import Access, project_page
@@ -82,6 +83,19 @@ def exclusion_remove(request: HttpRequest, access: Access) -> HttpResponse:
     try:
         count = include(project=access.project, instance_ids=ids, user=access.user)
         messages.success(request, f"{ids[0] if count == 1 else f'{count} instances'} included again.")
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    return redirect(_back(request, access))
+
+
+@require_POST
+@project_page(Scope.RUN)
+def record_clear(request: HttpRequest, access: Access) -> HttpResponse:
+    """Let challengers use a doubtful record."""
+    ids = request.POST.getlist("instance_id")
+    try:
+        clear_doubts(project=access.project, instance_ids=ids, user=access.user)
+        messages.success(request, "The record is cleared. Challengers use it.")
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect(_back(request, access))

@@ -38,6 +38,11 @@ class ImportForm(ProblemForm):
     )
     window_size = forms.IntegerField(required=False, label="Rows per window", help_text="32 if empty.")
     turns_per_row = forms.IntegerField(required=False, label="Most turns per row")
+    keep_all = forms.BooleanField(
+        required=False,
+        label="Keep all records",
+        help_text="Also pull-request records of instances without a prompt.",
+    )
     strict = forms.BooleanField(required=False, label="All rows or none", help_text="One bad row stops the import.")
     upload = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -48,5 +53,7 @@ class ImportForm(ProblemForm):
         if given["file"]:
             upload = store_upload(project=project, file=given["file"], name=given["name"] or given["file"].name)
         options = {name: given[name] for name in SAMPLING if given[name] is not None}
+        if given["keep_all"] and given["kind"] == "pr_records":
+            options["keep_all"] = True
         fields = {name: given[name] for name in ("kind", "source", "name", "strict")}
         return ImportParams.parse({**fields, "upload": upload, "options": options})

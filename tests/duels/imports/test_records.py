@@ -24,9 +24,11 @@ def test_real_records_are_imported_and_found_by_their_prompts() -> None:
     project = make_project()
     bring(project, "turns", shared_data("turns", "swe_agent_nebius.jsonl").read_bytes())
 
-    run = bring(project, "pr_records", shared_data("turns", "pr_records.jsonl").read_bytes())
+    rows = shared_data("turns", "pr_records.jsonl").read_bytes()
+    run = bring(project, "pr_records", rows, options={"keep_all": True})
 
     assert (run.result["records"], run.result["oversized"], run.result["bad_rows"]) == (6, 0, 0)
+    assert run.result["doubtful"] == 0
     assert not Prompt.objects.of(project).without_record().exists()
     row = PullRequest.objects.get(project=project, instance_id="tomerfiliba__plumbum-366_17")
     assert row.repo == "tomerfiliba/plumbum"

@@ -25,7 +25,7 @@ from curation.projects.models import AuditEntry, Invitation, Project, Token
 from curation.projects.tokens.auth import hash_of
 from curation.review.models import Clearance
 from curation.runs.models import Item, Run
-from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
+from tests.factories import make_bearer, make_member, make_project, make_pull_request, make_scenario, make_user
 from tests.web.http import test_refusals as refusals
 from tests.web.http.test_refusals import DOCUMENT, JSON, OPEN, READING, Rows
 
@@ -83,6 +83,11 @@ def _invited(rows: Rows, owner: User) -> dict[str, str]:
         project=project, role="viewer", invited_by=make_user(), digest=hash_of("s"), expires_at=tomorrow
     )
     return {"secret": "s"}
+
+
+def _doubtful(rows: Rows, owner: User) -> dict[str, list[str]]:
+    make_pull_request(rows.project, "acme__billing-doubtful", doubt="It names another repository.")
+    return {"instance_ids": ["acme__billing-doubtful"]}
 
 
 def _in_state(state: str) -> Prepare:
@@ -147,6 +152,7 @@ PREPARE: dict[str, Prepare] = {
     f"POST {V1}/invitations/accept": _invited,
     f"POST {V1}/samples/{{sample_id}}/clearances": _found_address,
     f"DELETE {V1}/samples/{{sample_id}}/clearances/{{rule}}/{{value_sha256}}": _cleared,
+    f"POST {SLUG}/pull-requests/clear": _doubtful,
     f"POST {SLUG}/models": lambda rows, owner: {"name": "new", "model": "scripted/king"},
     f"POST {SLUG}/runs": lambda rows, owner: {"kind": "king", "params": {"model": "judge-a"}},
     f"POST {V1}/runs/{{run_id}}/cancel": _in_state("running"),

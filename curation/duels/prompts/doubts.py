@@ -1,0 +1,76 @@
+"""Doubtful records: those that may belong to another task. No challenger uses one until a curator clears it."""
+
+from collections.abc import Collection, Sequence
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from curation.duels.models import Prompt, PromptText, PullRequest
+from curation.projects.audit import record
+from curation.projects.models import Project
+from curation.web.lists.id_list import KeyList
+from curation.web.problems import Invalid, NotFound
+from judging.leaks.doubt import doubt_about
+from judging.leaks.record import PullRequestRecord
+from judging.messages import message_text
+
+MAX_AT_ONCE = 500
+LONGEST = 400
+
+
+def compare_records(project: Project, instance_ids: Collection[str]) -> int:
+    """Compare records with the longest trajectory of their instance, and return how many are doubtful.
+
+    What a curator cleared stays cleared until the reason changes. Needs a transaction.
+    """
+    known = PullRequest.objects.of(project).filter(instance_id__in=KeyList(sorted(instance_ids)))
+    doubtful = 0
+    for row in known.select_related("text").order_by("pk").iterator(200):
+        doubt = _doubt(project, row)
+        if doubt != row.doubt:
+            PullRequest.objects.filter(pk=row.pk).update(doubt=doubt, doubt_cleared=False)
+            row.doubt_cleared = False
+        doubtful += bool(doubt) and not row.doubt_cleared
+    return doubtful
+
+
+def clear_doubts(*, project: Project, instance_ids: Sequence[str], user: User) -> int:
+    """Let challengers use doubtful records, and return their number. Raises `NotFound` if none of them is doubtful."""
+    if len(instance_ids) > MAX_AT_ONCE:
+        raise Invalid(f"At most {MAX_AT_ONCE} instances at once.", code="too_many_rows")
+    with transaction.atomic():
+        rows = PullRequest.objects.of(project).doubtful().filter(instance_id__in=list(instance_ids))
+        found = dict(rows.select_for_update(no_key=True).values_list("instance_id", "doubt"))
+        if not found:
+            raise NotFound("None of these instances has a doubtful record.")
+        PullRequest.objects.of(project).filter(instance_id__in=list(found)).update(doubt_cleared=True)
+        record(
+            actor=user,
+            project=project,
+            action="pull_request.clear_doubt",
+            subject=next(iter(found)) if len(found) == 1 else f"{len(found)} instances",
+            data={"doubts": found},
+        )
+    return len(found)
+
+
+def as_record(row: PullRequest) -> PullRequestRecord:
+    """Return a record as the lint takes it. Needs `text`."""
+    return PullRequestRecord(
+        instance_id=row.instance_id,
+        title=row.title,
+        issue=row.text.issue,
+        description=row.text.description,
+        patch=row.text.patch,
+        files=tuple(map(str, row.files)),
+    )
+
+
+def _doubt(project: Project, row: PullRequest) -> str:
+    prompts = Prompt.objects.of(project).filter(instance_id=row.instance_id).order_by("-turn_index", "pk")
+    last = prompts.values_list("pk", "repo").first()
+    if last is None:
+        return ""
+    text = PromptText.objects.get(pk=last[0])
+    shown = [message_text(message) for message in (*text.history, text.reference)]
+    return doubt_about(as_record(row), repo=row.repo, trajectory_repo=last[1], shown=shown)[:LONGEST]
