@@ -23,13 +23,18 @@ class ToolCall(TypedDict):
 
 
 class Message(TypedDict):
-    """One message of a history in OpenAI's form. `content` may be null when there are tool calls."""
+    """One message of a history in OpenAI's form. `content` may be null with tool calls. A message with `train`
+    is learned from as well as the turn that follows the history."""
 
     role: str
     content: str | None
     tool_calls: NotRequired[Sequence[ToolCall]]
     tool_call_id: NotRequired[str]
     name: NotRequired[str]
+    train: NotRequired[bool]
+
+
+_NOT_SENT = ("reasoning_content", "train")
 
 
 def content_of(message: object) -> str:
@@ -100,8 +105,9 @@ def add_call_ids(messages: Sequence[MutableMapping[str, Any]]) -> None:
 
 
 def request_messages(messages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Return a history as model APIs take it: no reasoning, and calls with id, type and arguments as JSON text."""
-    sent = [{key: value for key, value in message.items() if key != "reasoning_content"} for message in messages]
+    """Return a history as model APIs take it: without reasoning and training marks, and calls with id, type and
+    arguments as JSON text."""
+    sent = [{key: value for key, value in message.items() if key not in _NOT_SENT} for message in messages]
     for message in sent:
         if isinstance(calls := message.get("tool_calls"), Sequence):
             message["tool_calls"] = [_sent_call(call) for call in calls]

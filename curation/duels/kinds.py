@@ -145,7 +145,9 @@ class RescoreRun(Kind[RescoreParams]):
 
     def stages(self, params: RescoreParams) -> Sequence[Stage]:
         def duels(run: Run) -> Iterator[int]:
-            rows = duels_in(run.project, params.filter).order_by("id").values_list("pk", flat=True)
+            # An imported score has no verdicts to score again.
+            judged = duels_in(run.project, params.filter).exclude(run__kind="import")
+            rows = judged.order_by("id").values_list("pk", flat=True)
             if params.run is None:
                 yield from rows.iterator(5000)
                 return

@@ -243,6 +243,7 @@ class AnswerText(models.Model):
 class Opponent(models.TextChoices):
     KING = "king", "King"
     REFERENCE = "reference", "Reference"
+    NONE = "none", "None"
 
 
 class DuelQuerySet(models.QuerySet["Duel"]):
@@ -261,7 +262,8 @@ class DuelQuerySet(models.QuerySet["Duel"]):
 
 
 class Duel(models.Model):
-    """A challenger's answer against the king's, or against the reference (`king` is None). Each pair has one duel.
+    """A challenger's answer against the king's, or against the reference (`king` is None). Each pair has one duel. An
+    imported answer without another beside it has no opponent.
 
     `run` is the run that scored it last. `metrics` are the five columns of the report, 0–100. `scoring` is what the
     score was made with (panel, orders, weights), for a rescore without model calls.
@@ -314,8 +316,10 @@ class Duel(models.Model):
 
     @property
     def opponent_text(self) -> str:
-        """The king's answer, or in mode 1 the reference."""
-        return self.king.text.text if self.king is not None else self.reference_text
+        """The king's answer, or in mode 1 the reference; empty without an opponent."""
+        if self.king is not None:
+            return self.king.text.text
+        return "" if self.opponent == Opponent.NONE else self.reference_text
 
     @property
     def flag_names(self) -> list[str]:

@@ -17,7 +17,7 @@ from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, SourceError
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
-from curation.projects.models import Project
+from curation.projects.models import Project, Scope
 from curation.runs.kinds import ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import FieldError, Invalid, Problem
@@ -159,6 +159,10 @@ class ImportRun(Kind[ImportParams]):
 
     def stages(self, params: ImportParams) -> Sequence[Stage]:
         return [ImportStage(params)]
+
+    def scopes(self, params: Mapping[str, Any]) -> Sequence[Scope]:
+        read = ImportParams.parse(params)
+        return [self.scope, *import_kind(read.kind).scopes(read.options)]
 
     def check(self, project: Project, params: ImportParams) -> None:
         check_import(project, params)

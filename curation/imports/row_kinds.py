@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
-from curation.projects.models import Project
+from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.web.problems import FieldError, Invalid
@@ -84,6 +84,10 @@ class ImportKind(ABC, Generic[O, E]):
     @abstractmethod
     def preview(self, row: Row, options: O) -> RowPreview:
         """Preview a row. Raises `RowRefused` like `parse`."""
+
+    def scopes(self, options: Json) -> Sequence[Scope]:
+        """Permissions that an import with these options needs besides launching runs."""
+        return []
 
     def begin(self, run: Run) -> Json:
         """The run's first result; called in the launch's transaction."""

@@ -74,6 +74,12 @@ def enter(request: HttpRequest, project: str | Project, scope: str, *, while_arc
     return access
 
 
+def access_of(user: User, project: Project) -> Access | None:
+    """Return what a person may do in a project now, without a request; None for a stranger."""
+    role = _role(user, project)
+    return None if role is None else Access(user, project, role, SCOPES_OF_ROLE[role])
+
+
 def _by_slug(user: User, slug: str) -> tuple[Project | None, str | None]:
     if user.is_superuser:
         return Project.objects.filter(slug=slug).first(), Role.ADMIN

@@ -182,7 +182,7 @@ def _detail(sample: Sample, in_review_by: str | None) -> dict[str, object]:
     found = None if rolled_out else detail_of(sample)
     answers = found and {
         "opponent": found.duel.opponent,
-        "king": _answer(found.king),
+        "king": found.king and _answer(found.king),
         "challenger": _answer(found.challenger),
     }
     return sample_out(sample) | {

@@ -6,7 +6,13 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
 
+from curation.runs.models import Run
 from curation.samples.models import Sample, Status
+
+
+def import_batch(run: Run) -> str:
+    """Return the batch of the decisions that an import took over from its file."""
+    return f"import-{run.pk}"
 
 
 class Lease(models.Model):

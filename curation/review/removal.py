@@ -7,23 +7,25 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
 from curation.projects.removal.rows import Rest, goes_with, rests_on
-from curation.review.models import Decision, Revision
+from curation.review.models import Decision, Revision, import_batch
 from curation.runs.models import Run
 from curation.samples.models import Sample
 
 
 def samples_of(run: Run) -> QuerySet[Sample]:
-    """The samples that a run made, and for an import also those that were made from its rows."""
+    """The samples that a run made, and for an import also those that were made from its rows. Samples that a later
+    import also had are not its own."""
     made = Q(run=run)
     if run.kind == "import":
         made |= Q(duel__prompt__run=run) | Q(trajectory__scenario__run=run)
-    return Sample.objects.filter(made, project=run.project_id)
+    samples = Sample.objects.filter(made, project=run.project_id)
+    return samples.exclude(run=run, duel__prompt__imported_again=True) if run.kind == "import" else samples
 
 
 @rests_on(Run)
 def decided_samples(run: Run) -> Iterable[Rest]:
     samples = samples_of(run)
-    decided = samples.filter(_worked_on()).count()
+    decided = samples.filter(_worked_on(run)).count()
     if decided:
         url = reverse("sample-list", args=[run.project.slug])
         total = samples.count()
@@ -35,14 +37,15 @@ def decided_samples(run: Run) -> Iterable[Rest]:
 @goes_with(Run)
 def undecided_samples(run: Run) -> Iterable[QuerySet[Any]]:
     """A sample that somebody decides meanwhile stays."""
-    yield samples_of(run).exclude(_worked_on())
+    yield samples_of(run).exclude(_worked_on(run))
 
 
-def _worked_on() -> Q:
+def _worked_on(run: Run) -> Q:
+    """Decisions that the import took over from its file go with it."""
     mine = {"sample": OuterRef("pk")}
-    return Q(Exists(Decision.objects.not_undone().filter(**mine).exclude(action="undo"))) | Q(
-        Exists(Revision.objects.filter(**mine))
-    )
+    return Q(
+        Exists(Decision.objects.not_undone().filter(**mine).exclude(action="undo").exclude(batch=import_batch(run)))
+    ) | Q(Exists(Revision.objects.filter(**mine)))
 
 
 def _noun(run: Run) -> str:

@@ -57,10 +57,10 @@ class SampleAnswerOut(Schema):
 
 
 class AnswersOut(Schema):
-    """`king` is the reference where the duel's `opponent` says so."""
+    """`king` is the reference where the duel's `opponent` says so, and null where that is `none`."""
 
     opponent: str = Field(examples=["king"])
-    king: SampleAnswerOut
+    king: SampleAnswerOut | None
     challenger: SampleAnswerOut
 
 

@@ -189,6 +189,10 @@ class Kind(ABC, Generic[P]):
     def check(self, project: Project, params: P) -> None:
         """Raise `Invalid` if the run cannot be launched; write the project's defaults into `params`."""
 
+    def scopes(self, params: Mapping[str, Any]) -> Sequence[Scope]:
+        """Return the permissions that a launch with these parameters needs."""
+        return [self.scope]
+
     def estimate(self, project: Project, params: P) -> Estimate:
         return Estimate(items=1, notes=("No model is called.",))
 

@@ -1,5 +1,6 @@
 """Launch: create a run and the items of its first stage in one transaction, then dispatch it."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -7,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
+from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.instructions.texts import versions_in_force
 from curation.projects.models import Project
@@ -58,6 +60,12 @@ def launch(
         transaction.on_commit(lambda: dispatch(run.pk))
     run.refresh_from_db()
     return run
+
+
+def require_scopes(access: Access, kind: str, params: Mapping[str, Any]) -> None:
+    """Raise `NotAllowed` if the caller, or the caller's token, lacks a permission that the launch needs."""
+    for scope in kind_of(kind).scopes(params):
+        access.require(scope)
 
 
 def estimate(*, project: Project, kind: str, params: dict[str, Any]) -> Estimate:

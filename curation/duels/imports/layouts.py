@@ -34,6 +34,8 @@ BENCH_ID = re.compile(r"(?P<owner>.+?)__(?P<name>.+)-\d+(?:_\d+)?")
 # … and `owner__name.1a2b3c4d.kind_of_fault` of synthetic tasks.
 SYNTHETIC_ID = re.compile(r"(?P<owner>.+?)__(?P<name>.+?)\.[0-9a-f]{7,40}\..+")
 
+CALL_AFTER_TEXT = re.compile(r"(?P<text>.*?)\n?<tool_call>(?P<calls>.*)</tool_call>", re.DOTALL)
+
 
 class Layout(StrEnum):
     CHAT = "chat rows (messages)"
@@ -68,20 +70,24 @@ def read_conversation(row: Mapping[str, object]) -> Conversation:
     if column is None:
         named = ", ".join(list(row)[:12]) or "none"
         raise RowRefused(f"no messages: one of the columns {', '.join(COLUMNS)} is needed, the row has {named}")
-    entries = _as_list(row[column], column)
-    messages = [_message(entry, f"{column}.{index}") for index, entry in enumerate(entries)]
+    messages = read_messages(row[column], column)
     if not messages:
         raise RowRefused(f"column {column} is empty")
     instance_id = name_of(row, "instance_id")
     repo = name_of(row, "repo") or repo_of(instance_id)
-    return Conversation(COLUMNS[column], messages, instance_id, repo, _tools(row.get("tools")))
+    return Conversation(COLUMNS[column], messages, instance_id, repo, read_tools(row.get("tools")))
 
 
-def _tools(given: object) -> list[object]:
+def read_messages(given: object, column: str) -> list[Message]:
+    """Return a list of messages, which may be JSON text. Raises `RowRefused` with the message that is not valid."""
+    return [read_message(entry, f"{column}.{index}") for index, entry in enumerate(_as_list(given, column))]
+
+
+def read_tools(given: object) -> list[object]:
     """Return the functions of a row in OpenAI's form. Sources have a list or JSON text, of tools or bare functions."""
     if given is None or given == "" or given == []:
         return []
-    tools = _as_list(given, "tools")
+    tools = [_parsed(tool) for tool in _as_list(given, "tools")]
     if any(not isinstance(tool, dict) for tool in tools):
         raise RowRefused("column tools is not a list of objects")
     _refuse_nul(tools, "tools")
@@ -131,16 +137,32 @@ def _as_list(value: object, column: str) -> list[object]:
     return value
 
 
-def _message(entry: object, path: str) -> Message:
+def _parsed(value: object) -> object:
+    """Return the object in JSON text, and any other value as it is."""
+    if isinstance(value, str):
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+def read_message(given: object, path: str) -> Message:
+    """Return one message, which may be JSON text. Raises `RowRefused`."""
+    entry = _parsed(given)
     if not isinstance(entry, dict):
         raise RowRefused(f"{path} is not an object")
-    given = entry.get("role", entry.get("from"))
-    role = ROLES.get(given) if isinstance(given, str) else None
+    word = entry.get("role", entry.get("from"))
+    role = ROLES.get(word) if isinstance(word, str) else None
     if role is None:
-        raise RowRefused(f"{path} has the role {given!r}; known are {', '.join(ROLES)}"[:300])
+        raise RowRefused(f"{path} has the role {word!r}; known are {', '.join(ROLES)}"[:300])
     message: Message = {"role": role, "content": without_nul(_text(_content(entry, role), path), path)}
     if role == "assistant":
-        if calls := _tool_calls(entry, given, path):
+        calls = _tool_calls(entry, path)
+        if not calls and word == "function_call":
+            message["content"], calls = _sharegpt_calls(str(message["content"]))
+        if calls:
+            _refuse_nul(calls, f"{path}.tool_calls")
             message["tool_calls"] = calls
         reasoning = entry.get("reasoning_content") or entry.get("reasoning") or entry.get("thinking")
         if isinstance(reasoning, str):
@@ -185,26 +207,25 @@ def _part(part: object, path: str) -> str:
     raise RowRefused(f"{path} is no part of a message")
 
 
-def _tool_calls(entry: Mapping[str, object], role: object, path: str) -> list[object]:
+def _tool_calls(entry: Mapping[str, object], path: str) -> list[object]:
     """Return OpenAI's `tool_calls`, or the older `function_call` in the same form."""
     calls = entry.get("tool_calls")
     if calls is None or calls == []:
         older = entry.get("function_call")
-        calls = [{"type": "function", "function": older}] if isinstance(older, dict) else _sharegpt_call(entry, role)
+        calls = [{"type": "function", "function": older}] if isinstance(older, dict) else []
     elif isinstance(calls, str):
         calls = _as_list(calls, f"{path}.tool_calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise RowRefused(f"{path}.tool_calls is not a list of objects")
-    _refuse_nul(calls, f"{path}.tool_calls")
     return calls
 
 
-def _sharegpt_call(entry: Mapping[str, object], role: object) -> list[object]:
-    """Return the call of sharegpt's `function_call` turn, whose value is JSON text."""
-    if role != "function_call" or not isinstance(entry.get("value"), str):
-        return []
-    try:
-        call = orjson.loads(str(entry["value"]))
-    except orjson.JSONDecodeError:
-        return []
-    return [{"type": "function", "function": call}] if isinstance(call, dict) else []
+def _sharegpt_calls(value: str) -> tuple[str, list[object]]:
+    """Return the content and the calls of sharegpt's `function_call` turn: JSON text, alone or after content between
+    LLaMA-Factory's words. Other text is content."""
+    found = CALL_AFTER_TEXT.fullmatch(value)
+    calls = _parsed(found["calls"] if found else value)
+    calls = calls if isinstance(calls, list) else [calls]
+    if not calls or not all(isinstance(call, dict) and "name" in call for call in calls):
+        return value, []
+    return found["text"] if found else "", [{"type": "function", "function": call} for call in calls]

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from django.utils.safestring import SafeString
 
-from curation.duels.models import Answer, Duel, Order, Verdict
+from curation.duels.models import Answer, Duel, Opponent, Order, Verdict
 from curation.web.text.chat import Chat
 from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Turn
@@ -68,6 +68,8 @@ def duel_view(duel: Duel) -> DuelView:
     answer = duel.challenger
     if duel.king is not None:
         opponent = _answer_view("King", duel.king, ())
+    elif duel.opponent == Opponent.NONE:
+        opponent = AnswerView("No opponent", "imported without another answer", render_text(""), None, ())
     else:
         opponent = AnswerView("Reference", "the source's own turn", render_text(duel.reference_text), None, ())
     return DuelView(

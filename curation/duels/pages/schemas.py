@@ -6,7 +6,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.duels.models import Answer, Duel, Verdict
+from curation.duels.models import Answer, Duel, Opponent, Verdict
 from curation.samples.models import flag_names
 from judging.answers.facts import answer_facts
 
@@ -60,7 +60,8 @@ class VerdictOut(Schema):
 
 
 class DuelOut(Schema):
-    """A duel, the same in lists and on its own. `king` is the challenger's opponent: in mode 1 the reference."""
+    """A duel, the same in lists and on its own. `king` is the challenger's opponent: in mode 1 the reference, and null
+    where `opponent` is `none`."""
 
     id: str = Field(examples=["812"])
     prompt: str = Field(examples=["77"])
@@ -73,7 +74,7 @@ class DuelOut(Schema):
     sample: str | None = Field(examples=["4711"])
     run: str | None = Field(examples=["12"])
 
-    king: AnswerOut
+    king: AnswerOut | None
     challenger: ChallengerOut
     verdicts: list[VerdictOut]
 
@@ -98,7 +99,7 @@ def duel_out(duel: Duel) -> dict[str, object]:
         "flags": flag_names(duel.flags),
         "sample": None if duel.sample_id is None else str(duel.sample_id),
         "run": None if duel.run_id is None else str(duel.run_id),
-        "king": _answer(duel.king) if duel.king is not None else _reference(duel),
+        "king": _opponent(duel),
         "challenger": {**_answer(duel.challenger), "leak": leak},
         "verdicts": [_verdict(verdict) for verdict in duel.verdicts.all()],
     }
@@ -113,6 +114,12 @@ def _answer(answer: Answer) -> dict[str, object]:
         "tokens": answer.tokens,
     }
     return {"text": answer.text.text, "tool_calls": answer.text.tool_calls, "facts": facts, "model": answer.model}
+
+
+def _opponent(duel: Duel) -> dict[str, object] | None:
+    if duel.king is not None:
+        return _answer(duel.king)
+    return None if duel.opponent == Opponent.NONE else _reference(duel)
 
 
 def _reference(duel: Duel) -> dict[str, object]:

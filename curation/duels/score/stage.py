@@ -131,7 +131,7 @@ def save_scores(run: Run, scored: Sequence[Scored], panel: Panel) -> None:
     rows = Duel.objects.select_for_update().filter(pk__in=[entry.duel.pk for entry in scored])
     existing = set(rows.values_list("pk", flat=True))
     scored = [entry for entry in scored if entry.duel.pk in existing]
-    texts = _sample_texts([entry.duel.pk for entry in scored])
+    texts = sample_texts([entry.duel.pk for entry in scored])
     samples = upsert_samples([_sample_row(run, entry, limits, texts[entry.duel.pk]) for entry in scored])
     for entry, sample in zip(scored, samples, strict=True):
         duel = entry.duel
@@ -146,7 +146,7 @@ def save_scores(run: Run, scored: Sequence[Scored], panel: Panel) -> None:
     )
 
 
-def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: "_Texts") -> SampleRow:
+def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: "SampleTexts") -> SampleRow:
     duel, prompt = entry.duel, entry.duel.prompt
     return SampleRow(
         project_id=run.project_id,
@@ -174,7 +174,7 @@ def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: "_Texts")
     )
 
 
-class _Texts(NamedTuple):
+class SampleTexts(NamedTuple):
     """The preview, the text for search (answers, task, last turns), and all texts for the scan."""
 
     preview: str
@@ -182,7 +182,7 @@ class _Texts(NamedTuple):
     scanned: tuple[str, ...]
 
 
-def _sample_texts(ids: Sequence[int]) -> dict[int, _Texts]:
+def sample_texts(ids: Sequence[int]) -> dict[int, SampleTexts]:
     found = Duel.objects.filter(pk__in=list(ids)).select_related("challenger__text", "king__text", "prompt__text")
     texts = {}
     for duel in found:
@@ -192,7 +192,7 @@ def _sample_texts(ids: Sequence[int]) -> dict[int, _Texts]:
         answers = (duel.challenger.text.text, duel.opponent_text)
         parts = [*answers, *map(content_of, searched)]
         scanned = (*texts_of([history, duel.prompt.text.tools]), *answers)
-        texts[duel.pk] = _Texts(_preview(duel.challenger.text.text), "\n\n".join(parts), scanned)
+        texts[duel.pk] = SampleTexts(_preview(duel.challenger.text.text), "\n\n".join(parts), scanned)
     return texts
 
 

@@ -12,6 +12,7 @@ from curation.exports.rows.messages import (
     answer_message,
     conversation,
     read_json,
+    trained_turns,
 )
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.session import Rival, preference
@@ -26,7 +27,8 @@ _DRAW = Pick.DRAW.value
 def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
     """Return the turn with its approved answer. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
     keep = recipe.reasoning == "keep"
-    history = conversation(read_json(texts.history), reasoning=keep)
+    given = read_json(texts.history)
+    history = conversation(given, reasoning=keep)
     tools = cast(list[Tool], read_json(texts.tools)) if texts.tools != "[]" else []
     answers = _Answers(texts, tools, keep)
     chosen = answers.message(outcome.chosen_text)
@@ -44,7 +46,7 @@ def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
         for other in others:
             if isinstance(other, Preference):
                 add_call_ids(cast(list[dict[str, Any]], [*history.messages, *other.rejected]))
-    return Example(Approved("duels", messages, (len(messages) - 1,)), others, tools, plain)
+    return Example(Approved("duels", messages, (*trained_turns(given), len(messages) - 1)), others, tools, plain)
 
 
 def session_example(messages: Sequence[Message], rivals: Sequence[Rival], recipe: Recipe) -> Example:

@@ -62,6 +62,13 @@ def conversation(history: object, *, reasoning: bool = False) -> Conversation:
     return Conversation(messages, max(map(len, messages)) == 2)
 
 
+def trained_turns(history: object) -> list[int]:
+    """Return the indexes of messages that an imported row marked as trained on. The approval of its last turn is one of
+    these too: the page shows the marks."""
+    messages = history if isinstance(history, list) else []
+    return [index for index, message in enumerate(messages) if isinstance(message, dict) and message.get("train")]
+
+
 def length(messages: Sequence[Message]) -> int:
     """Return the characters of everything in the messages that a model reads."""
     characters = 0

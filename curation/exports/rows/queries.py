@@ -7,7 +7,7 @@ from django.db.models import Case, TextField, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
-from curation.duels.models import Duel
+from curation.duels.models import Duel, Opponent
 from curation.exports.rows.messages import read_json
 from curation.review.decisions.outcome import Answered, reference_answer
 from curation.trajectories.models import Pair, Trajectory
@@ -21,7 +21,7 @@ _AT_ONCE = 50
 
 class DuelTexts(NamedTuple):
     """A duel's history and tools as JSON, its answers and its source row. `king` is the reference where the duel has no
-    king."""
+    king, and None where it has no opponent."""
 
     history: str
     tools: str
@@ -50,7 +50,9 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
         *_side_columns("challenger"),
     ]
     if kings:
-        reference = Case(When(king=None, then=Cast("prompt__text__reference", TextField())))
+        reference = Case(
+            When(king=None, opponent=Opponent.REFERENCE, then=Cast("prompt__text__reference", TextField()))
+        )
         columns += [*_side_columns("king"), reference]
     duels = Duel.objects.filter(sample_id__in=IdList(sample_ids), prompt__text__isnull=False).order_by("sample_id")
     for row in _one_per_id(duels.values_list(*columns).iterator(chunk_size=_AT_ONCE), sample_ids):

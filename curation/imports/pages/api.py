@@ -12,7 +12,7 @@ from curation.imports.pages.preview import preview
 from curation.imports.sources.stored import store_upload
 from curation.projects.access import enter
 from curation.projects.models import Project, Scope
-from curation.runs.launch import launch
+from curation.runs.launch import launch, require_scopes
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.problems import Problem
 from curation.web.text.storable import read_json, refuse_unstorable
@@ -76,6 +76,7 @@ def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> St
     """Good rows are imported; bad ones are listed among the run's items with the reason. `strict`: all rows or none."""
     access = enter(request, slug, Scope.RUN)
     params = _read_params(request, access.project)
+    require_scopes(access, "import", params.model_dump())
     run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))

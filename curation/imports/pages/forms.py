@@ -43,6 +43,18 @@ class ImportForm(ProblemForm):
         label="Keep all records",
         help_text="Also pull-request records of instances without a prompt.",
     )
+    decisions = forms.BooleanField(
+        required=False,
+        label="Take over the decisions in the file",
+        help_text="Approvals, labels and preferences of the file become your decisions, and the log says so. Without"
+        " this, every imported sample is pending.",
+    )
+    trained = forms.ChoiceField(
+        required=False,
+        label="Train on earlier assistant messages",
+        choices=[("", "those that the file marks"), ("all", "all, where the file marks none")],
+        help_text="A sample's last message is always the one that is reviewed and trained on.",
+    )
     strict = forms.BooleanField(required=False, label="All rows or none", help_text="One bad row stops the import.")
     upload = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -55,5 +67,7 @@ class ImportForm(ProblemForm):
         options = {name: given[name] for name in SAMPLING if given[name] is not None}
         if given["keep_all"] and given["kind"] == "pr_records":
             options["keep_all"] = True
+        if given["kind"] == "samples":
+            options |= {name: given[name] for name in ("decisions", "trained") if given[name]}
         fields = {name: given[name] for name in ("kind", "source", "name", "strict")}
         return ImportParams.parse({**fields, "upload": upload, "options": options})

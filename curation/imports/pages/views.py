@@ -8,7 +8,7 @@ from curation.imports.pages.forms import ImportForm
 from curation.imports.pages.preview import preview
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.runs.launch import launch
+from curation.runs.launch import launch, require_scopes
 
 
 @require_http_methods(["GET", "POST"])
@@ -29,6 +29,7 @@ def import_new(request: HttpRequest, access: Access) -> HttpResponse:
                 context["stored_file"] = params.upload.rsplit("/", 1)[-1]
             with form.shows_problem():
                 if request.POST.get("then") != "preview":
+                    require_scopes(access, "import", params.model_dump())
                     run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
                     return redirect("run-page", access.project.slug, run.pk)
                 context["preview"] = preview(project=access.project, params=params)

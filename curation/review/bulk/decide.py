@@ -17,6 +17,7 @@ from curation.review.decisions.state import log_line
 from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Flag, Sample
+from curation.samples.scans.store import scan_texts
 from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
 
@@ -58,7 +59,9 @@ def decide_selected(
     batch = secrets.token_hex(12)
     known = {given: pk for given in ids if (pk := id_number(given)) is not None}
     with transaction.atomic():
-        done = {row.sample_id: row for row in _chunk(access, action, list(known.values()), batch, reason, comment)}
+        done = {
+            row.sample_id: row for row in decide_chunk(access, action, list(known.values()), batch, reason, comment)
+        }
         rows = tuple(done.get(str(known.get(given))) or Row(given, refusal="There is no such sample.") for given in ids)
         return _finish(access, batch, action, rows, keep_rows=True)
 
@@ -87,13 +90,14 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
     rows: list[Row] = []
     for start in range(0, len(ids), CHUNK):
         with transaction.atomic():
-            rows += _chunk(access, action, ids[start : start + CHUNK], batch, reason, "")
+            rows += decide_chunk(access, action, ids[start : start + CHUNK], batch, reason, "")
     with transaction.atomic():
         return _finish(access, batch, action, tuple(rows), keep_rows=False, query=wanted.to_query())
 
 
-def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str) -> list[Row]:
-    """Lock, log and change one chunk. Samples in review by others, or with that status already, are refused."""
+def decide_chunk(access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str) -> list[Row]:
+    """Lock, log and change one chunk, in a transaction. Samples in review by others, or with that status already, are
+    refused."""
     samples = list(Sample.objects.of(access.project).filter(pk__in=ids).order_by("id").select_for_update(of=("self",)))
     leased = dict(
         Lease.objects.filter(sample_id__in=ids, until__gt=timezone.now())
@@ -119,8 +123,9 @@ def _chunk(access: Access, action: str, ids: list[int], batch: str, reason: str,
         if pks:
             fields = fields_after(action, access, leak=leak)
             Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)
+    noted = bool(scan_texts([reason, comment]))
     for line in lines:
-        if reason or comment or (action == Action.APPROVE and not line.scan_rules):
+        if noted or (action == Action.APPROVE and not line.scan_rules):
             flag_findings(line.sample)
     Lease.objects.filter(sample_id__in=[sample.pk for sample in changing]).delete()
     return rows

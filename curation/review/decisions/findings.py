@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 from django.db.models import Q
 
-from curation.duels.models import Duel
+from curation.duels.models import Duel, Opponent
 from curation.review.decisions.outcome import Answered, latest_revisions, reference_answer
 from curation.review.models import Clearance, Pick
 from curation.samples.models import SCANNED, Sample, Status
@@ -107,6 +107,8 @@ def _places(sample: Sample) -> Iterator[Place]:
         yield from (Place("tools", 0, text) for text in texts_of(duel.prompt.text.tools))
         reference = reference_answer(duel.prompt.text.reference)
         for side, row in (("challenger", duel.challenger), ("king", duel.king)):
+            if row is None and duel.opponent == Opponent.NONE:
+                continue
             answer = Answered(row.text.text, row.text.thinking, row.text.tool_calls) if row else reference
             yield Place(side, 0, answer.text)
             yield from (Place(f"{side} reasoning", 0, text) for text in texts_of([answer.reasoning]) if text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from curation.duels.answers.leaks import Lint, lint_answer
-from curation.duels.models import Duel, PromptText, PullRequest
+from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT
@@ -126,6 +126,10 @@ def original_text(sample: Sample, of: str) -> str:
         raise Invalid(f"Sample {sample.pk} has no answer to revise.")
     if of == Pick.CHALLENGER:
         return duel.challenger.text.text
+    if duel.opponent == Opponent.NONE:
+        raise Invalid(
+            f"Sample {sample.pk} has one answer. Revise the challenger.", errors=[FieldError("of", "no king")]
+        )
     return duel.king.text.text if duel.king else reference_text(duel.prompt_id)
 
 

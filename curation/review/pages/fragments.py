@@ -63,7 +63,7 @@ def answer_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Both answers; words that only one of them has are marked."""
     sample = sample_of(access, pk)
     found = detail_of(sample)
-    if found is None:
+    if found is None or found.king is None:
         raise NotFound(f"Sample {pk} has no two answers to compare.")
     shown = answers_shown(access, sample, found)
     pieces = word_diff(*(answer.kept_text for _, _, answer in shown))

@@ -4,6 +4,7 @@ import secrets
 import zlib
 from enum import StrEnum
 
+from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
 from curation.review.models import SETTLING, Action, Decision, Lease, Pick
 from curation.samples.models import Sample, Status
@@ -77,14 +78,21 @@ def seats_meant(
     """The seats that left and right refer to: those of the caller's lease, or those that the page showed.
 
     `page_lease` is the lease that the page was made with, None for a script. While blind another lease has drawn its
-    own seats, even if it is the same person's: a pick by the old ones would keep the wrong answer and is refused.
+    own seats, even if it is the same person's: a pick by the old ones would keep the wrong answer and is refused. So is
+    the pick of another answer than the challenger's where there is no other.
     """
+    if preference and PICK_OF_WORD.get(preference) != Pick.CHALLENGER and _has_one_answer(sample):
+        raise _wrong(f"Sample {sample.pk} has one answer, so there is nothing to pick. Approve or reject it.")
     if page_lease is None or preference not in (LEFT, RIGHT):
         return seats_of(lease) if lease else None
     if is_blind(access, sample) and (lease is None or str(lease.pk) != page_lease):
         text = "Your lease ran out, so left and right were drawn again. Read both answers and pick again."
         raise Conflict(text, code="lease_lost")
     return shown_seats(access, sample, lease)
+
+
+def _has_one_answer(sample: Sample) -> bool:
+    return Duel.objects.filter(sample=sample, opponent=Opponent.NONE).exists()
 
 
 def pick_of(preference: str, seats: Seats | None) -> str:

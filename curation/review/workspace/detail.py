@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from curation.duels.models import Answer, Duel
+from curation.duels.models import Answer, Duel, Opponent
 from curation.review.decisions.outcome import LatestRevision, latest_revisions
 from curation.review.decisions.revise import reference_text
 from curation.review.models import Pick
@@ -70,14 +70,14 @@ class AnswerDetail:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A sample's duel with both answers."""
+    """A sample's duel with both answers; without an opponent `king` is None."""
 
     duel: Duel
-    king: AnswerDetail
+    king: AnswerDetail | None
     challenger: AnswerDetail
 
     def side(self, side: str) -> AnswerDetail:
-        return self.king if side == Pick.KING else self.challenger
+        return self.king if side == Pick.KING and self.king is not None else self.challenger
 
 
 _duel_of = Prepared(
@@ -104,6 +104,8 @@ def detail_of(sample: Sample) -> Detail | None:
     challenger = _answer(Pick.CHALLENGER, duel.challenger, latest)
     if duel.king is not None:
         return Detail(duel, _answer(Pick.KING, duel.king, latest), challenger)
+    if duel.opponent == Opponent.NONE:
+        return Detail(duel, None, challenger)
     text = reference_text(duel.prompt_id)
     king = AnswerDetail(Pick.KING, "Reference", "", text, facts_of(text), latest.get(Pick.KING))
     return Detail(duel, king, challenger)

@@ -31,13 +31,15 @@ from judging.panel.rubric import RUBRIC, Dimension
 # Flags that are hidden while blind: of a duel those that tell the sides apart, of a trajectory how it ended.
 HIDDEN_OF_DUEL = Flag.LEAK | Flag.FLIP
 HIDDEN_OF_ROLLOUT = Flag.INFRA
+# The place of an answer that has no other beside it.
+ONLY = "only"
 # The sides as findings name them.
 SIDES = {Pick.CHALLENGER: "challenger", Pick.KING: "king"}
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One answer in its place, `left` or `right`. `side` and `model` are empty while blind."""
+    """One answer in its place: `left`, `right` or `ONLY`. `side` and `model` are empty while blind."""
 
     place: str
     key: str
@@ -51,7 +53,7 @@ class Seat:
 
     @property
     def title(self) -> str:
-        return self.place.capitalize()
+        return "Answer" if self.place == ONLY else self.place.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,12 @@ class Workspace:
     @property
     def needs_pick(self) -> bool:
         """While blind, approving asks for the pick first."""
-        return self.blind and bool(self.seats)
+        return self.blind and self.has_sides
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether there are two answers to pick from."""
+        return len(self.seats) > 1
 
 
 def workspace_of(
@@ -176,7 +183,9 @@ def workspace_of(
 def answers_shown(
     access: Access, sample: Sample, found: Detail, lease: Lease | None = None
 ) -> list[tuple[str, str, AnswerDetail]]:
-    """Both answers from left to right, each with its place and its key."""
+    """Both answers from left to right, each with its place and its key; without an opponent the only one."""
+    if found.king is None:
+        return [(ONLY, "", found.challenger)]
     if lease is None and is_blind(access, sample):
         lease = own_lease(sample, access)
     seats = shown_seats(access, sample, lease)

@@ -14,7 +14,7 @@ from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs import control
 from curation.runs.kinds import launchable_kind
-from curation.runs.launch import estimate, launch
+from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
 from curation.runs.pages.schemas import RunOut, run_out, run_row
@@ -141,7 +141,7 @@ def list_runs(request: HttpRequest, slug: str, params: Query[RunList]) -> dict[s
 @router.post("/projects/{slug}/runs", response={202: RunOut}, summary="Launch a run")
 def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunIn) -> Status[dict[str, object]]:
     access = enter(request, slug, Scope.RUN)
-    access.require(launchable_kind(body.kind).scope)
+    require_scopes(access, launchable_kind(body.kind).name, body.params)
     run = launch(project=access.project, kind=body.kind, params=body.params, user=access.user, budget=body.budget)
     return _accepted(response, run)
 
@@ -221,7 +221,7 @@ def post_retry_failed(request: HttpRequest, response: HttpResponse, run_id: str)
 @router.post("/runs/{run_id}/clone", response={202: RunOut}, summary="Launch the same again")
 def post_clone(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[dict[str, object]]:
     run, access = _run(request, run_id, Scope.RUN)
-    access.require(launchable_kind(run.kind).scope)
+    require_scopes(access, launchable_kind(run.kind).name, run.params)
     return _accepted(response, control.clone(run=run, user=access.user))
 
 

@@ -14,7 +14,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs import control
 from curation.runs.kinds import Kind, kind_of, launchable_kind, listed_kinds
-from curation.runs.launch import estimate, launch
+from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunEvent, RunState
 from curation.runs.pages.filters import CallList, ItemList, RunList, kind_names
 from curation.runs.pages.forms import LaunchForm, explain
@@ -53,6 +53,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     form = LaunchForm(kind, access.project, request.POST or None, initial=asked)
     if request.method == "POST" and form.is_valid():
         try:
+            require_scopes(access, kind.name, form.params())
             run = launch(
                 project=access.project,
                 kind=kind.name,
@@ -143,6 +144,7 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
     elif verb == "retry-failed":
         control.retry_failed(run=run, user=access.user)
     else:
+        require_scopes(access, run.kind, run.params)
         run = control.clone(run=run, user=access.user)
     return redirect("run-page", access.project.slug, run.pk)
 

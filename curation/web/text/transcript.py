@@ -65,7 +65,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A chat message or a search result. `body` is None if it loads when the turn is opened; `size` in characters."""
+    """A chat message or a search result. `body` is None if it loads when the turn is opened; `size` in characters;
+    `note` is shown beside the role."""
 
     index: int
     role: str
@@ -74,6 +75,7 @@ class Turn:
     body: Piece | None = None
     opened: bool = False
     matches: int = 0
+    note: str = ""
 
     @property
     def tone(self) -> str:
@@ -212,7 +214,8 @@ class Transcript(ABC, Generic[Entry]):
 
     def turn(self, index: int, *, body: Piece | None = None, opened: bool = False) -> Turn:
         text = self.text(index)
-        return Turn(index, self.role(index), summary_line(text), len(text), body, opened)
+        note = "trained" if self.turns[index].get("train") else ""
+        return Turn(index, self.role(index), summary_line(text), len(text), body, opened, note=note)
 
     def piece(self, turn: int, start: int = 0, *, wanted: str = "") -> Piece:
         """Return up to `CHUNK` characters of a turn's text; by default from shortly before what must be shown: the

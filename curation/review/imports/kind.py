@@ -1,0 +1,89 @@
+"""The import kind `samples`: rows of training data, each with its answer and the decision that it carries."""
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
+from curation.imports.sources.rows import Row, SourceError
+from curation.projects.access import Access, access_of
+from curation.projects.models import Scope
+from curation.review.imports.layouts import ImportedRow, Trained, read_row
+from curation.review.imports.write import write_samples
+from curation.review.models import STATUS_AFTER
+from curation.runs.kinds import Json
+from curation.runs.models import Run
+from curation.samples.models import Status
+from curation.web.problems import NotAllowed
+from judging.messages import message_text
+
+
+class SampleOptions(Options):
+    """`decisions` makes the decisions in the file those of the person who imports."""
+
+    decisions: bool = Field(False, description="Take over the decisions in the file. Without, all samples are pending.")
+    trained: Trained = Field(
+        "marked",
+        description="Which earlier assistant messages of a chat row are trained on if none is marked: none, or `all`.",
+    )
+
+
+class SampleKind(ImportKind[SampleOptions, ImportedRow]):
+    name = "samples"
+    title = "Samples, with their answers and decisions"
+    unit = "samples"
+    columns = "messages, conversations, prompt and completion (label), chosen and rejected, instruction and output"
+    options = SampleOptions
+
+    def scopes(self, options: Json) -> Sequence[Scope]:
+        return [Scope.REVIEW] if options.get("decisions") else []
+
+    def begin(self, run: Run) -> Json:
+        if _decides(run) and _person(run) is None:
+            raise NotAllowed("To take over the decisions of a file, you need the right to review in this project.")
+        return {}
+
+    def parse(self, row: Row, options: SampleOptions) -> ImportedRow:
+        return read_row(row.offset, row.value, options.trained)
+
+    def weight(self, entry: ImportedRow) -> int:
+        return sum(len(str(message["content"])) for message in entry.content.history)
+
+    def write(self, target: Target, entries: list[ImportedRow]) -> dict[str, int]:
+        layouts = sorted({*target.memory.get("layouts", []), *(entry.content.layout for entry in entries)})
+        target.memory["layouts"] = layouts
+        target.notes["layout"] = ", ".join(layouts)
+        access = None
+        if _decides(target.run):
+            access = _person(target.run)
+            if access is None:
+                raise SourceError("The person who imports may no longer review in this project.")
+        return write_samples(target, entries, access)
+
+    def preview(self, row: Row, options: SampleOptions) -> RowPreview:
+        entry = self.parse(row, options)
+        content = entry.content
+        sides = (("answer", content.answer), ("other answer", content.other))
+        lines = [(name, message_text(message)) for name, message in sides if message is not None]
+        return RowPreview(
+            content.layout, int(content.answer is not None), [("arrives as", _arrives(entry, options)), *lines]
+        )
+
+
+def _arrives(entry: ImportedRow, options: SampleOptions) -> str:
+    """Say which status the sample of a row will have, and why."""
+    named = f" by {', '.join(entry.reviewers)}" if entry.reviewers else ""
+    decision = f"the file says {entry.decision}{named}" if entry.decision else "the file has no decision"
+    if entry.decision and options.decisions:
+        return f"{Status(STATUS_AFTER[entry.decision]).label.lower()}, as your decision: {decision}"
+    return f"pending: {decision}" + (", which is not taken over" if entry.decision else "")
+
+
+def _decides(run: Run) -> bool:
+    return bool(run.params.get("options", {}).get("decisions"))
+
+
+def _person(run: Run) -> Access | None:
+    """The person who launched the import, if they may review now."""
+    access = access_of(run.created_by, run.project) if run.created_by is not None else None
+    return access if access is not None and access.may(Scope.REVIEW) else None

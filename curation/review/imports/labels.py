@@ -1,0 +1,108 @@
+"""Pair the rows of a KTO file: a wanted and an unwanted completion of one prompt are the two sides of one sample.
+
+Our own exports write the two rows one after the other, other files anywhere. So both halves are looked for in the chunk
+and among the samples that the same import has written, and the result does not depend on where a chunk ends.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import Exists, OuterRef
+
+from curation.duels.imports.layouts import Message
+from curation.duels.models import Answer, Duel, Opponent, Prompt
+from curation.review.imports.layouts import ImportedRow
+from curation.review.models import Action, Decision
+from curation.runs.models import Run
+from curation.samples.models import Sample
+from judging.messages import without_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A sample of an earlier chunk, and the unwanted completion that is its opponent."""
+
+    duel: Duel
+    row: ImportedRow
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """`rows` are still to be written. `taken_back` is the number of samples that were deleted, because their completion
+    turned out to be the other side of a row."""
+
+    rows: list[ImportedRow]
+    completed: list[Completed]
+    taken_back: int
+
+
+def pair_rows(run: Run, rows: Sequence[ImportedRow], keys: Sequence[str], batch: str) -> Paired:
+    """Pair the labelled rows with the same history. `keys` are the fingerprints of the rows' histories (`write`)."""
+    waiting: dict[str, dict[bool, list[ImportedRow]]] = defaultdict(lambda: {True: [], False: []})
+    for row, key in zip(rows, keys, strict=True):
+        if row.content.label is not None:
+            waiting[key][row.content.label].append(row)
+    if not waiting:
+        return Paired(list(rows), [], 0)
+    replaced: dict[int, ImportedRow | None] = {}
+    completed: list[Completed] = []
+    taken_back = 0
+    written = _written(run, list(waiting), batch)
+    for key, halves in waiting.items():
+        for duel in written.get(key, ()):
+            wanted = bool(duel.scoring["label"])
+            if not halves[not wanted]:
+                continue
+            row = halves[not wanted].pop(0)
+            if wanted:
+                completed.append(Completed(duel, row))
+                replaced[row.offset] = None
+            else:
+                replaced[row.offset] = _with_other(row, _said_by(duel.challenger))
+                _take_back(duel)
+                taken_back += 1
+        for good, bad in zip(halves[True], halves[False], strict=False):
+            replaced[good.offset], replaced[bad.offset] = _with_other(good, _said(bad)), None
+    found = (replaced.get(row.offset, row) for row in rows)
+    return Paired([row for row in found if row is not None], completed, taken_back)
+
+
+def _written(run: Run, keys: list[str], batch: str) -> dict[str, list[Duel]]:
+    """Return the samples of this import that have one answer and that nobody else has decided, by fingerprint."""
+    others = Decision.objects.filter(sample=OuterRef("sample")).exclude(batch=batch)
+    duels = Duel.objects.filter(run=run, opponent=Opponent.NONE, challenger__fingerprint__in=keys)
+    found: dict[str, list[Duel]] = defaultdict(list)
+    for duel in duels.exclude(Exists(others)).select_related("challenger__text", "prompt").order_by("id"):
+        if "label" in duel.scoring:
+            found[duel.challenger.fingerprint].append(duel)
+    return found
+
+
+def _with_other(row: ImportedRow, other: Message) -> ImportedRow:
+    return replace(row, content=replace(row.content, other=other), decision=Action.APPROVE.value)
+
+
+def _said(row: ImportedRow) -> Message:
+    if row.content.answer is None:
+        raise ValueError(f"row {row.offset} has no completion")
+    return row.content.answer
+
+
+def _said_by(answer: Answer) -> Message:
+    text = answer.text
+    content = without_calls(text.text, text.tool_calls)
+    found: Message = {"role": "assistant", "content": content}
+    if text.thinking:
+        found["reasoning_content"] = text.thinking
+    return {**found, "tool_calls": text.tool_calls} if text.tool_calls else found
+
+
+def _take_back(duel: Duel) -> None:
+    """Delete a sample of this import and what belongs to it alone."""
+    answer, prompt = duel.challenger_id, duel.prompt_id
+    Sample.objects.filter(duel=duel).delete()
+    duel.delete()
+    Answer.objects.filter(pk=answer).delete()
+    unused = Prompt.objects.filter(pk=prompt, run=duel.run_id, imported_again=False)
+    unused.filter(~Exists(Answer.objects.filter(prompt=OuterRef("pk")))).delete()

@@ -1,0 +1,326 @@
+"""Write imported rows as samples: a prompt, its answers, the duel between them, and the decision that the row carries.
+
+The answer is the challenger, the one that it was preferred to is the king. What exists by content is not written again:
+a prompt with the same history and turn, an answer with the same text, a duel of the same two answers.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from curation.duels.answers.leaks import Lint, lint_answer
+from curation.duels.imports.layouts import Conversation, Layout, Message
+from curation.duels.imports.prompts import content_hashes, write_prompts
+from curation.duels.models import Answer, AnswerText, Duel, Opponent, Prompt, PullRequest, Side
+from curation.duels.score.stage import sample_texts
+from curation.imports.row_kinds import Target
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.projects.models import Project
+from curation.review.bulk.decide import decide_chunk
+from curation.review.decisions.findings import flag_findings
+from curation.review.imports.labels import Completed, pair_rows
+from curation.review.imports.layouts import ImportedRow
+from curation.review.models import STATUS_AFTER, import_batch
+from curation.samples.models import UNSCORED, Flag, Kind, Sample, SampleText, flag_names
+from curation.samples.scores.priority import priority_of
+from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.web.lists.id_list import IdList, KeyList
+from curation.web.text.storable import storable
+from judging.answers.digest import answer_sha256
+from judging.answers.facts import answer_facts
+from judging.messages import message_text
+from judging.panel.buckets import Thresholds, bucket_for
+
+# Stands where other answers have the name of their endpoint, which has no brackets.
+MODEL = "(imported)"
+Prompted = tuple[int, str]  # prompt, side
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A row and its duel, which has no sample yet."""
+
+    row: ImportedRow
+    duel: Duel
+
+
+def write_samples(target: Target, given: Sequence[ImportedRow], access: Access | None) -> dict[str, int]:
+    """Write what does not exist yet, in the caller's transaction. Return how many `samples` are new, how many rows are
+    `duplicates`, the new samples by status, and the number of `answers` of rows without a challenger.
+
+    With `access` the rows' decisions become decisions of that person; without, all samples are pending.
+    """
+    # One import at a time writes to a project, so that nothing found missing is created meanwhile.
+    Project.objects.select_for_update(no_key=True).get(pk=target.run.project_id)
+    batch = import_batch(target.run)
+    paired = pair_rows(target.run, given, [_fingerprint(row, Side.CHALLENGER) for row in given], batch)
+    rows = _without_known_halves(target, paired.rows)
+    answers = _Answers(target)
+    prompts = _write_prompts(target, rows)
+    answers.read(prompts)
+    for row, prompt in zip(rows, prompts, strict=True):
+        for side, message in ((Side.CHALLENGER, row.content.answer), (Side.KING, row.content.other)):
+            answers.add(prompt, side, row, message)
+    answers.save()
+    new = _write_duels(target, rows, prompts, answers)
+    _write_samples(target, new)
+    for done in paired.completed:
+        _complete(target, done)
+    decided = _decide(target, new, access, batch)
+    back = _taken_back(paired.taken_back, decided=access is not None)
+    unjudged = sum(row.content.answer is None for row in rows)
+    counts = {
+        "samples": len(new) + back["samples"],
+        "duplicates": len(rows) - len(new) - unjudged + len(paired.rows) - len(rows),
+        **decided,
+        "rejected": decided["rejected"] + back["rejected"],
+        "pending": len(new) - sum(decided.values()) + back["pending"],
+    }
+    return {**counts, "answers": unjudged} if unjudged else counts
+
+
+def _taken_back(count: int, *, decided: bool) -> dict[str, int]:
+    return {"samples": -count, "rejected": -count * decided, "pending": -count * (not decided)}
+
+
+def _conversation(row: ImportedRow) -> Conversation:
+    turn = row.content.reference or row.content.answer or {}
+    return Conversation(Layout.CHAT, [*row.content.history, turn], row.instance_id, row.repo, row.tools)
+
+
+def _fingerprint(row: ImportedRow, side: str) -> str:
+    """Return what answers to the same history have in common. No model made them, so it stands where others have the
+    digest of their instructions and parameters."""
+    history = content_hashes(_conversation(row))[-2]
+    return hashlib.sha256(f"import {side} {history}".encode()).hexdigest()
+
+
+def _without_known_halves(target: Target, rows: Sequence[ImportedRow]) -> list[ImportedRow]:
+    """Leave out unwanted completions that are already the other side of a sample."""
+    unwanted = {row.offset: _fingerprint(row, Side.KING) for row in rows if row.content.label is False}
+    kings = Answer.objects.filter(
+        prompt__project=target.run.project_id, side=Side.KING, fingerprint__in=KeyList(list(set(unwanted.values())))
+    )
+    known = {(king.fingerprint, _digest_of(king.text)) for king in kings.select_related("text")} if unwanted else set()
+    return [
+        row
+        for row in rows
+        if row.offset not in unwanted or (unwanted[row.offset], _digest(row.content.answer)) not in known
+    ]
+
+
+def _write_prompts(target: Target, rows: Sequence[ImportedRow]) -> list[int]:
+    """Write the prompts that do not exist, and return the ids of all, in the order of the rows."""
+    conversations = [_conversation(row) for row in rows]
+    turns = [len(conversation.messages) - 1 for conversation in conversations]
+    offsets = [row.offset for row in rows]
+    write_prompts(target, [(o, c, [t]) for o, c, t in zip(offsets, conversations, turns, strict=True)])
+    hashes = [content_hashes(conversation)[-1] for conversation in conversations]
+    found = Prompt.objects.of(target.run.project).filter(content_hash__in=KeyList(list(set(hashes)))).order_by("-pk")
+    ids = dict(found.values_list("content_hash", "pk"))
+    return [ids[content_hash] for content_hash in hashes]
+
+
+class _Answers:
+    """Imported answers, each once by its prompt, side and content."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._known: dict[Prompted, dict[str, Answer]] = defaultdict(dict)
+        self._new: list[tuple[Answer, AnswerText]] = []
+        self._records: dict[str, PullRequest | None] = {}
+        self._max_leak = target.run.settings.limits.max_leak
+
+    def read(self, prompts: Iterable[int]) -> None:
+        rows = Answer.objects.filter(prompt_id__in=IdList(list(set(prompts))), model=MODEL).select_related("text")
+        for answer in rows:
+            self._known[answer.prompt_id, answer.side][_digest_of(answer.text)] = answer
+
+    def find(self, prompt: int, side: str, message: Message | None) -> Answer | None:
+        return None if message is None else self._known[prompt, side].get(_digest(message))
+
+    def add(self, prompt: int, side: str, row: ImportedRow, message: Message | None) -> None:
+        if message is None or self.find(prompt, side, message) is not None:
+            return
+        text = _text_of(message)
+        facts = answer_facts(text.text)
+        lint = self._lint(row, text.text) if side == Side.CHALLENGER else None
+        same = self._known[prompt, side]
+        answer = Answer(
+            prompt_id=prompt,
+            run=self._target.run,
+            side=side,
+            model=MODEL,
+            fingerprint=_fingerprint(row, side),
+            instructions_hash="",
+            sample_index=len(same),
+            has_thought=facts.has_thought,
+            blocks=facts.blocks,
+            commands=facts.commands,
+            action_style=facts.action_style,
+            tokens=-(-len(text.text) // 4),
+            leak_score=lint.score if lint else None,
+            leak_flag=bool(lint and lint.flagged),
+            leak_spans=lint.spans if lint else [],
+        )
+        same[_digest(message)] = answer
+        self._new.append((answer, text))
+
+    def save(self) -> None:
+        Answer.objects.bulk_create([answer for answer, _ in self._new])
+        for answer, text in self._new:
+            text.answer = answer
+        AnswerText.objects.bulk_create([text for _, text in self._new])
+        self._new = []
+
+    def _lint(self, row: ImportedRow, text: str) -> Lint | None:
+        if row.instance_id not in self._records:
+            records = PullRequest.objects.of(self._target.run.project).filter(instance_id=row.instance_id)
+            self._records[row.instance_id] = records.exclude(instance_id="").select_related("text").first()
+        record = self._records[row.instance_id]
+        return None if record is None else lint_answer(text, row.content.history, record, self._max_leak)
+
+
+def _text_of(message: Message) -> AnswerText:
+    calls = message.get("tool_calls")
+    return AnswerText(
+        text=storable(message_text(message)),
+        thinking=storable(str(message.get("reasoning_content") or "")),
+        tool_calls=calls if isinstance(calls, list) else [],
+    )
+
+
+def _digest(message: Message | None) -> str:
+    return "" if message is None else _digest_of(_text_of(message))
+
+
+def _digest_of(text: AnswerText) -> str:
+    return answer_sha256(text.text, reasoning=text.thinking, tool_calls=text.tool_calls)
+
+
+def _write_duels(target: Target, rows: Sequence[ImportedRow], prompts: Sequence[int], answers: _Answers) -> list[_New]:
+    sides = [
+        (answers.find(prompt, Side.CHALLENGER, row.content.answer), answers.find(prompt, Side.KING, row.content.other))
+        for row, prompt in zip(rows, prompts, strict=True)
+    ]
+    ids = [challenger.pk for challenger, _ in sides if challenger is not None]
+    existing = Duel.objects.filter(challenger_id__in=IdList(ids)).values_list("challenger_id", "king_id")
+    known: dict[int, set[int | None]] = defaultdict(set)
+    for challenger_id, king_id in existing:
+        known[challenger_id].add(king_id)
+    new = []
+    for row, prompt, (challenger, king) in zip(rows, prompts, sides, strict=True):
+        if challenger is None:
+            continue
+        # A row without another answer adds nothing to a sample that has one.
+        if known[challenger.pk] and (king is None or king.pk in known[challenger.pk]):
+            continue
+        known[challenger.pk].add(king.pk if king else None)
+        scoring = {"label": row.content.label} if row.content.label is not None else {}
+        duel = Duel(
+            project=target.run.project,
+            prompt_id=prompt,
+            run=target.run,
+            opponent=Opponent.KING if king else Opponent.NONE,
+            king=king,
+            challenger=challenger,
+            score=row.score,
+            score_key=UNSCORED if row.score is None else row.score,
+            metrics=row.metrics,
+            flags=Flag.LEAK if challenger.leak_flag else 0,
+            scoring={**scoring, "imported": {"reason": row.reason}} if row.score is not None else scoring,
+        )
+        duel.bucket = _bucket(target, duel)
+        new.append(_New(row, duel))
+    Duel.objects.bulk_create([entry.duel for entry in new])
+    return new
+
+
+def _bucket(target: Target, duel: Duel) -> str:
+    """The bucket of an imported score by this project's thresholds; none without a score, which is no failed one."""
+    if duel.score is None:
+        return ""
+    return bucket_for(duel.score, flags=flag_names(duel.flags), thresholds=_thresholds(target))
+
+
+def _thresholds(target: Target) -> Thresholds:
+    given = target.run.settings.thresholds
+    return Thresholds(final=given.final, refined=given.refined)
+
+
+def _write_samples(target: Target, new: Sequence[_New]) -> None:
+    texts = sample_texts([entry.duel.pk for entry in new])
+    prompts = Prompt.objects.in_bulk([entry.duel.prompt_id for entry in new])
+    rows = []
+    for entry in new:
+        duel, text, prompt = entry.duel, texts[entry.duel.pk], prompts[entry.duel.prompt_id]
+        priority = priority_of(
+            score=duel.score, thresholds=_thresholds(target), flipped=False, spread=0.0, leak=bool(duel.flags)
+        )
+        rows.append(
+            SampleRow(
+                project_id=target.run.project_id,
+                run_id=target.run.pk,
+                existing_id=None,
+                kind=Kind.TURN,
+                score=duel.score,
+                bucket=duel.bucket,
+                flags=duel.flags,
+                priority=priority,
+                source=entry.row.source or prompt.source,
+                repo=prompt.repo,
+                instance_id=prompt.instance_id,
+                action_style=duel.challenger.action_style,
+                model=MODEL,
+                preview=text.preview,
+                body=text.body,
+                texts=text.scanned,
+            )
+        )
+    for entry, sample in zip(new, upsert_samples(rows), strict=True):
+        entry.duel.sample = sample
+    Duel.objects.bulk_update([entry.duel for entry in new], ["sample"], batch_size=500)
+
+
+def _complete(target: Target, done: Completed) -> None:
+    """Add the other side to a sample of an earlier chunk. What the scan said at its approval was about one side."""
+    duel = done.duel
+    answers = _Answers(target)
+    answers.read([duel.prompt_id])
+    answers.add(duel.prompt_id, Side.KING, done.row, done.row.content.answer)
+    answers.save()
+    king = answers.find(duel.prompt_id, Side.KING, done.row.content.answer)
+    duel.king, duel.opponent = king, Opponent.KING
+    duel.save(update_fields=["king", "opponent"])
+    SampleText.objects.filter(sample__duel=duel).update(body=sample_texts([duel.pk])[duel.pk].body)
+    Sample.objects.filter(duel=duel).update(version=F("version") + 1)
+    flag_findings(Sample.objects.get(duel=duel))
+
+
+def _decide(target: Target, new: Sequence[_New], access: Access | None, batch: str) -> dict[str, int]:
+    """Log the rows' decisions as those of the person who imports, and return how many approve and reject."""
+    counts = {"approved": 0, "rejected": 0}
+    if access is None:
+        return counts
+    alike: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
+    for entry in new:
+        if entry.row.decision and entry.duel.sample_id is not None:
+            alike[entry.row.decision, entry.row.reviewers].append(entry.duel.sample_id)
+    for (action, reviewers), ids in alike.items():
+        reason = f"Import {target.run.pk}: the decision in the file"
+        comment = f"The file names {', '.join(reviewers)}." if reviewers else ""
+        decided = decide_chunk(access, action, ids, batch, reason, comment)
+        counts[STATUS_AFTER[action]] += sum(not row.refusal for row in decided)
+    if alike:
+        audit.record(
+            actor=access.user,
+            action="sample.import_decisions",
+            subject=batch,
+            project=access.project,
+            data={**counts, "run": target.run.pk},
+        )
+    return counts

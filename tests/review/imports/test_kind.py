@@ -1,0 +1,275 @@
+"""Imported samples: which layouts are read, what they become, and who decided them."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from curation.duels.models import Answer, Duel, Prompt
+from curation.imports import row_kinds
+from curation.projects.models import AuditEntry, Member, Project, Role
+from curation.projects.removal.carry_out import carry_out
+from curation.review.decisions.decide import decide
+from curation.review.models import Decision
+from curation.runs.models import Run
+from curation.runs.removal import delete_run
+from curation.samples.models import Sample, SampleText
+from curation.web.problems import Invalid
+from tests.factories import make_bearer, make_member, make_project, make_pull_request
+from tests.imports.bringing import as_lines, bad_rows, end, upload
+from tests.review.importing import access_to, bring_samples
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ASKED = [{"role": "user", "content": "What is two and two?"}]
+FOUR, FIVE = ({"role": "assistant", "content": word} for word in ("Four.", "Five."))
+METADATA = {
+    **dict.fromkeys(("scenario", "tier", "task"), ""),
+    "id": "77",
+    "source": "turns.jsonl",
+    "instance_id": "acme__billing-9",
+    "repo": "acme/billing",
+    "score": 84.5,
+    "bucket": "final",
+    "reviewers": ["ada"],
+    "run": "3",
+}
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project()
+
+
+@pytest.fixture
+def user(project: Project) -> User:
+    return make_member(project, role=Role.CURATOR)
+
+
+def texts(duel: Duel) -> tuple[str, str | None]:
+    return duel.challenger.text.text, duel.king.text.text if duel.king else None
+
+
+LAYOUTS: dict[str, tuple[dict[str, Any], str, str | None]] = {
+    "chat": ({"messages": [*ASKED, FOUR]}, "Four.", None),
+    "sharegpt": (
+        {"conversations": [{"from": "human", "value": "Two?"}, {"from": "gpt", "value": "Four."}], "system": "Brief."},
+        "Four.",
+        None,
+    ),
+    "prompt and completion": ({"prompt": ASKED, "completion": [FOUR]}, "Four.", None),
+    "texts": ({"prompt": "Two and two?", "completion": "Four."}, "Four.", None),
+    "preference": ({"prompt": ASKED, "chosen": [FOUR], "rejected": [FIVE]}, "Four.", "Five."),
+    "preference of texts": ({"prompt": "Two?", "chosen": "Four.", "rejected": "Five."}, "Four.", "Five."),
+    "implicit prompt": ({"chosen": [*ASKED, FOUR], "rejected": [*ASKED, FIVE]}, "Four.", "Five."),
+    "one message a side": ({"prompt": ASKED, "chosen": FOUR, "rejected": FIVE}, "Four.", "Five."),
+    "openai preference": (
+        {"input": {"messages": ASKED, "tools": []}, "preferred_output": [FOUR], "non_preferred_output": [FIVE]},
+        "Four.",
+        "Five.",
+    ),
+    "alpaca": ({"instruction": "Add.", "input": "2 2", "output": "Four.", "history": [["Hi", "Hello"]]}, "Four.", None),
+    "alpaca preference": ({"instruction": "Add.", "chosen": "Four.", "rejected": "Five."}, "Four.", "Five."),
+    "llama-factory preference": (
+        {
+            "conversations": [{"from": "human", "value": "Two?"}],
+            "chosen": {"from": "gpt", "value": "Four."},
+            "rejected": {"from": "gpt", "value": "Five."},
+        },
+        "Four.",
+        "Five.",
+    ),
+    "answer of seed rows": (
+        {"instance_id": "a__b-1", "king": "Five.", "challenger": "Four.", "assistant": "The own.", "messages": ASKED},
+        "Four.",
+        "Five.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("row", "answer", "other"), LAYOUTS.values(), ids=LAYOUTS)
+def test_common_layouts_become_turns_with_an_answer_and_its_rival(
+    project: Project, user: User, row: dict[str, Any], answer: str, other: str | None
+) -> None:
+    run = bring_samples(project, user, [row])
+    assert (run.result["samples"], run.result["pending"], bad_rows(run)) == (1, 1, {})
+    duel = Duel.objects.select_related("challenger__text", "king__text", "sample").get()
+    assert texts(duel) == (answer, other)
+    assert duel.opponent == ("king" if other else "none")
+    assert duel.sample is not None and duel.sample.status == "pending" and duel.sample.bucket == ""
+    assert answer in SampleText.objects.get().body
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown": ({"text": "x"}, "no layout of training data has the columns text"),
+    "no answer": ({"messages": ASKED}, "messages does not end with an assistant message"),
+    "nothing before": ({"messages": [FOUR]}, "nothing comes before the answer"),
+    "same sides": ({"prompt": ASKED, "chosen": [FOUR], "rejected": [FOUR]}, "chosen and rejected are the same"),
+    "whole sessions": (
+        {"prompt": ASKED, "chosen": [FOUR, ASKED[0], FIVE], "rejected": [FIVE]},
+        "chosen has 3 messages: a sample has one answer on a side",
+    ),
+    "label": ({"prompt": "a", "completion": "b", "label": 1}, "label is not true or false"),
+    "untrained end": (
+        {"messages": [*ASKED, {**FOUR, "train": False}]},
+        "the last message is not trained on: end the row with the answer that is learned",
+    ),
+    "trained user": (
+        {"messages": [{**ASKED[0], "train": True}, {**FOUR, "train": True}]},
+        "messages.0 is trained on, but it is no assistant message",
+    ),
+    "score": ({**METADATA, "messages": [*ASKED, FOUR], "score": 840}, "score is not a number from 0 to 100"),
+}
+
+
+@pytest.mark.parametrize(("row", "reason"), BAD.values(), ids=BAD)
+def test_a_row_that_is_no_sample_is_named_with_its_reason(
+    project: Project, user: User, row: dict[str, Any], reason: str
+) -> None:
+    run = bring_samples(project, user, [{"messages": [*ASKED, FOUR]}, row])
+    assert bad_rows(run) == {"row 2": reason}
+    assert (run.result["rows"], run.result["bad_rows"], run.result["samples"]) == (2, 1, 1)
+
+
+def test_decisions_of_a_file_are_pending_unless_they_are_taken_over(project: Project, user: User) -> None:
+    rows = [{**METADATA, "messages": [*ASKED, FOUR]}, {"prompt": "a", "chosen": "b", "rejected": "c"}]
+    run = bring_samples(project, user, rows)
+    assert (run.result["pending"], run.result["approved"]) == (2, 0)
+    assert not Decision.objects.exists()
+    sample = Sample.objects.order_by("pk")[0]
+    assert (sample.source, sample.instance_id, sample.repo) == ("turns.jsonl", "acme__billing-9", "acme/billing")
+    assert (sample.score, sample.bucket, sample.model) == (84.5, "final", "(imported)")
+
+
+def test_decisions_that_are_taken_over_are_those_of_the_person_who_imports(project: Project, user: User) -> None:
+    rows = [
+        {**METADATA, "messages": [*ASKED, FOUR]},
+        {"prompt": "a", "chosen": "b", "rejected": "c"},
+        {"prompt": "d", "completion": "e", "label": False},
+        {"messages": [*ASKED, FIVE]},
+    ]
+    run = bring_samples(project, user, rows, decisions=True)
+    figures = {name: run.result[name] for name in ("samples", "approved", "rejected", "pending")}
+    assert figures == {"samples": 4, "approved": 2, "rejected": 1, "pending": 1}
+    lines = list(Decision.objects.order_by("sample_id"))
+    assert [(line.action, line.pick, line.reviewer) for line in lines] == [
+        ("approve", "candidate", user),
+        ("approve", "candidate", user),
+        ("reject", "", user),
+    ]
+    assert {line.reason for line in lines} == {f"Import {run.pk}: the decision in the file"}
+    assert lines[0].comment == "The file names ada." and lines[0].text_sha256
+    assert {line.batch for line in lines} == {f"import-{run.pk}"}
+    entry = AuditEntry.objects.get(action="sample.import_decisions")
+    assert (entry.actor, entry.data) == (user, {"approved": 2, "rejected": 1, "run": run.pk})
+
+
+def test_only_who_may_review_takes_decisions_over(project: Project, user: User, client: Client) -> None:
+    key = upload(project, as_lines([{"prompt": "a", "chosen": "b", "rejected": "c"}]), "rows.jsonl")
+    body = {"kind": "samples", "upload": key, "options": {"decisions": True}}
+    for path, sent in (
+        (f"/api/v1/projects/{project.slug}/imports", body),
+        (f"/api/v1/projects/{project.slug}/runs", {"kind": "import", "params": body}),
+    ):
+        refused = client.post(path, sent, content_type="application/json", headers=make_bearer(user, "read", "run"))
+        assert refused.status_code == 403 and "review" in refused.json()["detail"]
+    headers = make_bearer(user, "read", "run", "review")
+    launched = client.post(
+        f"/api/v1/projects/{project.slug}/imports", body, content_type="application/json", headers=headers
+    )
+    assert launched.status_code == 202
+    clone = f"/api/v1/runs/{launched.json()['id']}/clone"
+    assert client.post(clone, headers=make_bearer(user, "read", "run")).status_code == 403
+    # Who has lost the right before the work begins decides nothing.
+    Member.objects.filter(user=user).update(role=Role.VIEWER)
+    run = end(Run.objects.get(pk=launched.json()["id"]))
+    assert run.state == "failed" and "may no longer review" in run.error
+    assert not Sample.objects.exists()
+
+
+def test_the_same_rows_under_another_name_or_in_another_format_add_nothing(project: Project, user: User) -> None:
+    rows = [{"prompt": ASKED, "chosen": [FOUR], "rejected": [FIVE]}, {"prompt": "d", "completion": "e", "label": True}]
+    bring_samples(project, user, rows, decisions=True)
+    again = bring_samples(project, user, [*rows, *rows], "renamed.jsonl", decisions=True)
+    chat = bring_samples(project, user, [{"messages": [*ASKED, FOUR]}], "chat.jsonl")
+    assert (again.result["samples"], again.result["duplicates"]) == (0, 4)
+    assert (chat.result["samples"], chat.result["duplicates"]) == (0, 1)
+    assert (Sample.objects.count(), Answer.objects.count(), Decision.objects.count()) == (2, 3, 2)
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 3, 0, 2), (3, 0, 2, 1)])
+def test_labelled_rows_of_one_prompt_are_one_sample_wherever_they_are(
+    project: Project, user: User, monkeypatch: pytest.MonkeyPatch, most: int, order: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(row_kinds, "MOST_ROWS", most)
+    rows = [
+        {"prompt": "a", "completion": "good", "label": True},
+        {"prompt": "a", "completion": "bad", "label": False},
+        {"prompt": "b", "completion": "alone", "label": False},
+        {"prompt": "c", "completion": "wanted", "label": True},
+    ]
+    given = [rows[number] for number in order]
+    run = bring_samples(project, user, given, decisions=True)
+    found = {texts(duel): duel.sample.status for duel in Duel.objects.all() if duel.sample}
+    assert found == {("good", "bad"): "approved", ("alone", None): "rejected", ("wanted", None): "approved"}
+    figures = {name: run.result[name] for name in ("samples", "approved", "rejected", "pending", "duplicates")}
+    assert figures == {"samples": 3, "approved": 2, "rejected": 1, "pending": 0, "duplicates": 0}
+    assert Prompt.objects.count() == 3
+    again = bring_samples(project, user, given, "again.jsonl", decisions=True)
+    assert (again.result["samples"], Duel.objects.count()) == (0, 3)
+
+
+def test_an_import_with_its_decisions_can_be_undone_until_somebody_decides(project: Project, user: User) -> None:
+    rows = [{"prompt": str(number), "chosen": "b", "rejected": "c"} for number in range(2)]
+    first = bring_samples(project, user, rows, decisions=True)
+    access = access_to(project, user)
+    carry_out(delete_run(access=access, run=first).pk)
+    assert not (Sample.objects.exists() or Duel.objects.exists() or Answer.objects.exists() or Prompt.objects.exists())
+
+
+def test_a_sample_with_one_answer_is_approved_without_a_pick(project: Project, user: User, client: Client) -> None:
+    bring_samples(project, user, [{"messages": [*ASKED, {**FOUR, "train": True}, ASKED[0], {**FIVE, "train": True}]}])
+    sample = Sample.objects.get()
+    client.force_login(user)
+    page = client.post(reverse("sample-page", args=[project.slug, sample.pk])).content.decode()
+    assert "Five." in page and 'data-pick="' not in page and "data-needs-pick" not in page
+    assert "trained" in page
+    shown = client.get(f"/api/v1/samples/{sample.pk}").json()["answers"]
+    assert (shown["opponent"], shown["king"]) == ("none", None)
+    duel = Duel.objects.get()
+    assert client.get(f"/api/v1/duels/{duel.pk}").json()["king"] is None
+    assert client.get(reverse("duel-page", args=[project.slug, duel.pk])).status_code == 200
+    access = access_to(project, user)
+    for preference in ("king", "draw", "left"):
+        with pytest.raises(Invalid, match="one answer"):
+            decide(access=access, sample_id=sample.pk, action="approve", preference=preference)
+    assert decide(access=access, sample_id=sample.pk, action="approve").decision.pick == "candidate"
+
+
+def test_an_imported_answer_is_held_against_the_record_of_its_instance(project: Project, user: User) -> None:
+    make_pull_request(project, "acme__billing-9", patch="+def round_half_even_totals(rows):", files=["billing/x.py"])
+    row = {**METADATA, "messages": [*ASKED, {"role": "assistant", "content": "I call round_half_even_totals now."}]}
+    bring_samples(project, user, [row])
+    sample = Sample.objects.get()
+    assert sample.flag_names == ["leak"] and sample.bucket == "refined"
+
+
+def test_the_preview_says_what_arrives_as_what(project: Project, user: User, client: Client) -> None:
+    key = upload(project, as_lines([{"prompt": "a", "chosen": "b", "rejected": "c"}]), "rows.jsonl")
+    for options, word in (({}, "pending"), ({"decisions": True}, "approved, as your decision")):
+        body = {"kind": "samples", "upload": key, "options": options}
+        path = f"/api/v1/projects/{project.slug}/imports/preview"
+        found = client.post(path, body, content_type="application/json", headers=make_bearer(user)).json()
+        assert found["layout"] == "preferences (chosen, rejected)"
+        assert word in found["shown"][0]["text"]
+        assert [line["text"] for line in found["shown"][1:]] == ["b", "c"]
+
+
+def test_the_page_takes_decisions_over_by_choice(project: Project, user: User, client: Client) -> None:
+    client.force_login(user)
+    key = upload(project, as_lines([{"prompt": "a", "chosen": "b", "rejected": "c"}]), "rows.jsonl")
+    client.post(reverse("import-new", args=[project.slug]), {"kind": "samples", "upload": key, "decisions": "on"})
+    run = Run.objects.get()
+    assert run.params["options"] == {"decisions": True}
