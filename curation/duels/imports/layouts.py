@@ -41,6 +41,9 @@ class Layout(StrEnum):
     CHAT = "chat rows (messages)"
     SWE_AGENT = "SWE-agent rows (trajectory)"
     SHAREGPT = "sharegpt rows (conversations)"
+    INSPECT = "Inspect log"
+    SPANS = "OpenTelemetry spans"
+    LANGFUSE = "Langfuse observations"
 
 
 COLUMNS = {"trajectory": Layout.SWE_AGENT, "messages": Layout.CHAT, "conversations": Layout.SHAREGPT}
@@ -48,14 +51,21 @@ COLUMNS = {"trajectory": Layout.SWE_AGENT, "messages": Layout.CHAT, "conversatio
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
+    """`start` is the number of messages in earlier conversations of the same row. `spoken` are the indexes of the turns
+    if the source says which messages these are."""
+
     layout: Layout
     messages: list[Message]
     instance_id: str
     repo: str
     tools: list[object]
+    start: int = 0
+    spoken: list[int] | None = None
 
     def turns(self) -> list[int]:
         """Return the indexes of assistant messages after the first message of a user or tool."""
+        if self.spoken is not None:
+            return self.spoken
         found, started = [], False
         for index, message in enumerate(self.messages):
             if started and message["role"] == "assistant":

@@ -64,6 +64,9 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
     other = f"{target.source}#{target.digest[:8]}"
     hashes = [content_hashes(conversation) for _, conversation, _ in rows]
     known = _sources(project, {row[turn] for row, (_, _, turns) in zip(hashes, rows, strict=True) for turn in turns})
+    of_offset: dict[int, set[str]] = {}
+    for (offset, _, _), row_hashes in zip(rows, hashes, strict=True):
+        of_offset.setdefault(offset, set()).update(row_hashes)
     taken = _taken_offsets(project, target.source, [offset for offset, _, _ in rows])
     counts = {"prompts": 0, "duplicates": 0, "copies": 0}
     characters = 0
@@ -75,7 +78,7 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
             if known[row_hashes[turn]] not in (target.source, other):
                 counts["copies"] += 1
                 target.notes["copies_of"] = known[row_hashes[turn]]
-        if taken.get(offset, set()).difference(row_hashes):
+        if taken.get(offset, set()) - of_offset[offset]:
             target.memory["other"] = True
         source = other if target.memory.get("other") else target.source
         sizes = _running_sizes(conversation.messages)
@@ -154,7 +157,7 @@ def _write(target: Target, batch: list[_New]) -> None:
                 False,
                 new.source,
                 new.offset,
-                new.turn,
+                new.conversation.start + new.turn,
                 new.conversation.instance_id,
                 new.conversation.repo,
                 new.tokens,

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from curation.duels.imports.layouts import Conversation, read_conversation
+from curation.duels.imports.layouts import Conversation
+from curation.duels.imports.logs import Document, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
 from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json
+from judging.messages import message_text
 
 
 class TurnOptions(Options):
@@ -25,45 +27,57 @@ class TurnOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """A conversation and the turns to import."""
+    """The conversations of a row, and the turns to import: indexes of messages, counted over all of its
+    conversations."""
 
     offset: int
-    conversation: Conversation
+    document: Document
     turns: list[int]
+
+    def parts(self) -> Iterator[tuple[Conversation, list[int]]]:
+        """Yield each conversation with the indexes of its own messages."""
+        for conversation in self.document.conversations:
+            own = range(conversation.start, conversation.start + len(conversation.messages))
+            yield conversation, [turn - conversation.start for turn in self.turns if turn in own]
 
 
 class TurnKind(ImportKind[TurnOptions, TurnRow]):
     name = "turns"
     title = "Agent turns"
     unit = "turns"
-    columns = "messages, trajectory or conversations; instance_id; repo"
+    columns = "messages, trajectory or conversations; Inspect logs; OpenTelemetry, Phoenix and Langfuse traces"
     options = TurnOptions
 
     def parse(self, row: Row, options: TurnOptions) -> TurnRow:
-        conversation = read_conversation(row.value)
-        turns = conversation.turns()
-        if not turns:
-            raise RowRefused("no assistant message with a history before it")
+        document = read_document(row.value)
+        turns = [one.start + turn for one in document.conversations for turn in one.turns()]
         return TurnRow(
             row.offset,
-            conversation,
+            document,
             pick_turns(turns, most=options.turns_per_row, seed=options.seed, offset=row.offset),
         )
 
     def weight(self, entry: TurnRow) -> int:
-        return sum(len(str(message["content"])) for message in entry.conversation.messages)
+        conversations = entry.document.conversations
+        return sum(len(str(message["content"])) for one in conversations for message in one.messages)
 
     def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
-        layouts = {*target.memory.get("layouts", []), *(entry.conversation.layout for entry in entries)}
+        layouts = {*target.memory.get("layouts", []), *(entry.document.layout for entry in entries)}
         target.memory["layouts"] = sorted(layouts)
         target.notes["layout"] = ", ".join(sorted(layouts))
-        return write_prompts(target, [(entry.offset, entry.conversation, entry.turns) for entry in entries])
+        wanted = [(entry.offset, one, turns) for entry in entries for one, turns in entry.parts() if turns]
+        counts = write_prompts(target, wanted)
+        silent = sum(entry.document.without_content for entry in entries)
+        return {**counts, "calls_without_content": silent} if silent else counts
 
     def preview(self, row: Row, options: TurnOptions) -> RowPreview:
         entry = self.parse(row, options)
-        messages = entry.conversation.messages
-        lines = [(f"turn {index}", str(messages[index]["content"])) for index in entry.turns]
-        return RowPreview(entry.conversation.layout, len(entry.turns), lines)
+        lines = [
+            (f"turn {one.start + index}", message_text(one.messages[index]))
+            for one, turns in entry.parts()
+            for index in turns
+        ]
+        return RowPreview(entry.document.layout, len(entry.turns), lines)
 
     def chunks(self, reader: Reader, options: TurnOptions, after: Json) -> Iterator[Chunk[TurnRow]]:
         if options.count is None:
@@ -134,4 +148,4 @@ def _by_row(rows: dict[int, TurnRow], picked: Sequence[tuple[int, int]]) -> list
     chosen: dict[int, list[int]] = {}
     for offset, turn in sorted(picked):
         chosen.setdefault(offset, []).append(turn)
-    return [TurnRow(offset, rows[offset].conversation, turns) for offset, turns in chosen.items()]
+    return [TurnRow(offset, rows[offset].document, turns) for offset, turns in chosen.items()]

@@ -23,7 +23,8 @@ class ImportForm(ProblemForm):
     file = forms.FileField(
         required=False,
         label="File",
-        help_text="JSON lines or a JSON array (also gzipped), a ZIP of JSON files, or Parquet.",
+        help_text="JSON lines or a JSON array (also gzipped), a ZIP of JSON files, an Inspect log (.eval, .json),"
+        " traces as JSON, or Parquet.",
     )
     source = forms.CharField(
         required=False,

@@ -1,4 +1,4 @@
-"""A ZIP archive of JSON files with one record each."""
+"""A ZIP archive of JSON files with one record each. Of an Inspect log (`.eval`) the records are its samples."""
 
 import os
 import struct
@@ -14,6 +14,10 @@ from curation.imports.sources.text_rows import Raw, decode
 # Python reads the list of files into memory, at several times its length: this much lists 300,000 files.
 LONGEST_DIRECTORY = 32 * 1024 * 1024
 END_OF_DIRECTORY, LONGEST_COMMENT = b"PK\x05\x06", 65_535 + 22
+# Of an Inspect log; other files in it have no messages.
+_INSPECT_START, _INSPECT_HEADER, _INSPECT_SAMPLES = "_journal/start.json", "header.json", "samples/"
+ZSTD = 93
+LOCAL_HEADER = struct.Struct("<26xHH")
 # macOS adds this folder to archives.
 _MACOS = "__MACOSX/"
 
@@ -21,7 +25,7 @@ _MACOS = "__MACOSX/"
 class ZipReader:
     """`longest` bounds one unpacked file, `most` all of them, in bytes. Raises `SourceError` for a damaged archive."""
 
-    format = "ZIP of JSON files"
+    format: str = "ZIP of JSON files"
 
     def __init__(self, file: BinaryIO, *, longest: int, most: int) -> None:
         packed = file.seek(0, os.SEEK_END)
@@ -37,8 +41,13 @@ class ZipReader:
         ]
         if not self._files:
             raise SourceError("The ZIP archive contains no .json file.")
+        if {_INSPECT_START, _INSPECT_HEADER} & {entry.filename for entry in self._files}:
+            self.format = "Inspect log"
+            self._files = [entry for entry in self._files if entry.filename.startswith(_INSPECT_SAMPLES)]
+            if not self._files:
+                raise SourceError("The Inspect log has no samples.")
         UnpackLimit(packed, most=most).add(sum(entry.file_size for entry in self._files))
-        self._longest = longest
+        self._longest, self._file = longest, file
 
     def rows(self, start: Position) -> Iterator[Row | BadRow]:
         return self.window(start.offset, len(self._files))
@@ -54,9 +63,12 @@ class ZipReader:
         entry, after = self._files[offset], Position(offset + 1)
         # The size in the header can be wrong; read no more than our limit.
         try:
-            with self._archive.open(entry) as file:
-                text = file.read(self._longest + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            if entry.compress_type == ZSTD:
+                text = self._read_zstd(entry)
+            else:
+                with self._archive.open(entry) as file:
+                    text = file.read(self._longest + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             return BadRow(offset, f"{entry.filename}: damaged: {error}", after)
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
             return BadRow(offset, f"{entry.filename}: {error}", after)
@@ -64,6 +76,21 @@ class ZipReader:
             return BadRow(offset, f"{entry.filename}: longer than {self._longest // 1024 // 1024} MB", after)
         found = decode(Raw(offset, text, after))
         return found if isinstance(found, Row) else BadRow(offset, f"{entry.filename}: {found.reason}", after)
+
+    def _read_zstd(self, entry: zipfile.ZipInfo) -> bytes:
+        """Return at most one byte more than the limit of a file packed with Zstandard, which `zipfile` does not unpack
+        before Python 3.14."""
+        import pyarrow as pa  # loading it takes time and 60 MB of memory
+
+        self._file.seek(entry.header_offset)
+        name, extra = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
+        self._file.seek(name + extra, os.SEEK_CUR)
+        packed = pa.BufferReader(self._file.read(entry.compress_size))
+        with pa.CompressedInputStream(packed, "zstd") as stream:
+            text: bytes = stream.read(self._longest + 1)
+        if len(text) <= self._longest and zlib.crc32(text) != entry.CRC:
+            raise zipfile.BadZipFile("the checksum is wrong")
+        return text
 
 
 def _refuse_long_directory(file: BinaryIO, size: int) -> None:

@@ -3,6 +3,7 @@
 Uploads and fetched files are in storage, paths on the worker; `hf://` and `s3://` Parquet is read in place.
 """
 
+import csv
 import hashlib
 import os
 import shutil
@@ -29,6 +30,15 @@ from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 from curation.web.files import missing_file
 
 CHUNK = 1024 * 1024
+# The first bytes of files that people send by mistake, and what they are.
+FOREIGN = {
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"%PDF": "a PDF document",
+    b"SQLite format 3": "an SQLite database",
+    b"ARROW1": "an Arrow file",
+}
 GZIP = 31  # zlib's window size for a stream with gzip header and checksum
 
 
@@ -129,8 +139,25 @@ def _refuse_foreign(head: bytes) -> None:
         raise SourceError("The gzip file contains a ZIP archive. Send the archive itself.")
     if head.startswith((b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
         raise SourceError("The file is compressed with something other than gzip. Unpack it or use gzip.")
+    for magic, name in FOREIGN.items():
+        if head.startswith(magic):
+            raise SourceError(f"The file is {name}, which has no rows. Send JSON lines, a JSON array or Parquet.")
+    if delimiter := _delimiter(head):
+        raise SourceError(f"The file is {delimiter}. Convert it to JSON lines or Parquet.")
     if head.startswith(b"\x1f\x8b") or head.startswith(b"PAR1"):
         raise SourceError("The gzip file contains another compressed file. Send JSON lines or Parquet.")
+
+
+def _delimiter(head: bytes) -> str:
+    """Name the format of a table as text: two first lines with the same number of fields, of which none is JSON."""
+    lines = head.removeprefix(BOM).decode(errors="replace").splitlines()[:2]
+    if len(lines) < 2 or any(line.lstrip()[:1] in ("", "{", "[") for line in lines):
+        return ""
+    for delimiter, name in (("\t", "TSV"), (",", "CSV"), (";", "CSV")):
+        counts = [len(fields) for fields in csv.reader(lines, delimiter=delimiter)]
+        if len(counts) == 2 and counts[0] == counts[1] > 1:
+            return name
+    return ""
 
 
 def _unpack(file: BinaryIO, into: BinaryIO) -> str:

@@ -1,0 +1,54 @@
+"""Conversations of logs and traces, beside those of rows: one document may have many."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from curation.duels.imports.layouts import Conversation, Layout, name_of, read_conversation, read_messages, read_tools
+from curation.imports.sources.rows import RowRefused
+from judging.traces.generation import Found, Generation
+from judging.traces.inspect_log import is_log, read_log
+from judging.traces.read import is_langfuse, is_trace, read_trace
+
+LONGEST_GROUP = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`conversations` have ascending starts. A span that is no model call has none, and is no error; calls
+    `without_content` were traced without their messages."""
+
+    layout: Layout
+    conversations: list[Conversation]
+    without_content: int = 0
+
+
+def read_document(row: Mapping[str, object]) -> Document:
+    """Return the conversations of one row. Raises `RowRefused`."""
+    if is_log(row):
+        return _document(Layout.INSPECT, read_log(row), "the log has no samples")
+    if is_trace(row):
+        layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
+        return _document(layout, read_trace(row), "")
+    conversation = read_conversation(row)
+    if not conversation.turns():
+        raise RowRefused("no assistant message with a history before it")
+    return Document(conversation.layout, [conversation])
+
+
+def _document(layout: Layout, found: Found, empty: str) -> Document:
+    if not found.generations and found.without_content:
+        raise RowRefused("the trace has no messages of its model calls: record their content (gen_ai.input.messages)")
+    if not found.generations and empty:
+        raise RowRefused(empty)
+    conversations = [_conversation(layout, generation) for generation in found.generations]
+    start = 0
+    for index, conversation in enumerate(conversations):
+        conversations[index] = replace(conversation, start=start)
+        start += len(conversation.messages)
+    return Document(layout, conversations, found.without_content)
+
+
+def _conversation(layout: Layout, found: Generation) -> Conversation:
+    messages = read_messages(found.messages, "messages")
+    group = name_of({"group": found.group[:LONGEST_GROUP]}, "group")
+    return Conversation(layout, messages, group, "", read_tools(found.tools), spoken=found.turns)

@@ -1,0 +1,154 @@
+"""A model call that a trace or log recorded, and how the formats write a message."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+Json = Mapping[str, object]
+Message = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Messages in OpenAI's form that end with what the model said. `turns` are the indexes of what it said here;
+    `group` is what the calls of one task share, such as the id of the trace."""
+
+    messages: list[Message]
+    turns: list[int]
+    tools: list[object]
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a document has: `generations`, and the number of model calls `without_content`, which the instrumentation
+    did not record."""
+
+    generations: list[Generation]
+    without_content: int = 0
+
+
+def generations_of(
+    given: Sequence[Message], outputs: Sequence[Message], tools: Sequence[object], group: str
+) -> list[Generation]:
+    """Return one generation for each choice that the model gave. A call without input or output gives none."""
+    if not given:
+        return []
+    return [
+        Generation([*given, output], [len(given)], list(tools), group)
+        for output in outputs
+        if output["content"] or output.get("tool_calls")
+    ]
+
+
+def parsed(value: object) -> object:
+    """Return the value of JSON text, and any other value as it is."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def listed(value: object) -> list[object]:
+    """Return a list, which may be JSON text; an object is a list of one, and anything else is empty."""
+    found = parsed(value)
+    if isinstance(found, list):
+        return found
+    return [found] if isinstance(found, Mapping) else []
+
+
+def messages_of(value: object, role: str) -> list[Message]:
+    """Return messages of any of the forms; `role` is that of text without one."""
+    found = parsed(value)
+    if isinstance(found, str):
+        return [{"role": role, "content": found}] if found else []
+    if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
+        found = found["messages"]
+    return [message for entry in listed(found) if isinstance(entry, Mapping) for message in _messages(entry, role)]
+
+
+def _messages(entry: Json, role: str) -> Iterator[Message]:
+    """Yield the messages of one entry: results of tools that share a message are messages of their own."""
+    role = str(entry.get("role") or role)
+    parts = entry.get("parts", entry.get("content"))
+    if not isinstance(parts, list):
+        message: Message = {"role": role, "content": _as_text(parts)}
+        if calls := calls_of(entry.get("tool_calls")):
+            message["tool_calls"] = calls
+        if isinstance(thought := entry.get("reasoning_content"), str) and thought:
+            message["reasoning_content"] = thought
+        for key in ("tool_call_id", "name"):
+            if isinstance(entry.get(key), str):
+                message[key] = entry[key]
+        if role == "tool" and "tool_call_id" not in message and isinstance(entry.get("id"), str):
+            message["tool_call_id"] = entry["id"]
+        yield message
+        return
+    yield from _of_parts(role, parts, calls_of(entry.get("tool_calls")))
+
+
+def _of_parts(role: str, parts: Sequence[object], calls: list[object]) -> Iterator[Message]:
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for given in parts:
+        part = given if isinstance(given, Mapping) else {"type": "text", "content": given}
+        kind = part.get("type")
+        if kind in ("tool_call", "tool_use"):
+            calls = [*calls, *calls_of([part])]
+        elif kind in ("tool_call_response", "tool_result"):
+            result = next((part[key] for key in ("response", "result", "content") if part.get(key) is not None), "")
+            identifier = part.get("id") or part.get("tool_use_id")
+            answers = {"tool_call_id": identifier} if isinstance(identifier, str) else {}
+            yield {"role": "tool", "content": _as_text(result), **answers}
+        elif kind in ("reasoning", "thinking"):
+            thoughts.append(_as_text(part.get("content") or part.get("thinking") or part.get("text")))
+        elif kind in ("text", None) or isinstance(part.get("text"), str):
+            texts.append(_as_text(part.get("content", part.get("text"))))
+        else:
+            texts.append(f"[{part.get('modality') or kind}]")
+    if texts or thoughts or calls:
+        message: Message = {"role": role, "content": "\n".join(texts)}
+        if calls:
+            message["tool_calls"] = calls
+        if thoughts:
+            message["reasoning_content"] = "\n".join(thoughts)
+        yield message
+
+
+def calls_of(value: object) -> list[object]:
+    """Return tool calls in OpenAI's form from that form, or from name and arguments without `function`."""
+    calls: list[object] = []
+    for given in listed(value):
+        call = given.get("tool_call", given) if isinstance(given, Mapping) else {}
+        function = call.get("function")
+        named: Json = function if isinstance(function, Mapping) else call
+        name = function if isinstance(function, str) else named.get("name")
+        arguments = named.get("arguments", named.get("input"))
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+        identifier = {"id": call["id"]} if call.get("id") else {}
+        calls.append({**identifier, "type": "function", "function": {"name": str(name or ""), "arguments": written}})
+    return calls
+
+
+def tools_of(value: object) -> list[object]:
+    """Return tools in OpenAI's form, from that form or from name, description and parameters."""
+    tools: list[object] = []
+    for given in listed(value):
+        tool = parsed(given)
+        if not isinstance(tool, Mapping):
+            continue
+        if isinstance(tool.get("function"), Mapping):
+            tools.append({"type": "function", "function": dict(tool["function"])})
+        elif "name" in tool:
+            named = {key: tool[key] for key in ("name", "description", "parameters") if tool.get(key) is not None}
+            schema = tool.get("input_schema")
+            tools.append({"type": "function", "function": {"parameters": schema, **named} if schema else named})
+    return tools
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

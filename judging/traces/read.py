@@ -1,0 +1,164 @@
+"""Read the model calls of a trace, by the conventions of whoever wrote it.
+
+- OpenTelemetry GenAI: `gen_ai.input.messages` and `gen_ai.output.messages` as attributes of the span or of its event
+  `gen_ai.client.inference.operation.details`; the events of version 1.36 and before (`gen_ai.user.message`, …,
+  `gen_ai.choice`, and `gen_ai.content.prompt`), also as log records; and OpenLLMetry's `gen_ai.prompt.N.role`.
+- OpenInference, as Phoenix writes it: `llm.input_messages.N.message.role`.
+- Langfuse: observations with `input` and `output`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from judging.traces.generation import (
+    Found,
+    Generation,
+    Json,
+    Message,
+    generations_of,
+    listed,
+    messages_of,
+    parsed,
+    tools_of,
+)
+from judging.traces.spans import DETAILS, Event, Span, is_spans, spans_of
+
+# Operations of the GenAI conventions that are no call of a model: their messages repeat those of the calls in them.
+NO_CALLS = frozenset(("invoke_agent", "create_agent", "execute_tool", "embeddings", "invoke_workflow", "retrieval"))
+EVENT_ROLES = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
+CHOICE = "gen_ai.choice"
+
+
+def is_trace(row: Json) -> bool:
+    return is_spans(row) or is_langfuse(row)
+
+
+def is_langfuse(row: Json) -> bool:
+    """Whether the row is an observation, or has the observations of a trace."""
+    return bool(_observations(row))
+
+
+def read_trace(row: Json) -> Found:
+    """Return the model calls in one document: a file, or one line of it."""
+    if is_langfuse(row):
+        found = [_observation(observation) for observation in _observations(row)]
+    else:
+        found = [_span(span) for span in spans_of(row)]
+    calls = [generations for generations in found if generations is not None]
+    return Found([one for call in calls for one in call], sum(not call for call in calls))
+
+
+def _span(span: Span) -> list[Generation] | None:
+    """Return the generations of a span, or None if it is no model call."""
+    gen_ai, llm = (_object(span.attributes.get(name)) for name in ("gen_ai", "llm"))
+    operation = _at(gen_ai, "operation", "name")
+    kind = _at(span.attributes, "openinference", "span", "kind")
+    if operation in NO_CALLS or (kind is not None and kind != "LLM"):
+        return None
+    if not gen_ai and not llm and kind is None and not any(event.name.startswith("gen_ai.") for event in span.events):
+        return None
+    for given, outputs, tools in _readings(span, gen_ai, llm):
+        if found := generations_of(given, outputs, tools, span.trace):
+            return found
+    return []
+
+
+def _readings(span: Span, gen_ai: Json, llm: Json) -> list[tuple[list[Message], list[Message], list[object]]]:
+    details = next((_object(event.attributes.get("gen_ai")) for event in span.events if event.name == DETAILS), {})
+    readings = [_messages(given) for given in (gen_ai, details)]
+    tools = tools_of([_at(_object(tool), "tool", "json_schema") for tool in listed(llm.get("tools"))])
+    inputs, outputs = (_wrapped(llm.get(name)) for name in ("input_messages", "output_messages"))
+    readings.append((messages_of(inputs, "user"), messages_of(outputs, "assistant"), tools))
+    readings.append((*_events(span.events), tools_of(_at(gen_ai, "tool", "definitions"))))
+    functions = tools_of(_at(llm, "request", "functions"))
+    content = _content_events(span.events) or (gen_ai.get("prompt"), gen_ai.get("completion"))
+    readings.append((messages_of(content[0], "user"), messages_of(content[1], "assistant"), functions))
+    return readings
+
+
+def _messages(gen_ai: Json) -> tuple[list[Message], list[Message], list[object]]:
+    given = messages_of(_at(gen_ai, "input", "messages"), "user")
+    instructions = parsed(gen_ai.get("system_instructions"))
+    if instructions and not any(message["role"] == "system" for message in given):
+        parts = instructions if isinstance(instructions, list) else [{"type": "text", "content": instructions}]
+        given = [*messages_of([{"role": "system", "parts": parts}], "system"), *given]
+    outputs = messages_of(_at(gen_ai, "output", "messages"), "assistant")
+    return given, outputs, tools_of(_at(gen_ai, "tool", "definitions"))
+
+
+def _events(events: Sequence[Event]) -> tuple[list[Message], list[Message]]:
+    """Return the messages of events for each message, whose role is in the event's name."""
+    given: list[Message] = []
+    outputs: list[Message] = []
+    for event in events:
+        if event.name in EVENT_ROLES:
+            given += messages_of([_parsed_fields(event.attributes)], EVENT_ROLES[event.name])
+        elif event.name == CHOICE:
+            fields = _parsed_fields(event.attributes)
+            message = fields.get("message")
+            outputs += messages_of([{**fields, **message} if isinstance(message, Mapping) else fields], "assistant")
+    return given, outputs
+
+
+def _content_events(events: Sequence[Event]) -> tuple[object, object] | None:
+    found = {event.name: _object(event.attributes.get("gen_ai")) for event in events}
+    prompt, completion = (found.get(f"gen_ai.content.{name}", {}).get(name) for name in ("prompt", "completion"))
+    return (prompt, completion) if prompt and completion else None
+
+
+def _parsed_fields(attributes: Json) -> dict[str, object]:
+    """Return the fields of an event; some SDKs write objects as JSON text. Text stays as it is."""
+    structured = ("message", "tool_calls", "content", "parts")
+    fields = {
+        key: parsed(value) if key in structured else value for key, value in attributes.items() if key != "gen_ai"
+    }
+    if not isinstance(fields.get("content"), list):
+        fields["content"] = attributes.get("content")
+    return fields
+
+
+def _wrapped(messages: object) -> list[object]:
+    """Return OpenInference's messages without their wrapper, with several contents as parts."""
+    found: list[object] = []
+    for entry in listed(messages):
+        message = dict(_object(_object(entry).get("message", entry)))
+        contents = [
+            _object(_object(part).get("message_content", part)) for part in listed(message.pop("contents", None))
+        ]
+        if contents and not message.get("content"):
+            message["content"] = [dict(part) for part in contents]
+        found.append(message)
+    return found
+
+
+def _observations(row: Json) -> list[Json]:
+    given = [row, *listed(row.get("observations"))] if "observations" in row else [row]
+    return [
+        one for one in given if isinstance(one, Mapping) and "input" in one and "output" in one and _is_langfuse(one)
+    ]
+
+
+def _is_langfuse(row: Json) -> bool:
+    return isinstance(row.get("type"), str) and any(key in row for key in ("traceId", "trace_id"))
+
+
+def _observation(row: Json) -> list[Generation] | None:
+    if row.get("type") != "GENERATION":
+        return None
+    given = parsed(row.get("input"))
+    tools = tools_of(given.get("tools")) if isinstance(given, Mapping) else []
+    outputs = parsed(row.get("output"))
+    choices = outputs.get("choices") if isinstance(outputs, Mapping) else None
+    if isinstance(choices, list):
+        outputs = [_object(choice).get("message") for choice in choices]
+    group = str(row.get("traceId") or row.get("trace_id") or "")
+    return generations_of(messages_of(given, "user"), messages_of(outputs, "assistant"), tools, group)
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _at(tree: object, *path: str) -> object:
+    for part in path:
+        tree = _object(tree).get(part)
+    return tree

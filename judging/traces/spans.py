@@ -1,0 +1,163 @@
+"""Spans of OpenTelemetry as JSON: OTLP documents, single spans as SDKs and Phoenix write them, and log records that
+belong to a span."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from judging.traces.generation import Json, listed
+
+DETAILS = "gen_ai.client.inference.operation.details"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event of a span. `attributes` also has the fields of a log record's body."""
+
+    name: str
+    attributes: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Attributes are nested by the dots in their names, with lists where the parts are numbers."""
+
+    name: str
+    trace: str
+    attributes: dict[str, object]
+    events: list[Event] = field(default_factory=list)
+
+
+def is_spans(row: Json) -> bool:
+    """Whether a document has spans, or is one."""
+    if any(key in row for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")):
+        return True
+    if any(key.startswith(("attributes.llm.", "attributes.gen_ai.", "attributes.openinference.")) for key in row):
+        return True
+    if any(isinstance(row.get(key), list) and _is_span(_first(row[key])) for key in ("data", "spans")):
+        return True
+    return _is_span(row)
+
+
+def spans_of(row: Json) -> list[Span]:
+    """Return the spans of a document. Log records without their span are spans of events alone."""
+    found = [
+        _span(span)
+        for resource in _lists(row, "resourceSpans", "resource_spans")
+        for scope in _lists(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+        for span in _lists(scope, "spans")
+    ]
+    found += [_span(span) for key in ("data", "spans") for span in _lists(row, key) if _is_span(span)]
+    if _is_span(row) or any(key.startswith("attributes.") for key in row):
+        found.append(_span(row))
+    return [*found, *_logged(row)]
+
+
+def _is_span(value: object) -> bool:
+    if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), list | dict):
+        return False
+    context = value.get("context")
+    return any(key in value for key in ("traceId", "trace_id")) or (
+        isinstance(context, Mapping) and any(key in context for key in ("trace_id", "traceId"))
+    )
+
+
+def _span(row: Json) -> Span:
+    context = row.get("context")
+    named: Json = context if isinstance(context, Mapping) else {}
+    trace = row.get("traceId") or row.get("trace_id") or named.get("trace_id") or named.get("traceId")
+    attributes = {key.removeprefix("attributes."): value for key, value in row.items() if key.startswith("attributes.")}
+    attributes |= _attributes(row.get("attributes"))
+    events = [
+        Event(str(event.get("name", "")), nested(_attributes(event.get("attributes"))))
+        for event in listed(row.get("events"))
+        if isinstance(event, Mapping)
+    ]
+    return Span(str(row.get("name", "")), str(trace or row.get("context.trace_id") or ""), nested(attributes), events)
+
+
+def _logged(row: Json) -> Iterator[Span]:
+    """Yield a span for the log records with the same trace and span id."""
+    found: dict[tuple[str, str], list[Event]] = {}
+    for resource in _lists(row, "resourceLogs", "resource_logs"):
+        for scope in _lists(resource, "scopeLogs", "scope_logs"):
+            for record in _lists(scope, "logRecords", "log_records"):
+                attributes = _attributes(record.get("attributes"))
+                name = record.get("eventName") or record.get("event_name") or attributes.get("event.name", "")
+                body = _value(record.get("body"))
+                fields = {**attributes, **(body if isinstance(body, dict) else {})}
+                key = (str(record.get("traceId", "")), str(record.get("spanId", "")))
+                found.setdefault(key, []).append(Event(str(name), nested(fields)))
+    for (trace, _), events in found.items():
+        yield Span("log records", trace, {}, events)
+
+
+def nested(attributes: Mapping[str, object]) -> dict[str, object]:
+    """Return the attributes as a tree. Where a name is also the beginning of others, its own value is under ""."""
+    tree: dict[str, object] = {}
+    for name, value in attributes.items():
+        *path, last = name.split(".")
+        branch = tree
+        for part in path:
+            inner = branch.get(part)
+            if not isinstance(inner, dict):
+                inner = {} if inner is None else {"": inner}
+                branch[part] = inner
+            branch = inner
+        old = branch.get(last)
+        deep = _nested_value(value)
+        if isinstance(old, dict) and not isinstance(deep, dict):
+            old[""] = deep
+        else:
+            branch[last] = {**old, **deep} if isinstance(old, dict) and isinstance(deep, dict) else deep
+    return {key: _numbered(value) for key, value in tree.items()}
+
+
+def _nested_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return nested(value)
+    return [_nested_value(part) for part in value] if isinstance(value, list) else value
+
+
+def _numbered(value: object) -> object:
+    """Return a list for an object whose keys are numbers."""
+    if not isinstance(value, dict):
+        return value
+    if value and all(key.isdecimal() for key in value):
+        return [_numbered(value[key]) for key in sorted(value, key=int)]
+    return {key: _numbered(inner) for key, inner in value.items()}
+
+
+def _attributes(given: object) -> dict[str, object]:
+    if isinstance(given, Mapping):
+        return dict(given)
+    pairs = given if isinstance(given, list) else []
+    return {
+        str(pair["key"]): _value(pair.get("value")) for pair in pairs if isinstance(pair, Mapping) and "key" in pair
+    }
+
+
+def _value(given: object) -> object:
+    """Return the value of OTLP's `AnyValue`."""
+    if not isinstance(given, Mapping):
+        return given
+    for kind, value in given.items():
+        kind = kind.replace("_v", "V")
+        if kind == "arrayValue":
+            return [_value(part) for part in listed(value.get("values"))] if isinstance(value, Mapping) else []
+        if kind == "kvlistValue":
+            return _attributes(value.get("values")) if isinstance(value, Mapping) else {}
+        if kind == "intValue":
+            return int(value) if isinstance(value, int | str) else value
+        if kind in ("stringValue", "doubleValue", "boolValue", "bytesValue"):
+            return value
+    return None
+
+
+def _lists(row: Json, *names: str) -> list[Json]:
+    """Return the objects in the first of the lists that is there."""
+    found = next((row[name] for name in names if name in row), [])
+    return [part for part in found if isinstance(part, Mapping)] if isinstance(found, list) else []
+
+
+def _first(value: object) -> object:
+    return value[0] if isinstance(value, list) and value else None
