@@ -5,6 +5,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from curation.imports.sources.limits import UnpackLimit
@@ -75,7 +76,9 @@ class ZipReader:
         if len(text) > self._longest:
             return BadRow(offset, f"{entry.filename}: longer than {self._longest // 1024 // 1024} MB", after)
         found = decode(Raw(offset, text, after))
-        return found if isinstance(found, Row) else BadRow(offset, f"{entry.filename}: {found.reason}", after)
+        if isinstance(found, Row):
+            return replace(found, file=entry.filename)
+        return BadRow(offset, f"{entry.filename}: {found.reason}", after)
 
     def _read_zstd(self, entry: zipfile.ZipInfo) -> bytes:
         """Return at most one byte more than the limit of a file packed with Zstandard, which `zipfile` does not unpack

@@ -23,11 +23,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`offset` counts from 0: line number − 1, index in the array, row number in Parquet."""
+    """`offset` counts from 0: line number − 1, index in the array, row number in Parquet. `file` is its name in an
+    archive."""
 
     offset: int
     value: dict[str, object]
     after: Position
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from curation.imports.sources.rows import Row, SourceError
 from curation.projects.access import Access, access_of
 from curation.projects.models import Scope
 from curation.review.imports.layouts import ImportedRow, Trained, read_row
+from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, write_scores
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
 from curation.runs.kinds import Json
@@ -16,6 +17,8 @@ from curation.runs.models import Run
 from curation.samples.models import Status
 from curation.web.problems import NotAllowed
 from judging.messages import message_text
+
+Entry = ImportedRow | ScoreRow
 
 
 class SampleOptions(Options):
@@ -28,7 +31,7 @@ class SampleOptions(Options):
     )
 
 
-class SampleKind(ImportKind[SampleOptions, ImportedRow]):
+class SampleKind(ImportKind[SampleOptions, Entry]):
     name = "samples"
     title = "Samples, with their answers and decisions"
     unit = "samples"
@@ -43,14 +46,18 @@ class SampleKind(ImportKind[SampleOptions, ImportedRow]):
             raise NotAllowed("To take over the decisions of a file, you need the right to review in this project.")
         return {}
 
-    def parse(self, row: Row, options: SampleOptions) -> ImportedRow:
-        return read_row(row.offset, row.value, options.trained)
+    def parse(self, row: Row, options: SampleOptions) -> Entry:
+        return read_score_row(row) or read_row(row.offset, row.value, options.trained, row.file)
 
-    def weight(self, entry: ImportedRow) -> int:
+    def weight(self, entry: Entry) -> int:
+        if isinstance(entry, ScoreRow):
+            return 0
         return sum(len(str(message["content"])) for message in entry.content.history)
 
-    def write(self, target: Target, entries: list[ImportedRow]) -> dict[str, int]:
-        layouts = sorted({*target.memory.get("layouts", []), *(entry.content.layout for entry in entries)})
+    def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
+        scores = [entry for entry in entries if isinstance(entry, ScoreRow)]
+        rows = [entry for entry in entries if isinstance(entry, ImportedRow)]
+        layouts = sorted({*target.memory.get("layouts", []), *map(_layout, entries)})
         target.memory["layouts"] = layouts
         target.notes["layout"] = ", ".join(layouts)
         access = None
@@ -58,16 +65,23 @@ class SampleKind(ImportKind[SampleOptions, ImportedRow]):
             access = _person(target.run)
             if access is None:
                 raise SourceError("The person who imports may no longer review in this project.")
-        return write_samples(target, entries, access)
+        counts = write_samples(target, rows, access)
+        return {**counts, **write_scores(target, scores)}
 
     def preview(self, row: Row, options: SampleOptions) -> RowPreview:
         entry = self.parse(row, options)
+        if isinstance(entry, ScoreRow):
+            return RowPreview(LAYOUT, 0, [(f"score of {entry.file}", f"{entry.score:g}")])
         content = entry.content
         sides = (("answer", content.answer), ("other answer", content.other))
         lines = [(name, message_text(message)) for name, message in sides if message is not None]
         return RowPreview(
             content.layout, int(content.answer is not None), [("arrives as", _arrives(entry, options)), *lines]
         )
+
+
+def _layout(entry: Entry) -> str:
+    return LAYOUT if isinstance(entry, ScoreRow) else entry.content.layout
 
 
 def _arrives(entry: ImportedRow, options: SampleOptions) -> str:

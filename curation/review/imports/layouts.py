@@ -7,6 +7,7 @@ Arguments of tool calls are JSON text in the order of the source, as exports wri
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Literal
 
 import orjson
@@ -56,7 +57,8 @@ class Content:
 @dataclass(frozen=True, slots=True)
 class ImportedRow:
     """A row as it is written. `decision` is the one that it carries, or empty; `reviewers` are the names in its
-    metadata. `score` is 0–100 or None, and `reason` the sentence that came with it."""
+    metadata. `score` is 0–100 or None, and `reason` the sentence that came with it. `file` names its file in an
+    archive, without its ending."""
 
     offset: int
     content: Content
@@ -69,9 +71,10 @@ class ImportedRow:
     score: float | None
     metrics: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+    file: str = ""
 
 
-def read_row(offset: int, given: Row, trained: Trained) -> ImportedRow:
+def read_row(offset: int, given: Row, trained: Trained, file: str = "") -> ImportedRow:
     """Return what the row teaches. Raises `RowRefused` with the reason."""
     row = {name: _decoded(value) if name in MESSAGE_COLUMNS else value for name, value in given.items()}
     metadata = row.keys() >= METADATA
@@ -92,9 +95,10 @@ def read_row(offset: int, given: Row, trained: Trained) -> ImportedRow:
         source=name_of(row, "source") if metadata else "",
         decision=_decision(content, reviewers),
         reviewers=reviewers,
-        score=_score(row.get("score")) if metadata or _is_duel(row) else None,
-        metrics=_metrics(row.get("metrics")) if _is_duel(row) else {},
-        reason=_text(row.get("reason") or "", "reason") if _is_duel(row) else "",
+        score=read_score(row.get("score")) if metadata or _is_duel(row) else None,
+        metrics=read_metrics(row) if _is_duel(row) else {},
+        reason=read_reason(row) if _is_duel(row) else "",
+        file=PurePosixPath(file).stem if _is_duel(row) else "",
     )
 
 
@@ -328,7 +332,7 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(without_nul(name, "reviewers") for name in value)
 
 
-def _score(value: object) -> float | None:
+def read_score(value: object) -> float | None:
     """Return a score; exports write -1 for a missing one."""
     if value is None or value == -1:
         return None
@@ -337,10 +341,17 @@ def _score(value: object) -> float | None:
     return float(value)
 
 
-def _metrics(value: object) -> dict[str, float]:
+def read_reason(row: Row) -> str:
+    """Return the judges' reason as text; some files have one for each judge."""
+    given = row.get("reason") or ""
+    return without_nul(given if isinstance(given, str) else orjson.dumps(given).decode(), "reason")
+
+
+def read_metrics(row: Row) -> dict[str, float]:
     """Return the scores of the dimensions that judges score, 0–100."""
+    value = row.get("metrics")
     given = value if isinstance(value, dict) else {}
-    return {name: score for name in DIMENSIONS if (score := _score(given.get(name))) is not None}
+    return {name: score for name in DIMENSIONS if (score := read_score(given.get(name))) is not None}
 
 
 Reader = Callable[[Row, Trained], Content]

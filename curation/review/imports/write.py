@@ -24,16 +24,15 @@ from curation.review.bulk.decide import decide_chunk
 from curation.review.decisions.findings import flag_findings
 from curation.review.imports.labels import Completed, pair_rows
 from curation.review.imports.layouts import ImportedRow
+from curation.review.imports.scores import imported_bucket, imported_priority
 from curation.review.models import STATUS_AFTER, import_batch
-from curation.samples.models import UNSCORED, Flag, Kind, Sample, SampleText, flag_names
-from curation.samples.scores.priority import priority_of
+from curation.samples.models import UNSCORED, Flag, Kind, Sample, SampleText
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.web.lists.id_list import IdList, KeyList
 from curation.web.text.storable import storable
 from judging.answers.digest import answer_sha256
 from judging.answers.facts import answer_facts
 from judging.messages import message_text
-from judging.panel.buckets import Thresholds, bucket_for
 
 # Stands where other answers have the name of their endpoint, which has no brackets.
 MODEL = "(imported)"
@@ -220,7 +219,6 @@ def _write_duels(target: Target, rows: Sequence[ImportedRow], prompts: Sequence[
         if known[challenger.pk] and (king is None or king.pk in known[challenger.pk]):
             continue
         known[challenger.pk].add(king.pk if king else None)
-        scoring = {"label": row.content.label} if row.content.label is not None else {}
         duel = Duel(
             project=target.run.project,
             prompt_id=prompt,
@@ -232,24 +230,20 @@ def _write_duels(target: Target, rows: Sequence[ImportedRow], prompts: Sequence[
             score_key=UNSCORED if row.score is None else row.score,
             metrics=row.metrics,
             flags=Flag.LEAK if challenger.leak_flag else 0,
-            scoring={**scoring, "imported": {"reason": row.reason}} if row.score is not None else scoring,
+            scoring=_scoring(row),
         )
-        duel.bucket = _bucket(target, duel)
+        duel.bucket = imported_bucket(duel, target.run.settings)
         new.append(_New(row, duel))
     Duel.objects.bulk_create([entry.duel for entry in new])
     return new
 
 
-def _bucket(target: Target, duel: Duel) -> str:
-    """The bucket of an imported score by this project's thresholds; none without a score, which is no failed one."""
-    if duel.score is None:
-        return ""
-    return bucket_for(duel.score, flags=flag_names(duel.flags), thresholds=_thresholds(target))
-
-
-def _thresholds(target: Target) -> Thresholds:
-    given = target.run.settings.thresholds
-    return Thresholds(final=given.final, refined=given.refined)
+def _scoring(row: ImportedRow) -> dict[str, object]:
+    """What came with the row about its answer, where other duels have what their score was made with."""
+    scoring: dict[str, object] = {} if row.content.label is None else {"label": row.content.label}
+    if row.score is not None or row.file:
+        scoring["imported"] = {"file": row.file, "reason": row.reason}
+    return scoring
 
 
 def _write_samples(target: Target, new: Sequence[_New]) -> None:
@@ -258,9 +252,6 @@ def _write_samples(target: Target, new: Sequence[_New]) -> None:
     rows = []
     for entry in new:
         duel, text, prompt = entry.duel, texts[entry.duel.pk], prompts[entry.duel.prompt_id]
-        priority = priority_of(
-            score=duel.score, thresholds=_thresholds(target), flipped=False, spread=0.0, leak=bool(duel.flags)
-        )
         rows.append(
             SampleRow(
                 project_id=target.run.project_id,
@@ -270,7 +261,7 @@ def _write_samples(target: Target, new: Sequence[_New]) -> None:
                 score=duel.score,
                 bucket=duel.bucket,
                 flags=duel.flags,
-                priority=priority,
+                priority=imported_priority(duel, target.run.settings),
                 source=entry.row.source or prompt.source,
                 repo=prompt.repo,
                 instance_id=prompt.instance_id,

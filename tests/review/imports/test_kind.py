@@ -1,5 +1,8 @@
 """Imported samples: which layouts are read, what they become, and who decided them."""
 
+import io
+import json
+import zipfile
 from typing import Any
 
 import pytest
@@ -273,3 +276,42 @@ def test_the_page_takes_decisions_over_by_choice(project: Project, user: User, c
     client.post(reverse("import-new", args=[project.slug]), {"kind": "samples", "upload": key, "decisions": "on"})
     run = Run.objects.get()
     assert run.params["options"] == {"decisions": True}
+
+
+def seed_archive(order: list[str]) -> bytes:
+    """Answers and scores in folders of their own, as the pipeline that Winnow grew from writes them."""
+    own = {"assistant": "The own turn.", "messages": ASKED, "instance_id": "acme__billing-9"}
+    files = {
+        "answer_0/prompts_1.json": {**own, "king": "Five.", "challenger": "Four."},
+        "answer_0/prompts_2.json": {**own, "king": "Six.", "challenger": "", "instance_id": "acme__billing-8"},
+        "score/prompts_1.json": {"score": 84.0, "metrics": {"correctness": 100.0}, "reason": {"judge-a": "It counts."}},
+        "score/prompts_9.json": {"score": 10.0},
+        "score/_duel.json": {"accepted": True},
+    }
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name in order:
+            archive.writestr(name, json.dumps(files[name]))
+    return target.getvalue()
+
+
+ANSWERS, SCORES = [f"answer_0/prompts_{n}.json" for n in (1, 2)], ["score/prompts_1.json", "score/prompts_9.json"]
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+@pytest.mark.parametrize("order", [[*ANSWERS, *SCORES], [*SCORES, *ANSWERS]], ids=["answers first", "scores first"])
+def test_scores_in_files_of_their_own_find_their_duels(
+    project: Project, user: User, monkeypatch: pytest.MonkeyPatch, most: int, order: list[str]
+) -> None:
+    monkeypatch.setattr(row_kinds, "MOST_ROWS", most)
+    run = bring_samples(project, user, seed_archive([*order, "score/_duel.json"]), "seed.zip", decisions=True)
+    figures = {name: run.result[name] for name in ("samples", "answers", "scores", "scores_without_duel", "pending")}
+    assert figures == {"samples": 1, "answers": 1, "scores": 1, "scores_without_duel": 1, "pending": 1}
+    reason = "score/_duel.json is about a whole run, and only scores of single duels are imported"
+    assert bad_rows(run) == {"row 5": reason}
+    duel = Duel.objects.select_related("sample", "prompt__text").get()
+    assert texts(duel) == ("Four.", "Five.") and duel.prompt.text.reference["content"] == "The own turn."
+    assert (duel.score, duel.bucket, duel.metrics) == (84.0, "final", {"correctness": 100.0})
+    assert duel.sample is not None
+    assert (duel.sample.score, duel.sample.bucket, duel.sample.status) == (84.0, "final", "pending")
+    assert Answer.objects.filter(side="king").count() == 2

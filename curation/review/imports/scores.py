@@ -1,0 +1,85 @@
+"""Scores in files of their own: `score/NAME.json` of an archive belongs to the duel in `answer/NAME.json`.
+
+The files of an archive come in any order, so a score that comes before its duel waits in the import's memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+
+from curation.duels.models import Duel
+from curation.imports.row_kinds import Target
+from curation.imports.sources.rows import Row, RowRefused
+from curation.projects.settings.document import ProjectSettings
+from curation.review.imports.layouts import read_metrics, read_reason, read_score
+from curation.samples.models import Sample, flag_names
+from curation.samples.scores.priority import priority_of
+from judging.panel.buckets import Thresholds, bucket_for
+
+LAYOUT = "scores of duels (score, metrics)"
+FOLDER = "score"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """The score of the duel in the file of that name, 0–100, with those of its dimensions."""
+
+    file: str
+    score: float
+    metrics: dict[str, float]
+    reason: str
+
+
+def read_score_row(row: Row) -> ScoreRow | None:
+    """Return the score in a file of the folder `score`, None for another row. Raises `RowRefused`."""
+    path = PurePosixPath(row.file)
+    if path.parent.name != FOLDER or "messages" in row.value:
+        return None
+    if path.stem.startswith("_"):
+        raise RowRefused(f"{row.file} is about a whole run, and only scores of single duels are imported")
+    score = read_score(row.value.get("score"))
+    if score is None:
+        raise RowRefused(f"{row.file} has no score")
+    return ScoreRow(path.stem, score, read_metrics(row.value), read_reason(row.value))
+
+
+def write_scores(target: Target, rows: Sequence[ScoreRow]) -> dict[str, int]:
+    """Give the scores to the duels that this import has written, and return how many. The others wait."""
+    waiting = {**target.memory.get("scores", {}), **{row.file: asdict(row) for row in rows}}
+    if not waiting:
+        return {}
+    duels = Duel.objects.filter(run=target.run, scoring__imported__file__in=list(waiting)).select_related("sample")
+    given = [_scored(duel, ScoreRow(**waiting.pop(duel.scoring["imported"]["file"])), target) for duel in duels]
+    Duel.objects.bulk_update(given, ["score", "score_key", "metrics", "bucket", "scoring"], batch_size=250)
+    samples = [duel.sample for duel in given if duel.sample is not None]
+    Sample.objects.bulk_update(samples, ["score", "score_key", "bucket", "priority"], batch_size=250)
+    target.memory["scores"] = waiting
+    target.notes["scores_without_duel"] = len(waiting)
+    return {"scores": len(given)}
+
+
+def _scored(duel: Duel, row: ScoreRow, target: Target) -> Duel:
+    duel.score = duel.score_key = row.score
+    duel.metrics, duel.bucket = row.metrics, imported_bucket(duel, target.run.settings)
+    duel.scoring = {**duel.scoring, "imported": {**duel.scoring["imported"], "reason": row.reason}}
+    if duel.sample is not None:
+        duel.sample.score, duel.sample.score_key, duel.sample.bucket = duel.score, duel.score_key, duel.bucket
+        duel.sample.priority = imported_priority(duel, target.run.settings)
+    return duel
+
+
+def imported_bucket(duel: Duel, settings: ProjectSettings) -> str:
+    """Return the bucket of an imported score by this project's thresholds. Without a score there is none: that is no
+    score that failed."""
+    if duel.score is None:
+        return ""
+    return bucket_for(duel.score, flags=flag_names(duel.flags), thresholds=_thresholds(settings))
+
+
+def imported_priority(duel: Duel, settings: ProjectSettings) -> float:
+    leak = bool(duel.flags)
+    return priority_of(score=duel.score, thresholds=_thresholds(settings), flipped=False, spread=0.0, leak=leak)
+
+
+def _thresholds(settings: ProjectSettings) -> Thresholds:
+    return Thresholds(final=settings.thresholds.final, refined=settings.thresholds.refined)
