@@ -39,6 +39,11 @@ def _duel_ids(project: Project, challengers: dict[SampleKey, int], kings: dict[S
         (key[0], challenger, kings.get(key)) for key, challenger in challengers.items() if mode == 1 or key in kings
     ]
     opponent = Opponent.KING if mode == 2 else Opponent.REFERENCE
+    if opponent == Opponent.REFERENCE:
+        # An imported answer without an opponent is the reference itself.
+        alone = Duel.objects.filter(challenger_id__in=challengers.values(), opponent=Opponent.NONE)
+        own = set(alone.values_list("challenger_id", flat=True))
+        pairs = [entry for entry in pairs if entry[1] not in own]
     Duel.objects.bulk_create(
         [
             Duel(project=project, prompt_id=prompt, challenger_id=challenger, king_id=king, opponent=opponent)

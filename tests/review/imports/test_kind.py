@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from curation.duels.judge.pairing import Entrants, pair
 from curation.duels.models import Answer, Duel, Prompt
 from curation.imports import row_kinds
 from curation.projects.models import AuditEntry, Member, Project, Role
@@ -315,3 +316,10 @@ def test_scores_in_files_of_their_own_find_their_duels(
     assert duel.sample is not None
     assert (duel.sample.score, duel.sample.bucket, duel.sample.status) == (84.0, "final", "pending")
     assert Answer.objects.filter(side="king").count() == 2
+
+
+def test_an_imported_turn_of_its_source_meets_no_reference(project: Project, user: User) -> None:
+    bring_samples(project, user, [{"messages": [*ASKED, FOUR]}])
+    prompts = Prompt.objects.of(project)
+    assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=1)) == []
+    assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=2)) == []

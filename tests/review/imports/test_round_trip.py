@@ -5,6 +5,8 @@ from typing import Any
 import orjson
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.base import ContentFile
+from django.test import Client
 
 from curation.duels.models import AnswerText, PromptText
 from curation.exports.formats import FORMATS
@@ -12,10 +14,20 @@ from curation.exports.models import Export
 from curation.projects.models import Project, Role
 from curation.review.bulk.decide import decide_selected
 from curation.review.models import Pick
+from curation.runs.engine.worker import drive
+from curation.runs.models import Run
 from curation.samples.models import Sample, Status
 from judging.messages import message_text
-from tests.exports.exporting import approve, content, make_approved, make_kept, make_pair, run_export
-from tests.factories import make_duel, make_member, make_project, make_scenario, make_trajectory, make_turns
+from tests.exports.exporting import approve, content, drive_export, make_approved, make_kept, make_pair, run_export
+from tests.factories import (
+    make_bearer,
+    make_duel,
+    make_member,
+    make_project,
+    make_scenario,
+    make_trajectory,
+    make_turns,
+)
 from tests.imports.bringing import bad_rows
 from tests.review.importing import access_to, bring_samples
 
@@ -112,3 +124,30 @@ def test_an_export_of_imported_rows_has_the_same_rows_and_hashes(name: str, stor
     else:
         assert row_hashes(second) == row_hashes(first)
         assert data_files(second) == {file: data}
+
+
+def test_the_round_trip_by_rest(client: Client) -> None:
+    source, author = make_samples()
+    project, user = empty_project()
+    first, data = export_by_rest(client, source, author)
+
+    headers = make_bearer(user)
+    sent = {"kind": "samples", "options": '{"decisions": true}', "file": ContentFile(data, "dpo.jsonl")}
+    run = client.post(f"/api/v1/projects/{project.slug}/imports", sent, headers=headers)
+    assert run.status_code == 202
+    drive(int(run.json()["id"]))
+    result = client.get(f"/api/v1/runs/{run.json()['id']}", headers=headers).json()["result"]
+    assert (result["samples"], result["approved"], result["bad_rows"]) == (4, 4, 0)
+
+    second, same = export_by_rest(client, project, user)
+    assert (row_hashes(second), same) == (row_hashes(first), data)
+
+
+def export_by_rest(client: Client, project: Project, user: User) -> tuple[Export, bytes]:
+    headers = make_bearer(user)
+    recipe = {"recipe": {**RECIPE, "formats": ["dpo"]}}
+    path = f"/api/v1/projects/{project.slug}/exports"
+    run = client.post(path, recipe, content_type="application/json", headers=headers)
+    export = drive_export(Run.objects.get(pk=run.json()["id"]))
+    file = client.get(f"/api/v1/exports/{export.pk}/files/dpo.train.jsonl", headers=headers)
+    return export, b"".join(file.streaming_content)
