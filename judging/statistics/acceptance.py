@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore
-from judging.statistics.bounds import DECIMALS, choose_clusters, every_row, lower_bounds
+from judging.statistics.bounds import DECIMALS, FEW_CLUSTERS, choose_clusters, every_row, lower_bounds
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +79,8 @@ class LeftOut:
 class GateResult:
     """Margins and bounds in points from -100 to 100, challenger minus opponent; None if nothing is parsed.
 
-    lcb                 lower bound with whole clusters resampled; `clusters` of them, which are a `clustered_by`
+    lcb                 lower bound with whole clusters resampled; `clusters` of them, which are a `clustered_by`; with
+                        fewer than 10 it is at most `lcb_unclustered`
     lcb_unclustered     the same as if turns were independent
     leaks               parsed duels with a leak flag
     informative         judges that parsed in half of the duels and flip in less than 0.9 of their dimensions
@@ -154,7 +156,7 @@ def acceptance(duels: Sequence[GateDuel], *, panel: Sequence[str], settings: Gat
         informative=informative,
         undecided_without=tuple(dict.fromkeys(judge for each in turned for judge in each.judges)),
         left_out=left_out,
-        basis=_basis(panel, informative, groups),
+        basis=_basis(panel, informative, groups) + _few_clusters(clusters, by),
         accepted=not reasons,
         reasons=reasons,
     )
@@ -256,9 +258,11 @@ def _bounds(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) 
         clusters = choose_clusters([duels[row].repo for row in rows], [duels[row].instance_id for row in rows])
     else:
         clusters = every_row(len(rows))
-    found = lower_bounds(
-        columns[rows], clusters, quantile=settings.quantile, resamples=settings.resamples, seed=settings.seed
-    )
+    draw = partial(lower_bounds, quantile=settings.quantile, resamples=settings.resamples, seed=settings.seed)
+    found = draw(columns[rows], clusters)
+    if clusters.count < min(FEW_CLUSTERS, len(rows)):
+        # A few clusters may agree by chance although their turns do not.
+        found = np.minimum(found, draw(columns[rows], every_row(len(rows)))).tolist()
     return clusters.count, clusters.by, np.maximum(found, -100.0).tolist()
 
 
@@ -311,6 +315,16 @@ def _basis(panel: Sequence[str], informative: Sequence[str], groups: Sequence[tu
     if len(informative) >= ENOUGH_JUDGES:
         return f"{said}, which all give the same replies, so that they count as one."
     return f"{said}. With fewer than {ENOUGH_JUDGES}, none was left out to check it."
+
+
+def _few_clusters(count: int, by: str) -> str:
+    """Say that the verdict rests on few clusters, where it does: their bound is not tested below 10."""
+    if not 0 < count < FEW_CLUSTERS:
+        return ""
+    one, more = {"repo": ("repository", "repositories"), "instance_id": ("pull request", "pull requests")}.get(
+        by, ("turn", "turns")
+    )
+    return f" It rests on {count} {one if count == 1 else more}: {FEW_CLUSTERS} are needed for a sure bound."
 
 
 def _counted(judges: int) -> str:

@@ -50,9 +50,8 @@ def lower_bounds(values: Floats, clusters: Clusters, *, quantile: float, resampl
     The bound is a quantile of the means of `resamples` resamples of whole clusters, the same ones for all columns. The
     quantile is widened for few clusters to Φ(√(n / (n − 1)) · t(quantile, n − 1)), after T. Hesterberg, "What teachers
     should know about the bootstrap", The American Statistician 69 (2015), 3.3. Below 10 clusters it is at most the
-    bound of Student's t with the bootstrap's standard error. Where all clusters agree there is nothing to resample:
-    then a cluster may still be the opposite with probability q, (1 − q)^n = quantile, and the bound is the mean with
-    that share of opposites. A single cluster therefore never proves anything.
+    bound of Student's t with the bootstrap's standard error. Where all clusters agree there is nothing to resample, and
+    the bound is the mean.
 
     Depends on the seed and on the values, not on the order of the rows. A column without values has the bound NaN.
     """
@@ -105,7 +104,7 @@ def _bound(sums: Floats, sizes: Floats, means: Floats, quantile: float) -> float
     mean = float(sums.sum() / sizes.sum())
     rates = sums[filled] / sizes[filled]
     if np.allclose(rates, rates[0], rtol=0, atol=10**-DECIMALS):
-        return round(min(mean, mean * (2 * math.pow(quantile, 1 / count) - 1)), DECIMALS)
+        return round(mean, DECIMALS)
     drawn = means[~np.isnan(means)]
     spread = math.sqrt(count / (count - 1))
     t = float(special.stdtrit(count - 1, quantile))

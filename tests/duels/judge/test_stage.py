@@ -92,7 +92,8 @@ def test_a_reply_that_does_not_parse_is_retried_then_stored_as_missing(models: M
         "n": 0,
         "parse_rate": 0.0,
         "win_rate": None,
-        "agreement": None,
+        "agreement": {},
+        "panel_agreement": None,
     }
 
 

@@ -56,14 +56,14 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
         "- final: 0",
         "- refined: 3",
         "- mean answer length: winners 10.0, losers 10.0 tokens",
-        # Three pull requests that agree: a fourth may be the opposite.
-        "**Not accepted**: the lower bound of -13.16 points is not above 0",
+        "**Accepted**",
         "- margin (challenger minus king, points): 50.0",
-        "- LCB, resampled by pull request, 3 of them (points): -13.2",
-        "- LCB, resampled by turn (points): -13.2",
+        "- LCB, resampled by pull request, 3 of them (points): 50.0",
+        "- LCB, resampled by turn (points): 50.0",
         "- No parsed duel has a leak flag",
         "- The verdict rests on 1 informative judge of 3: judge-b and judge-c parsed in under half of the duels or"
-        " flipped in nearly all. With fewer than 3, none was left out to check it.",
+        " flipped in nearly all. With fewer than 3, none was left out to check it. It rests on 3 pull requests: 10 are"
+        " needed for a sure bound.",
         "| judge-a | 3 | 100.0 % | 0.0 % | 100.0 % | 0.0 % | 660 | $0.00066 |  |",
         "| judge-b | 3 | 50.0 % | 100.0 % | 100.0 % | 0.0 % | 660 | unknown |  |",
         "- challenger: 1 × no pull-request record: it cannot be challenged",
@@ -84,8 +84,8 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
 
 def test_the_page_shows_the_same(client: Client, run: Run) -> None:
     html = page(run)
-    assert "1 informative judge of 3" in html and "not accepted" in html
-    for part in ("-13.2", "50.0", "judge-a", "100.0 %", "own family", "no pull-request record", "unknown"):
+    assert "1 informative judge of 3" in html and "accepted" in html
+    for part in ("50.0", "judge-a", "100.0 %", "own family", "no pull-request record", "unknown"):
         assert part in html
     assert f"/p/{run.project.slug}/samples/?run={run.pk}&amp;bucket=refined" in html
     assert f"/p/{run.project.slug}/duels/?run={run.pk}" in html
