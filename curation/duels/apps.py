@@ -19,6 +19,7 @@ class DuelsConfig(AppConfig):
 
         register("king", FOLDER / "king.txt", "King: answer blind")
         register("challenger", FOLDER / "challenger.txt", "Challenger: answer with the hidden record")
+        register("leak_reader", FOLDER / "leak_reader.txt", "Leak reader: find what only the record says")
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
         kinds.register(KingRun(), ChallengerRun(), JudgeRun(), DuelRun(), RescoreRun())
         row_kinds.register(TurnKind())

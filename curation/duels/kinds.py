@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar
 
+from curation.duels.answers.read import leak_figures
 from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate
 from curation.duels.filters import check_filter, duels_in
@@ -46,12 +47,15 @@ class AnswerRun(Kind[AnswerParams]):
     def check(self, project: Project, params: AnswerParams) -> None:
         targets_named(project, [params.model], "model")
         check_filter(params.filter)
+        if self.side == Side.CHALLENGER:
+            _check_reader(project)
 
     def estimate(self, project: Project, params: AnswerParams) -> Estimate:
         return answer_estimate(project, self.side, params.model, params)
 
     def finish(self, run: Run, params: AnswerParams) -> Json:
-        return {"skipped": skip_reasons(run)}
+        found = {"leak_findings": leak_figures(run)} if self.side == Side.CHALLENGER else {}
+        return {"skipped": skip_reasons(run), **found}
 
 
 class KingRun(AnswerRun):
@@ -123,6 +127,7 @@ class DuelRun(Kind[DuelParams]):
         given = project.settings.generation
         params.challenger_model = model_name(params.challenger_model, given.challenger_model, "challenger_model")
         targets_named(project, [params.challenger_model], "challenger_model")
+        _check_reader(project)
         if params.mode == 2:
             params.king_model = model_name(params.king_model, given.king_model, "king_model")
             targets_named(project, [params.king_model], "king_model")
@@ -179,6 +184,11 @@ class RescoreRun(Kind[RescoreParams]):
 
 def _judged(params: JudgeParams, entrants: Callable[[Run], Entrants]) -> list[Stage]:
     return [JudgeStage(params, entrants), ScoreStage(params, duels_of), VerdictStage(params, duels_scored_by)]
+
+
+def _check_reader(project: Project) -> None:
+    if reader := project.settings.generation.leak_reader:
+        targets_named(project, [reader], "leak_reader")
 
 
 def _check_panel(project: Project, params: JudgeParams) -> None:

@@ -208,6 +208,8 @@ class Answer(models.Model):
     leak_score = models.FloatField(null=True, help_text="Leaked ÷ checkable tokens; None where nothing was compared.")
     leak_flag = models.BooleanField(default=False)
     leak_spans = models.JSONField(default=list)
+    reader_flag = models.BooleanField(default=False, help_text="The second reader found a leak.")
+    reading = models.JSONField(default=dict, help_text="What the second reader found; empty if it did not read.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -47,10 +47,15 @@ class Flag(models.IntegerChoices):
     INJECTION = 32, "injection"
     SECRET = 64, "secret"
     PII = 128, "pii"
+    LEAK_READER = 256, "leak_reader"
 
 
 # What the scan of the texts found and no person has cleared. Scoring leaves these bits alone.
 SCANNED = Flag.SECRET | Flag.PII
+
+
+# What the lint or the second reader found: a person has to clear it.
+LEAKS = Flag.LEAK | Flag.LEAK_READER
 
 
 def flag_names(bits: int) -> list[str]:

@@ -40,6 +40,7 @@ RULES = {
     "encoded": "name of the record, encoded",
     "pattern": "pattern that fits a name of the record",
     "rewording": "rewording of the record",
+    "leak_reader": "meaning of the record, found by the second reader",
 }
 _FURTHER: tuple[Callable[[Case], Iterable[Found]], ...] = (
     copies.find,

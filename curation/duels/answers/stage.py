@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import orjson
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from curation.duels.answers.leaks import Lint, lint_answer
+from curation.duels.answers.read import Reader, read_answer
 from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
 from curation.llm.client.completion import Completion, Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.record import Answered
-from curation.runs.calls.targets import call_params, run_instructions, run_target
+from curation.runs.calls.targets import call_params, run_instructions, run_target, targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.text.storable import storable
 from judging.answers.facts import answer_facts
 from judging.answers.read import FORMAT_REFUSALS, format_refusal
+from judging.leaks.reader import READ
 from judging.messages import content_of, request_messages
 
 CHUNK = 2000
@@ -50,6 +52,7 @@ class AnswerPlan:
     attempts: int
     fresh: bool
     filter: Json
+    reader: Reader | None
 
     def fingerprint(self, side: str) -> str:
         return fingerprint(side, self.target, self.instructions.sha256, self.params)
@@ -65,6 +68,7 @@ class AnswerJob:
     tools: Sequence[Message]
     record: PullRequest | None
     tried: int
+    unread: Answer | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +104,28 @@ class AnswerStage:
             attempts=self._attempts,
             fresh=self._fresh,
             filter=self._filter,
+            reader=self._reader(run) if self._side == Side.CHALLENGER else None,
         )
 
+    @staticmethod
+    def _reader(run: Run) -> Reader | None:
+        name = run.settings.generation.leak_reader
+        if not name:
+            return None
+        limit = run.settings.panel.max_tokens
+        return Reader(targets_named(run.project, [name], "leak_reader")[0], run_instructions(run, READ), limit)
+
     def targets(self, run: Run) -> Sequence[Target]:
-        return [self.read(run).target]
+        plan = self.read(run)
+        return [plan.target, *([plan.reader.target] if plan.reader else [])]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         plan = self.read(run)
         mark = plan.fingerprint(self._side)
         accepted = Answer.objects.filter(prompt__project=run.project, fingerprint=mark, refusal="")
+        if plan.reader:
+            # What another reader read, or none, is read now; the answer stays.
+            accepted = accepted.filter(Q(leak_flag=True) | Q(reading__mark=plan.reader.mark))
         answered = set() if plan.fresh else set(accepted.values_list("prompt_id", "sample_index"))
         records = set(PullRequest.objects.of(run.project).usable().values_list("instance_id", flat=True))
         doubtful = dict(PullRequest.objects.of(run.project).doubtful().values_list("instance_id", "doubt"))
@@ -135,6 +152,7 @@ class AnswerStage:
             known = usable.filter(instance_id__in=ids).select_related("text")
             records = {record.instance_id: record for record in known}
         tried = self._tried(plan, list(prompts))
+        unread = self._unread(plan, list(prompts))
         jobs = {}
         for item in items:
             prompt = prompts.get(item.target_id or 0)
@@ -142,7 +160,10 @@ class AnswerStage:
                 last = tried.get((prompt.pk, item.data["sample_index"]), 0)
                 record = records.get(prompt.instance_id)
                 text = texts[prompt.pk]
-                jobs[item.pk] = AnswerJob(plan, prompt.pk, text.history, text.tools, record, last)
+                index = item.data["sample_index"]
+                jobs[item.pk] = AnswerJob(
+                    plan, prompt.pk, text.history, text.tools, record, last, unread.get((prompt.pk, index))
+                )
         return jobs
 
     def _tried(self, plan: AnswerPlan, prompt_ids: Sequence[int]) -> dict[tuple[int, int], int]:
@@ -152,10 +173,20 @@ class AnswerStage:
         rows = refused.exclude(refusal="").values_list("prompt_id", "sample_index")
         return {(row[0], row[1]): row[2] for row in rows.annotate(last=Max("attempt"))}
 
+    def _unread(self, plan: AnswerPlan, prompt_ids: Sequence[int]) -> dict[tuple[int, int], Answer]:
+        """Return accepted answers that only lack the reading of the second reader."""
+        if plan.reader is None or plan.fresh:
+            return {}
+        mark = plan.fingerprint(self._side)
+        rows = Answer.objects.filter(prompt_id__in=prompt_ids, fingerprint=mark, refusal="", leak_flag=False)
+        return {(row.prompt_id, row.sample_index): row for row in rows.select_related("text")}
+
     async def work(self, context: LlmContext, item: Item, job: AnswerJob | None) -> Write:
         if job is None:
             raise ItemFailed("its prompt was deleted")
         messages = self._messages(job)
+        if job.unread is not None:
+            return await self._read_again(context, item, job, job.unread)
         attempts: list[Attempt] = []
         for number in range(job.tried + 1, job.tried + job.plan.attempts + 1):
             index = item.data["sample_index"]
@@ -167,18 +198,33 @@ class AnswerStage:
             if not refusal:
                 break
         last = attempts[-1]
-        lint = None
+        lint, reading = None, {}
         if job.record is not None and not last.refusal:
             max_leak = context.run.settings.limits.max_leak
             text = last.answered.completion.text
             lint = await asyncio.to_thread(lint_answer, text, job.history, job.record, max_leak)
+            if job.plan.reader is not None and not lint.flagged:
+                reading = await read_answer(context, item, job.plan.reader, text, job.history, job.record)
 
         def write() -> Json:
-            return {"answer": [self._save(context.run, item, job, attempt, lint) for attempt in attempts][-1]}
+            return {"answer": [self._save(context.run, item, job, attempt, lint, reading) for attempt in attempts][-1]}
 
         if last.refusal:
             count = f" ({len(attempts)} tries)" if len(attempts) > 1 else ""
             raise ItemFailed(f"{FORMAT_REFUSALS[last.refusal]}{count}", write)
+        return write
+
+    async def _read_again(self, context: LlmContext, item: Item, job: AnswerJob, answer: Answer) -> Write:
+        """Have an existing answer read."""
+        if job.record is None or job.plan.reader is None:
+            raise ItemFailed("there is nothing to read it with")
+        reading = await read_answer(context, item, job.plan.reader, answer.text.text, job.history, job.record)
+
+        def write() -> Json:
+            rows = Answer.objects.filter(pk=answer.pk)
+            rows.update(reading=reading, reader_flag=bool(reading["findings"]))
+            return {"answer": answer.pk}
+
         return write
 
     def _messages(self, job: AnswerJob) -> list[Message]:
@@ -188,7 +234,7 @@ class AnswerStage:
             raise ItemFailed("its pull-request record was deleted or became doubtful")
         return _challenger_messages(job.plan.instructions.text, job.history, job.record)
 
-    def _save(self, run: Run, item: Item, job: AnswerJob, attempt: Attempt, lint: Lint | None) -> int:
+    def _save(self, run: Run, item: Item, job: AnswerJob, attempt: Attempt, lint: Lint | None, reading: Json) -> int:
         """Save the answer and return its id. If another run has saved an accepted one meanwhile, return that one's."""
         completion, mark = attempt.answered.completion, job.plan.fingerprint(self._side)
         index = item.data["sample_index"]
@@ -219,6 +265,8 @@ class AnswerStage:
             leak_score=lint.score if lint else None,
             leak_flag=bool(lint and lint.flagged),
             leak_spans=lint.spans if lint else [],
+            reader_flag=bool(reading.get("findings")),
+            reading=reading if not attempt.refusal else {},
         )
         AnswerText.objects.create(
             answer=row,

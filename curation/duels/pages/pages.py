@@ -78,7 +78,7 @@ def duel_view(duel: Duel) -> DuelView:
         judges=_judge_views(duel),
         metrics=tuple(Metric(name, duel.metrics[name]) for name in DIMENSIONS if name in duel.metrics),
         dimensions=DIMENSIONS,
-        leaks=tuple(dict.fromkeys(map(_leak_text, answer.leak_spans))),
+        leaks=tuple(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
         turns=Chat(duel.prompt.text.history).complete(),
     )
 
@@ -93,7 +93,7 @@ def _leak_text(span: Mapping[str, str]) -> str:
 
 
 def _leak_spans(answer: Answer) -> tuple[Span, ...]:
-    return tuple((span["start"], span["end"]) for span in answer.leak_spans)
+    return tuple((span["start"], span["end"]) for span in [*answer.leak_spans, *answer.reading.get("findings", ())])
 
 
 def _judge_views(duel: Duel) -> tuple[JudgeView, ...]:

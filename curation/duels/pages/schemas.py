@@ -45,6 +45,10 @@ class AnswerOut(Schema):
 
 class ChallengerOut(AnswerOut):
     leak: LeakOut
+    reading: dict[str, Any] = Field(
+        examples=[{"model": "reader", "state": "read", "findings": [], "dropped": 0, "calls": 1}],
+        description="What the second reader found, as spans like the lint's; empty if it did not read.",
+    )
 
 
 class VerdictOut(Schema):
@@ -100,7 +104,7 @@ def duel_out(duel: Duel) -> dict[str, object]:
         "sample": None if duel.sample_id is None else str(duel.sample_id),
         "run": None if duel.run_id is None else str(duel.run_id),
         "king": _opponent(duel),
-        "challenger": {**_answer(duel.challenger), "leak": leak},
+        "challenger": {**_answer(duel.challenger), "leak": leak, "reading": duel.challenger.reading},
         "verdicts": [_verdict(verdict) for verdict in duel.verdicts.all()],
     }
 

@@ -13,7 +13,7 @@ from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.projects.settings.document import ProjectSettings
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
-from curation.samples.models import Flag, Kind, flag_bits, flag_names
+from curation.samples.models import LEAKS, Flag, Kind, flag_bits, flag_names
 from curation.samples.scores.priority import priority_of
 from curation.samples.scores.save import SampleRow, upsert_samples
 from judging.answers.blocks import bash_blocks
@@ -161,7 +161,7 @@ def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: "SampleTe
             thresholds=thresholds,
             flipped=entry.score.flipped,
             spread=entry.score.spread,
-            leak=bool(entry.flags & Flag.LEAK),
+            leak=bool(entry.flags & LEAKS),
         ),
         source=prompt.source,
         repo=prompt.repo,
@@ -203,7 +203,8 @@ def _preview(answer: str) -> str:
 
 
 def _flags(duel: Duel, score: DuelScore, failed: bool) -> int:
-    found = {"leak": duel.challenger.leak_flag, "flip": score.flipped, "infra": failed}
+    answer = duel.challenger
+    found = {"leak": answer.leak_flag, "leak_reader": answer.reader_flag, "flip": score.flipped, "infra": failed}
     return flag_bits([name for name, is_set in found.items() if is_set]) | (duel.flags & Flag.INJECTION)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
+from curation.duels.answers.read import leak_lines
 from curation.duels.models import Duel, Exclusion
 from curation.runs.models import Item, Run
 from curation.samples.models import Bucket, flag_names
@@ -64,6 +65,7 @@ class RunReport:
     losers: str
     buckets: tuple[tuple[Bucket, int], ...]
     judges: tuple[JudgeRow, ...]
+    leaks: tuple[str, ...]
     skipped: tuple[SkippedItems, ...]
     exclusions: tuple[Exclusion, ...]
 
@@ -100,6 +102,7 @@ def report_of(run: Run) -> RunReport:
         losers=_number(lengths.get("losers"), 1),
         buckets=tuple((bucket, buckets[bucket.value]) for bucket in Bucket if bucket.value in buckets),
         judges=tuple(_judge_row(judge) for judge in figures.get("judges", ())),
+        leaks=tuple(leak_lines(figures.get("leak_findings", {}))),
         skipped=tuple(
             SkippedItems(stage, reason, count)
             for stage, reasons in figures.get("skipped", {}).items()
@@ -124,6 +127,8 @@ def markdown(report: RunReport) -> Iterator[str]:
     yield f"# Duel run {run.pk} of {run.project.slug}\n\n"
     yield from _header(report)
     yield from _verdict(report)
+    if report.leaks:
+        yield "## Leaks\n\n" + "".join(f"- {_cell(line)}\n" for line in report.leaks) + "\n"
     yield from _skipped(report)
     yield from _judges(report)
     yield "## Turns\n\n"

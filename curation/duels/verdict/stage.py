@@ -7,6 +7,7 @@ from itertools import islice
 
 from django.db.models import Count, F, Max, Q, Sum
 
+from curation.duels.answers.read import leak_figures
 from curation.duels.models import Answer, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.stage import Scored, score_duels
@@ -81,6 +82,7 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         "buckets": figures.buckets,
         "judges": _judges(figures, panel, ids),
         "lengths": asdict(mean_lengths(winners=figures.winners, losers=figures.losers)),
+        "leak_findings": leak_figures(run),
         "skipped": skip_reasons(run),
         "exclusions": Exclusion.objects.filter(project=run.project).count(),
     }
@@ -90,7 +92,7 @@ def _count(figures: _Figures, scored: list[Scored]) -> None:
     lengths = _answer_lengths(scored)
     for entry in scored:
         prompt = entry.duel.prompt
-        leak = entry.duel.challenger.leak_flag
+        leak = entry.duel.challenger.leak_flag or entry.duel.challenger.reader_flag
         figures.gated.append(GateDuel(entry.score, prompt.repo, prompt.instance_id, leak))
         figures.buckets[entry.bucket] += 1
         king, challenger = lengths[entry.duel.pk]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from django.db import models
 
-from curation.samples.models import Bucket, Flag, Status
+from curation.samples.models import LEAKS, Bucket, Flag, Status
 
 CHARACTERS_PER_TOKEN = 4
 TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
@@ -89,7 +89,7 @@ CURRENT_COLUMNS = ("version", "status", "kind", "source", "repo", "instance_id",
 # Constants, because a lookup on the enumeration costs more than the comparison, for every row.
 _APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
 _UNPARSED = Bucket.UNPARSED.value
-_LEAK, _INFRA = Flag.LEAK.value, Flag.INFRA.value
+_LEAK, _INFRA = int(LEAKS), Flag.INFRA.value
 
 
 def sample_reason(sample: FrozenSample, excluded_instances: Collection[str]) -> SkipReason | None:

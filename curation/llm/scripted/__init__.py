@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from curation.llm.scripted.answers import challenger_answer, king_answer
 from curation.llm.scripted.cli import cli_answer
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
+from curation.llm.scripted.leak_reader import read_leaks
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
 from curation.llm.scripted.teacher import teacher_reply
 from judging.messages import content_of
@@ -77,6 +78,10 @@ def _teacher(messages: Sequence[Mapping[str, object]], sample_index: int, attemp
     return Utterance(teacher_reply(messages, sample_index=sample_index, attempt=attempt))
 
 
+def _leak_reader(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
+    return Utterance(read_leaks(_last_user(messages)))
+
+
 def _broken(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
     return Utterance(RAW_TOOL_CALL)
 
@@ -111,6 +116,7 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
         _judge(rambling),
         "Judges like judge-careful, but about a third of its replies are prose or cut JSON.",
     ),
+    "leak-reader": (_leak_reader, "Finds sentences of the hidden record that an answer repeats in other words."),
     "teacher": (
         _teacher,
         "Assembles a scenario for the requested combination from written parts; one in three is incomplete at first.",

@@ -90,6 +90,12 @@ class Generation(Section):
 
     king_model: str = Field("", max_length=60, title="King", description="Name of a model endpoint.")
     challenger_model: str = Field("", max_length=60, title="Challenger", description="Name of a model endpoint.")
+    leak_reader: str = Field(
+        "",
+        max_length=60,
+        title="Leak reader",
+        description="Name of a model endpoint that reads each challenger answer after the leak lint; empty: none.",
+    )
     max_tokens: TokenLimit = Field(2048, title="Token limit of an answer")
     temperature: Temperature = Field(0.7, title="Temperature")
 

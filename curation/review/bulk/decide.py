@@ -16,7 +16,7 @@ from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.state import log_line
 from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Flag, Sample
+from curation.samples.models import LEAKS, Sample
 from curation.samples.scans.store import scan_texts
 from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
@@ -119,7 +119,7 @@ def decide_chunk(access: Access, action: str, ids: list[int], batch: str, reason
         name_approved_texts(lines)
     Decision.objects.bulk_create(lines)
     for leak in (False, True):
-        pks = [sample.pk for sample in changing if bool(sample.flags & Flag.LEAK) is leak]
+        pks = [sample.pk for sample in changing if bool(sample.flags & LEAKS) is leak]
         if pks:
             fields = fields_after(action, access, leak=leak)
             Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)

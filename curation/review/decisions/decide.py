@@ -16,7 +16,7 @@ from curation.review.decisions.state import change, log_line, refuse_errors, ref
 from curation.review.models import STATUS_AFTER, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
-from curation.samples.models import Flag, Kind, Sample, Status
+from curation.samples.models import LEAKS, Kind, Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.storable import text_errors
 from curation.webhooks.emit import emit
@@ -80,7 +80,7 @@ def decide(
         if action == Action.FLAG:
             change(sample)
         elif action != Action.SKIP:
-            change(sample, **fields_after(action, access, leak=bool(sample.flags & Flag.LEAK)))
+            change(sample, **fields_after(action, access, leak=bool(sample.flags & LEAKS)))
         Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=timezone.now()), sample=sample).delete()
         audit.record(
             actor=access.user,

@@ -23,13 +23,13 @@ from curation.review.workspace.navigation import Location, Navigation, navigatio
 from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.verdicts import Judge, judges_of
 from curation.samples.list.queries import source_url
-from curation.samples.models import Flag, Kind, Sample, Status, flag_names
+from curation.samples.models import LEAKS, Flag, Kind, Sample, Status, flag_names
 from curation.web.text.markup import marked, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
 # Flags that are hidden while blind: of a duel those that tell the sides apart, of a trajectory how it ended.
-HIDDEN_OF_DUEL = Flag.LEAK | Flag.FLIP
+HIDDEN_OF_DUEL = LEAKS | Flag.FLIP
 HIDDEN_OF_ROLLOUT = Flag.INFRA
 # The place of an answer that has no other beside it.
 ONLY = "only"
