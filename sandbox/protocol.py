@@ -97,7 +97,7 @@ class Session(Protocol):
         """The directory that the next command starts in."""
 
     def check(self, checker: str, *, terminal: str, panic_reason: str = "") -> CheckResult:
-        """Kill every process of the agent, then run the checker. No command can follow.
+        """Kill every process of the agent, then run the checker. No command can follow, but other checks can.
 
         The checker has its own environment, with `TERMINAL` (`exit`, `panic` or empty) and `PANIC_REASON`.
         """

@@ -60,8 +60,11 @@ class SupervisedSession:
         self._reader = FrameReader()
         self._cwd = HOME
         self._over = ""
+        self._checked = False
 
     def exec(self, command: str, timeout: float | None = None) -> ExecResult:
+        if self._checked:
+            raise SandboxFailed("The session is over: its checker has run.")
         text = checked_text("command", command)
         seconds = self._limits.command_seconds if timeout is None else timeout
         done = self._ask(packed(Request.COMMAND, text, _milliseconds(seconds)), seconds)
@@ -85,7 +88,7 @@ class SupervisedSession:
         variables = [field for name, value in ending.items() for field in (name.encode(), value)]
         seconds = self._limits.check_seconds
         done = self._ask(packed(Request.CHECK, text, _milliseconds(seconds), *_CHECK_VARIABLES, *variables), seconds)
-        self._over = "its checker has run"
+        self._checked = True
         passed = done.exit_code == 0 and not done.timed_out
         return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out)
 

@@ -157,7 +157,7 @@ BUNDLE: dict[str, Any] = {
     "announcement": {"kind": "motd", "text": "Work is announced by: todo"},
     "provider": {"name": "todo", "doc": "todo --help"},
     "reference_solution": "todo > /dev/null\necho 'hello world' > greeting.txt\nexit",
-    "checker": "grep -qx 'hello world' /home/agent/greeting.txt",
+    "checker": "[ \"$(cat /home/agent/greeting.txt)\" = 'hello world' ]",
     "expected_terminal": "exit",
     "authored_by": "a person",
     "seed": 1,

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sandbox.errors import SetupRefused
+from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import Fixture, Limits, Session
 from tests.sandbox.conftest import Opener
 
@@ -293,3 +293,13 @@ class TestSetup:
         with pytest.raises(SetupRefused):
             session.exec(command)
         assert said(session, "echo on") == "on\n"
+
+
+def test_a_checker_can_run_again_on_what_it_left_but_no_command(opened: Opener) -> None:
+    session = opened([Fixture("/srv/count", b"")])
+    session.exec("echo done > /srv/result")
+    for number in (1, 2, 3):
+        check = session.check("echo x >> /srv/count; wc -l < /srv/count; cat /srv/result", terminal="exit")
+        assert (check.passed, check.output) == (True, f"{number}\ndone\n")
+    with pytest.raises(SandboxFailed, match="its checker has run"):
+        session.exec("true")

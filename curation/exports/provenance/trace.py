@@ -138,8 +138,8 @@ def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
         yield Step("trajectory", str(trajectory.pk), title, _calls_of(items))
     for scenario in {trajectory.scenario_id: trajectory.scenario for trajectory in found}.values():
         written = Item.objects.filter(
-            run=scenario.run, stage="author", state=ItemState.DONE, result__scenario=str(scenario.pk)
-        )
+            WRITES, run=scenario.run, state=ItemState.DONE, result__scenario=str(scenario.pk)
+        ).order_by("pk")
         title = f"Scenario {scenario.name}, author: {scenario.authored_by or 'a person'}"
         yield Step("scenario", str(scenario.pk), title, _calls_of(written))
 
@@ -198,11 +198,13 @@ def samples_of(call: Call) -> set[int]:
 
 def _items_with(call: Call) -> Iterator[Item]:
     """Yield the item that made the call, and those that the record answered with it: the same request comes from items
-    with the same key only."""
+    with the same key only, but for repairs, whose key is the scenario."""
     if call.item is None:
         return
     yield call.item
-    place = {"stage": call.item.stage, "key": call.item.key}
+    place = {"stage": call.item.stage}
+    if not call.item.stage.startswith(REPAIR):
+        place["key"] = call.item.key
     for item in Item.objects.filter(run__project=call.project_id, **place).exclude(pk=call.item.pk):
         if call.pk in item.reused_calls:
             yield item
@@ -213,6 +215,6 @@ def _trajectories_of(item: Item) -> QuerySet[Trajectory]:
     if item.stage == "rollout":
         scenario, _, index = item.key.partition(":")
         return Trajectory.objects.filter(run_id=item.run_id, scenario_id=scenario, sample_index=index or 0)
-    if item.stage == "author" and item.result.get("scenario"):
+    if (item.stage == "author" or item.stage.startswith(REPAIR)) and item.result.get("scenario"):
         return Trajectory.objects.filter(scenario_id=item.result["scenario"])
     return Trajectory.objects.none()

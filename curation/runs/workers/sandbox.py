@@ -1,10 +1,13 @@
 """The sandbox backend of this machine, and the removal of sandboxes whose worker died."""
 
+import asyncio
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from django.conf import settings
 
@@ -16,6 +19,7 @@ from sandbox.choose import choose_backend
 from sandbox.errors import SandboxUnavailable
 from sandbox.protocol import Backend, Labels, Session, Setup
 
+T = TypeVar("T")
 # Opening a session takes processor time: hundreds at once would slow down each other and the model calls.
 _openings = threading.Semaphore(os.cpu_count() or 1)
 
@@ -50,6 +54,11 @@ def shell_environment(task: Task, rooms: Backend, *, command_seconds: float) -> 
             return rooms.session(setup)
 
     return ShellEnvironment(task, session, _session_threads(), command_seconds=command_seconds)
+
+
+async def in_session_thread(work: Callable[[], T]) -> T:
+    """Return `work()`, called in a thread that sessions may be opened in."""
+    return await asyncio.get_running_loop().run_in_executor(_session_threads(), work)
 
 
 @cache

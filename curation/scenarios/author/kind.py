@@ -10,10 +10,11 @@ from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.scenarios.author.params import AuthorParams
+from curation.scenarios.author.repair import repair_stages
 from curation.scenarios.author.stage import AuthorStage, authored_in
 from curation.scenarios.gate.kind import CHECKS
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
-from curation.scenarios.gate.stage import GateStage
+from curation.scenarios.gate.stage import gate_stage
 from curation.scenarios.models import Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 
@@ -29,8 +30,8 @@ class AuthorRun(Kind[AuthorParams]):
 
     def stages(self, params: AuthorParams) -> Sequence[Stage]:
         # When failed items are retried, scenarios that were admitted are not gated again.
-        gate = GateStage(repeats=params.repeats, dry_run=params.dry_run, again=False, scenarios=authored_in)
-        return [AuthorStage(params), gate]
+        gate = gate_stage(repeats=params.repeats, dry_run=params.dry_run, again=False, scenarios=authored_in)
+        return [AuthorStage(params), gate, *(() if params.dry_run else repair_stages(params))]
 
     def check(self, project: Project, params: AuthorParams) -> None:
         targets_named(project, [params.model], "model")
@@ -46,6 +47,8 @@ class AuthorRun(Kind[AuthorParams]):
         sandboxes = params.n * (CHECKS + params.repeats)
         gate = "checks only the structure" if params.dry_run else f"opens {sandboxes} sandboxes"
         note = f"{again} of {params.n} bundles are expected to need a second call. The gate calls no model and {gate}."
+        if params.repairs and not params.dry_run:
+            note += f" What it refuses goes back to the model at most {params.repairs} times, which costs more."
         priced = Estimate.of_calls(target, items=params.n, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
         return Estimate.total([priced], note)
 

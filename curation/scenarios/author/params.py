@@ -14,7 +14,8 @@ Value = str | int
 class AuthorParams(BaseModel):
     """`axes` pins some axes to a value or to several; the others are chosen where the fewest scenarios are.
 
-    Without `seed` every run writes others. `structured` sends the bundle's schema where the model takes one.
+    `attempts` counts invalid documents, `repairs` how often a bundle that the gate refused goes back to the model with
+    the report. Without `seed` every run writes others. `structured` sends the bundle's schema to models that take one.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -23,6 +24,7 @@ class AuthorParams(BaseModel):
     n: Annotated[int, Field(ge=1, le=2000)] = 10
     axes: dict[str, Value | list[Value]] = {}
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    repairs: Annotated[int, Field(ge=0, le=5)] = 2
     repeats: Annotated[int, Field(ge=0, le=20)] = 2
     structured: bool = True
     seed: Annotated[int, Field(ge=0, le=2**53)] | None = None

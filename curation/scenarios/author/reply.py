@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -15,6 +16,8 @@ from judging.answers.blocks import fenced_blocks
 # Keys that the teacher does not write.
 OWN_KEYS = ("axes", "authored_by", "seed")
 SHOWN_ERRORS = 20
+SHOWN_CHECKS = 5
+SHOWN_TERMINAL = 2000
 MAX_NAME = 120
 
 
@@ -41,6 +44,28 @@ def repair_messages(reply: str, reasons: Sequence[str]) -> list[Message]:
     listed = "\n".join(f"- {reason}" for reason in reasons[:SHOWN_ERRORS])
     said = f"This bundle is refused:\n{listed}\nReply with the whole mended JSON document and nothing else."
     return [{"role": "assistant", "content": reply}, {"role": "user", "content": said}]
+
+
+def refused_messages(bundle: Mapping[str, object], checks: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """A bundle that the gate refused, and the checks that failed, each with the end of its terminal."""
+    own = {key: value for key, value in bundle.items() if key not in OWN_KEYS}
+    failed = [check for check in checks if not check["passed"]][:SHOWN_CHECKS]
+    shown = "\n\n".join(f"{check['name']}: {check['reason']}\n{_terminal(check)}".rstrip() for check in failed)
+    said = (
+        f"The gate executed this bundle and refused it:\n\n{shown}\n\n"
+        "Mend it so that none of this happens. Keep its name and its task. Reply with the whole mended JSON document"
+        " and nothing else."
+    )
+    return [{"role": "assistant", "content": orjson.dumps(own).decode()}, {"role": "user", "content": said}]
+
+
+def _terminal(check: Mapping[str, Any]) -> str:
+    """What the terminal of a check showed, its last lines only."""
+    lines = []
+    for line in check.get("transcript") or ():
+        code = "" if line.get("exit_code") is None else f" (exit {line['exit_code']})"
+        lines.append(f"$ {line['command']}{code}\n{line.get('output') or ''}".rstrip())
+    return "\n".join(lines)[-SHOWN_TERMINAL:]
 
 
 def read_reply(said: Completion, order: Order, taxonomy: Taxonomy) -> Bundle | list[str]:

@@ -37,6 +37,18 @@ class AuthorJob:
     order: Order
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A valid bundle, the attempt that gave it, and the calls whose recorded answers were used."""
+
+    bundle: Bundle
+    attempt: int
+    reused: Sequence[int]
+
+    def result(self) -> Json:
+        return {"attempts": self.attempt, **reused_result(self.reused)}
+
+
 class AuthorStage:
     name = "author"
     queue = "llm"
@@ -72,23 +84,35 @@ class AuthorStage:
         }
 
     async def work(self, context: LlmContext, item: Item, job: AuthorJob) -> Write:
-        messages: list[Message] = first_messages(job.instructions.text, job.order, job.taxonomy)
-        schema = response_format() if self._params.structured else None
-        params = call_params(job.target, DEFAULTS)
-        reasons: list[str] = []
-        reused: list[int] = []
-        for attempt in range(1, self._params.attempts + 1):
-            request = Request(messages, params, attempt=attempt, schema=schema)
-            said = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
-            if said.cached:
-                reused.append(said.call_id)
-            read = read_reply(said.completion, job.order, job.taxonomy)
-            if isinstance(read, Bundle):
-                return _write(context.run, read, attempt, reused)
-            reasons = read
-            messages = [*messages[:2], *repair_messages(said.completion.text, reasons)]
-        tries = f" in {self._params.attempts} attempts, the last" if self._params.attempts > 1 else ""
-        raise ItemFailed(f"no valid bundle{tries}: {'; '.join(reasons[:5])}")
+        messages = first_messages(job.instructions.text, job.order, job.taxonomy)
+        written = await ask_for_bundle(context, item, job, messages, self._params)
+        return _write(context.run, written)
+
+
+async def ask_for_bundle(
+    context: LlmContext, item: Item, job: AuthorJob, beginning: Sequence[Message], given: AuthorParams
+) -> Written:
+    """Return a valid bundle; invalid ones go back with their errors.
+
+    Raises `ItemFailed` after the last attempt.
+    """
+    messages = list(beginning)
+    schema = response_format() if given.structured else None
+    params = call_params(job.target, DEFAULTS)
+    reasons: list[str] = []
+    reused: list[int] = []
+    for attempt in range(1, given.attempts + 1):
+        request = Request(messages, params, attempt=attempt, schema=schema)
+        said = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
+        if said.cached:
+            reused.append(said.call_id)
+        read = read_reply(said.completion, job.order, job.taxonomy)
+        if isinstance(read, Bundle):
+            return Written(read, attempt, reused)
+        reasons = read
+        messages = [*beginning, *repair_messages(said.completion.text, reasons)]
+    tries = f" in {given.attempts} attempts, the last" if given.attempts > 1 else ""
+    raise ItemFailed(f"no valid bundle{tries}: {'; '.join(reasons[:5])}")
 
 
 def authored_in(run: Run) -> ScenarioQuerySet:
@@ -96,10 +120,10 @@ def authored_in(run: Run) -> ScenarioQuerySet:
     return Scenario.objects.of(run.project).filter(run=run)
 
 
-def _write(run: Run, bundle: Bundle, attempts: int, calls: Sequence[int]) -> Write:
+def _write(run: Run, written: Written) -> Write:
     def write() -> Json:
-        row = _store(run.project, run, bundle).scenario
-        return {"scenario": str(row.pk), "name": row.name, "attempts": attempts, **reused_result(calls)}
+        row = _store(run.project, run, written.bundle).scenario
+        return {"scenario": str(row.pk), "name": row.name, **written.result()}
 
     return write
 

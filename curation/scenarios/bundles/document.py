@@ -27,6 +27,7 @@ from sandbox.protocol import HOME, Fixture, Labels, Limits, Setup
 
 __all__ = ["EXAMPLE", "Bundle", "Ending", "announced_env", "parse_bundle", "setup_of", "stored_bundle", "terminal_of"]
 MAX_ERRORS = 100
+MARKS = ("scratch", "free_order")
 MAX_FIXTURE_BYTES = 256 * 1024
 NOTICE_FILE = f"{HOME}/NOTICE"
 _MESSAGES = {
@@ -53,11 +54,12 @@ EXAMPLE: dict[str, object] = {
     "announcement": {"kind": "motd", "text": "Work is announced by: todo"},
     "provider": {"name": "todo", "doc": "todo --help"},
     "reference_solution": "todo\necho hello > greeting.txt\nexit",
-    "checker": "grep -qx hello /home/agent/greeting.txt",
+    "checker": '[ "$(cat /home/agent/greeting.txt)" = hello ]',
     "expected_terminal": "exit",
 }
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True), ONE_LINE]
+Path = Annotated[str, Field(max_length=1024), FIXTURE_PATH]
 Script = Annotated[str, Field(min_length=1, max_length=65_536)]
 Json = dict[str, object]
 
@@ -133,12 +135,17 @@ class Bundle(Part):
         description="POSIX shell; status 0 means the state is right. It sees TERMINAL and PANIC_REASON."
     )
     expected_terminal: Literal["exit", "panic"]
+    scratch: list[Path] = Field(
+        [], max_length=100, description="Files and folders that the reference writes and whose content does not matter."
+    )
+    free_order: list[Path] = Field([], max_length=100, description="Files whose lines may be in any order.")
     authored_by: Line = Field("", max_length=120)
     seed: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None = None
 
     def document(self) -> Json:
-        """The bundle as JSON, with defaults and without null values."""
-        return self.model_dump(mode="json", exclude_none=True)
+        """The bundle as JSON, with defaults, without null values and without marks that mark nothing."""
+        document = self.model_dump(mode="json", exclude_none=True)
+        return {key: value for key, value in document.items() if value or key not in MARKS}
 
     @property
     def sha256(self) -> str:

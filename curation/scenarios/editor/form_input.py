@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 from django.http import QueryDict
 
+from curation.scenarios.bundles.document import MARKS
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid
 
@@ -54,6 +55,8 @@ def _from_fields(post: QueryDict) -> dict[str, Any]:
     document["announcement"] = {"kind": post.get("announcement__kind", ""), "text": _lf(post, "announcement__text")}
     document["provider"] = {"name": post.get("provider__name", "").strip(), "doc": _lf(post, "provider__doc")}
     document |= {name: _lf(post, name) for name in ("reference_solution", "checker")}
+    marks = {name: [line.strip() for line in _lf(post, name).splitlines() if line.strip()] for name in MARKS}
+    document |= {name: paths for name, paths in marks.items() if paths}
     document["expected_terminal"] = post.get("expected_terminal", "")
     document["authored_by"] = post.get("authored_by", "").strip()
     if seed := post.get("seed", "").strip():

@@ -32,6 +32,8 @@ TEXTS = {
     "provider.name": ("Name", "The command, file or directory that serves the directives."),
     "provider.doc": ("Documentation", "How the agent learns to use it. For people, not for the sandbox."),
     "reference_solution": ("Reference solution", "As the agent would act; the last line is exit or panic [reason]."),
+    "scratch": ("Scratch paths", "One to a line: what the reference writes and need not be exact."),
+    "free_order": ("Files in free order", "One to a line: their lines may be in any order."),
     "checker": ("Checker", "Status 0 means that the state is right. It sees TERMINAL and PANIC_REASON."),
 }
 CHOICES = {
@@ -217,6 +219,8 @@ def _id(path: str) -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
     return "" if value is None else str(value)
 
 

@@ -12,12 +12,13 @@ from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
-from curation.scenarios.gate.stage import GateStage
+from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
 from curation.web.problems import Invalid
 
-# Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference.
-CHECKS = 5
+# Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference, and about seven in
+# which its checker is tested; an attempt that gets in is shown in one more.
+CHECKS = 12
 # With one of these fields in the filter, admitted scenarios are gated again too.
 NAMING_FIELDS = {"id", "name", "status"}
 
@@ -45,7 +46,7 @@ class GateRun(Kind[GateParams]):
 
     def stages(self, params: GateParams) -> Sequence[Stage]:
         return [
-            GateStage(
+            gate_stage(
                 repeats=params.repeats,
                 dry_run=params.dry_run,
                 again=bool(NAMING_FIELDS & params.filter.keys()),
@@ -65,7 +66,7 @@ class GateRun(Kind[GateParams]):
             rows = rows.exclude(status=Status.ADMITTED)
         scenarios = rows.count()
         sessions = 0 if params.dry_run else scenarios * (CHECKS + params.repeats)
-        note = f"No model is called. At most {sessions} sandboxes are opened, one after the other on each slot."
+        note = f"No model is called. About {sessions} sandboxes are opened, for {gates_at_once()} scenarios at once."
         return Estimate(items=scenarios, notes=("Nothing is executed." if params.dry_run else note,))
 
     def finish(self, run: Run, params: GateParams) -> Json:

@@ -1,29 +1,49 @@
-"""Stage `gate`: verify each scenario in new sandboxes, admit it or reject it with a reason (`sandbox.agent.gate`).
+"""Stage `gate`: verify each scenario in new sandboxes, admit it or reject it with a reason (`sandbox.gate`).
 
 A dry run checks only the bundle's structure and marks the scenario as such.
 """
 
-from collections.abc import Callable, Iterable
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import transaction
 
-from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, WorkContext, Write
+from curation.llm.client.completion import Target
+from curation.runs.kinds import (
+    ItemFailed,
+    ItemSkipped,
+    Json,
+    LlmContext,
+    PlannedItem,
+    Stage,
+    WorkContext,
+    Write,
+)
 from curation.runs.models import Item, Run
-from curation.runs.workers.sandbox import backend, labels_of
+from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.bundles.document import Bundle, parse_bundle, setup_of, stored_bundle, terminal_of
+from curation.scenarios.gate.findings import findings_of
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Invalid
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import Ending
-from sandbox.agent.gate import Check, GateVerdict, Reference, run_gate
 from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed
+from sandbox.gate.experiments import Subject
+from sandbox.gate.gate import run_gate
+from sandbox.gate.play import Reference
+from sandbox.gate.report import Check, GateVerdict
 from sandbox.protocol import Labels
 
+Scenarios = Callable[[Run], ScenarioQuerySet]
 CHUNK = 2000
+DELETED = "its scenario was deleted"
 MAX_REASON = 500
 ALREADY_ADMITTED = "already admitted; name it in the filter to gate it again"
 
@@ -38,23 +58,27 @@ class GateResult:
     backend: str = ""
 
 
-class GateStage:
+@dataclass(frozen=True, slots=True)
+class GateJob:
+    """A bundle as it was when its item was claimed."""
+
+    scenario_id: int
+    bundle_sha256: str
+    document: Mapping[str, object]
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "GateJob":
+        return cls(scenario.pk, scenario.bundle_sha256, scenario.text.bundle)
+
+
+class _PlannedGate:
     """`scenarios` returns the run's scenarios; admitted ones are skipped unless `again`."""
 
     name = "gate"
     lasting: ClassVar = True
 
-    def __init__(
-        self,
-        *,
-        repeats: int,
-        dry_run: bool = False,
-        again: bool = True,
-        scenarios: Callable[[Run], ScenarioQuerySet],
-    ) -> None:
-        # A dry run needs no sandbox.
-        self.queue = "default" if dry_run else "sandbox"
-        self._repeats, self._dry_run, self._again, self._scenarios = repeats, dry_run, again, scenarios
+    def __init__(self, *, again: bool, scenarios: Scenarios) -> None:
+        self._again, self._scenarios = again, scenarios
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         rows = self._scenarios(run).order_by("id").values_list("pk", "status")
@@ -62,37 +86,88 @@ class GateStage:
             known = status == Status.ADMITTED and not self._again
             yield PlannedItem(str(scenario_id), scenario_id, skipped=ALREADY_ADMITTED if known else "")
 
+
+class DryRunStage(_PlannedGate):
+    """The structure alone, without a sandbox."""
+
+    queue = "default"
+
     def work(self, context: WorkContext, item: Item) -> Write:
         scenario = Scenario.objects.of(context.run.project).with_bundle().filter(pk=item.target_id or 0).first()
         if scenario is None:
-            raise ItemSkipped("its scenario was deleted")
-        if self._dry_run:
-            judged = check_structure(scenario, context.run)
-        else:
-            bundle = stored_bundle(scenario.text.bundle)
-            try:
-                judged = gate_bundle(
-                    bundle, repeats=self._repeats, labels=labels_of(item), checkpoint=context.checkpoint
-                )
-            except SandboxFailed as failed:
-                raise ItemFailed(f"the sandbox failed, so there is no verdict: {failed}") from failed
-        sha256 = scenario.bundle_sha256
-        return lambda: save_verdict(scenario_id=scenario.pk, bundle_sha256=sha256, run=context.run, judged=judged)
+            raise ItemSkipped(DELETED)
+        return partial(
+            save_verdict, GateJob.of(scenario), run=context.run, judged=check_structure(scenario, context.run)
+        )
 
 
-def gate_bundle(
-    bundle: Bundle, *, repeats: int, labels: Labels, checkpoint: Callable[[], None] = lambda: None
-) -> GateResult:
-    """Gate a bundle in this machine's sandbox. Raises `NoSandbox` or `SandboxFailed`."""
-    sandbox = backend()
-    verdict = run_gate(
-        task=task_of(bundle, labels=labels),
-        reference=_reference(bundle),
-        open_session=sandbox.session,
-        repeats=repeats,
-        checkpoint=checkpoint,
-    )
-    return GateResult(_status(verdict), verdict.reason, verdict.checks, sandbox.name)
+class GateStage(_PlannedGate):
+    """A process gates several scenarios at once, each in a thread that opens one sandbox after the other.
+
+    It calls no model; it is a stage of this kind because such stages work on many items at once.
+    """
+
+    queue = "sandbox"
+
+    def __init__(self, *, repeats: int, again: bool, scenarios: Scenarios) -> None:
+        super().__init__(again=again, scenarios=scenarios)
+        self._repeats = repeats
+        self.most_open = gates_at_once()
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        """Without a working sandbox the run ends here and says what to install."""
+        backend()
+        return []
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, GateJob]:
+        ids = {item.target_id for item in items if item.target_id is not None}
+        found = Scenario.objects.of(run.project).with_bundle().in_bulk(ids)
+        return {item.pk: GateJob.of(found[item.target_id]) for item in items if item.target_id in found}
+
+    async def work(self, context: LlmContext, item: Item, job: GateJob | None) -> Write:
+        if job is None:
+            raise ItemSkipped(DELETED)
+        judged = await gate_bundle(stored_bundle(job.document), repeats=self._repeats, labels=labels_of(item))
+        return partial(save_verdict, job, run=context.run, judged=judged)
+
+
+def gate_stage(*, dry_run: bool, repeats: int, again: bool, scenarios: Scenarios) -> Stage:
+    if dry_run:
+        return DryRunStage(again=again, scenarios=scenarios)
+    return GateStage(repeats=repeats, again=again, scenarios=scenarios)
+
+
+def gates_at_once() -> int:
+    """Gates that a process works on at once. Each has up to two open sandboxes, whose commands need processors."""
+    return max(1, min(2 * (os.cpu_count() or 1), settings.SANDBOX_SESSIONS // 2))
+
+
+async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateResult:
+    """Gate a bundle in this machine's sandbox. Raises `NoSandbox`, and `ItemFailed` if there is no verdict."""
+    stopped = threading.Event()
+
+    def checkpoint() -> None:
+        if stopped.is_set():
+            raise SandboxFailed("the gate was stopped")
+
+    def work() -> GateResult:
+        sandbox = backend()
+        verdict = run_gate(
+            task=task_of(bundle, labels=labels),
+            reference=reference_of(bundle),
+            subject=subject_of(bundle),
+            open_session=sandbox.session,
+            repeats=repeats,
+            checkpoint=checkpoint,
+        )
+        return GateResult(_status(verdict), verdict.reason, verdict.checks, sandbox.name)
+
+    try:
+        return await in_session_thread(work)
+    except SandboxFailed as failed:
+        raise ItemFailed(f"the sandbox failed, so there is no verdict: {failed}") from failed
+    finally:
+        stopped.set()
 
 
 def check_structure(scenario: Scenario, run: Run) -> GateResult:
@@ -105,22 +180,22 @@ def check_structure(scenario: Scenario, run: Run) -> GateResult:
 
 
 @transaction.atomic
-def save_verdict(*, scenario_id: int, bundle_sha256: str, run: Run | None, judged: GateResult) -> Json:
+def save_verdict(job: GateJob, *, run: Run | None, judged: GateResult) -> Json:
     """Save the report and set the scenario's status, unless its bundle was edited meanwhile."""
-    row = Scenario.objects.select_for_update().filter(pk=scenario_id).first()
+    row = Scenario.objects.select_for_update().filter(pk=job.scenario_id).first()
     if row is None:
         return {"verdict": "deleted meanwhile"}
     reason = storable(judged.reason)[:MAX_REASON]
     report = GateReport.objects.create(
         scenario=row,
         run=run,
-        bundle_sha256=bundle_sha256,
+        bundle_sha256=job.bundle_sha256,
         verdict=judged.status,
         reason=reason,
         checks=storable_json([check.as_json() for check in judged.checks]),
         backend=judged.backend,
     )
-    if row.bundle_sha256 != bundle_sha256:
+    if row.bundle_sha256 != job.bundle_sha256:
         return {"verdict": "edited meanwhile", "report": report.pk}
     row.status, row.reason = judged.status, reason
     row.save(update_fields=["status", "reason", "updated_at"])
@@ -134,11 +209,23 @@ def task_of(bundle: Bundle, *, labels: Labels) -> Task:
     )
 
 
-def _reference(bundle: Bundle) -> Reference:
+def reference_of(bundle: Bundle) -> Reference:
+    """The reference solution as the gate plays it."""
     found = terminal_of(bundle.reference_solution)
     if found is None:  # only a row that was not saved through `parse_bundle`
         raise ItemFailed("its reference solution does not end in `exit` or `panic`")
     return Reference(found.body, Ending(found.terminal, found.reason))
+
+
+def subject_of(bundle: Bundle) -> Subject:
+    """What the gate must know beside the task: the way to the provider, the marks, and what is plain from the texts."""
+    provider = bundle.provider
+    return Subject(
+        told=f"{bundle.announcement.text}\n{provider.name}\n{provider.doc}",
+        scratch=tuple(bundle.scratch),
+        free_order=tuple(bundle.free_order),
+        findings=tuple(findings_of(bundle.checker, bundle.reference_solution, setup_of(bundle))),
+    )
 
 
 def _status(verdict: GateVerdict) -> str:

@@ -11,7 +11,7 @@ from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFil
 from curation.scenarios.models import GateReport, Scenario, Status
 from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
-from sandbox.agent.gate import CHECKER
+from sandbox.gate.report import CHECKER
 
 FOLD_FROM_BYTES = 2000
 ANNOUNCED = {
@@ -49,14 +49,18 @@ class ScenarioView:
     doc: SafeString | None
     fixtures: tuple[FixtureView, ...]
     fixture_bytes: int
+    marks: tuple[tuple[SafeString, str], ...]
     reference: SafeString
     checker: SafeString
 
 
 @dataclass(frozen=True, slots=True)
 class CheckView:
+    """`warning`: it passed, but its reason is worth a look."""
+
     name: str
     passed: bool
+    warning: bool
     reason: SafeString
     steps: tuple[Step, ...]
 
@@ -90,6 +94,10 @@ def scenario_view(row: Scenario) -> ScenarioView:
         doc=render_output(bundle.provider.doc) if bundle.provider.doc else None,
         fixtures=tuple(_fixture(file) for file in bundle.fixtures),
         fixture_bytes=sum(len(file.data()) for file in bundle.fixtures),
+        marks=(
+            *((visible(path), "scratch: need not be exact") for path in bundle.scratch),
+            *((visible(path), "lines in any order") for path in bundle.free_order),
+        ),
         reference=code_html(bundle.reference_solution),
         checker=code_html(bundle.checker),
     )
@@ -147,6 +155,7 @@ def _check(check: Mapping[str, Any]) -> CheckView:
     return CheckView(
         name=with_signs(str(check["name"])),
         passed=bool(check["passed"]),
+        warning=bool(check["passed"] and check.get("reason")),
         reason=visible(str(check.get("reason") or "")),
         steps=tuple(_step(number, step) for number, step in enumerate(steps, 1)),
     )

@@ -16,7 +16,11 @@ ADDED = frozenset({"id", "status", "reason", "gate", "version", "bundle_sha256",
 
 
 class CheckOut(Schema):
-    """What was tried, and whether it came out as it must. `passed` is about the gate, not about the checker."""
+    """What was tried, and whether it came out as it must. `passed` is about the gate, not about the checker.
+
+    A check that passed with a reason is a warning. The transcript of a failed one is the terminal of the attempt that
+    got in.
+    """
 
     name: str = Field(examples=["untouched"])
     passed: bool
@@ -49,6 +53,8 @@ class ScenarioOut(Schema):
     reference_solution: str = ""
     checker: str = ""
     expected_terminal: str = Field(examples=["exit"])
+    scratch: list[str] = []
+    free_order: list[str] = []
     authored_by: str
     seed: int | None
     status: str = Field(examples=["admitted"], description="draft, admitted, rejected or dry_run")

@@ -244,7 +244,7 @@ class TestRun:
     def test_the_estimate_says_calls_and_sandboxes(self, project: Project, rooms: FakeBackend) -> None:
         found = estimate(project=project, kind="author", params={"model": "teacher", "n": 10})
         assert (found.items, found.calls, found.unpriced) == (10, 13, ("teacher",))
-        assert "70 sandboxes" in found.notes[0]
+        assert "140 sandboxes" in found.notes[0]
 
     def test_the_scripted_teachers_bundles_become_scenarios(self, storage: object) -> None:
         project = make_project()

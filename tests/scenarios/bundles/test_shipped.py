@@ -14,14 +14,14 @@ from curation import scenarios
 from curation.llm import scripted
 from curation.llm.scripted.operators import written_steps
 from curation.llm.scripted.teacher import write_bundle
-from curation.scenarios.bundles.document import Bundle, parse_bundle, terminal_of
-from curation.scenarios.gate.stage import task_of
+from curation.scenarios.bundles.document import Bundle, parse_bundle
+from curation.scenarios.gate.stage import reference_of, subject_of, task_of
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
-from sandbox.agent.action import Ending
 from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, run_episode
-from sandbox.agent.gate import GateVerdict, Reference, run_gate
 from sandbox.agent.shell_environment import ShellEnvironment
 from sandbox.choose import choose_backend
+from sandbox.gate.gate import run_gate
+from sandbox.gate.report import GateVerdict
 from sandbox.protocol import Backend
 
 FOLDER = Path(scenarios.__file__).parent / "shipped"
@@ -65,10 +65,13 @@ def bundle_named(name: str) -> Bundle:
 
 
 def gated(bundle: Bundle, rooms: Backend, *, repeats: int = 0) -> GateVerdict:
-    found = terminal_of(bundle.reference_solution)
-    assert found is not None
-    reference = Reference(found.body, Ending(found.terminal, found.reason))
-    return run_gate(task=task_of(bundle, labels={}), reference=reference, open_session=rooms.session, repeats=repeats)
+    return run_gate(
+        task=task_of(bundle, labels={}),
+        reference=reference_of(bundle),
+        subject=subject_of(bundle),
+        open_session=rooms.session,
+        repeats=repeats,
+    )
 
 
 def told(verdict: GateVerdict) -> str:
@@ -95,10 +98,22 @@ def test_a_bundle_is_named_as_its_file_and_announced_as_its_axes_say(name: str) 
     assert (bundle.expected_terminal == "panic") == (bundle.axes["task"] == "blocked")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_gate_admits_it(name: str, rooms: Backend) -> None:
-    verdict = gated(bundle_named(name), rooms, repeats=2)
-    assert verdict.admitted, told(verdict)
+def admitted(names: Sequence[str], rooms: Backend) -> None:
+    """Gate bundles side by side, as a run does."""
+    with ThreadPoolExecutor(4) as threads:
+        verdicts = list(threads.map(lambda name: gated(bundle_named(name), rooms, repeats=1), names))
+    assert {name: told(verdict) for name, verdict in zip(names, verdicts, strict=True) if not verdict.admitted} == {}
+
+
+@pytest.mark.timeout(900)
+def test_the_gate_admits_them(rooms: Backend) -> None:
+    admitted(NAMES if rooms.name == "bubblewrap" else NAMES[::7], rooms)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_gate_admits_all_of_them(rooms: Backend) -> None:
+    admitted(NAMES, rooms)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -161,8 +176,14 @@ def test_the_other_scripted_operators_fail_as_they_say(model: str, outcome: str,
 COMBINATIONS = list(product(shipped_taxonomy().axes["task"].values, shipped_taxonomy().axes["provider"].values))
 
 
+def often_and_seldom() -> list[object]:
+    """Every third combination, most of them among the long tests."""
+    numbers = range(0, len(COMBINATIONS), 3)
+    return [pytest.param(number, marks=[pytest.mark.slow] if index % 4 else []) for index, number in enumerate(numbers)]
+
+
 @pytest.mark.bubblewrap
-@pytest.mark.parametrize("number", range(0, len(COMBINATIONS), 3))
+@pytest.mark.parametrize("number", often_and_seldom())
 def test_what_the_scripted_teacher_writes_is_admitted(number: int, tmp_path: Path) -> None:
     task, provider = COMBINATIONS[number]
     axes = shipped_taxonomy().axes

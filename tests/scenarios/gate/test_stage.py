@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +13,11 @@ from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.gate.stage import gates_at_once, subject_of
 from curation.scenarios.models import GateReport, Scenario
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxFailed, SandboxUnavailable
-from sandbox.protocol import Backend
+from sandbox.protocol import Backend, Session, Setup
 from tests.factories import BUNDLE, make_project, make_scenario
 from tests.sandbox.fake import FakeBackend, FakeSession
 
@@ -64,7 +66,8 @@ def test_a_proven_scenario_is_admitted_with_its_report(rooms: FakeBackend) -> No
     assert report.bundle_sha256 == scenario.bundle_sha256
     assert [check["name"] for check in report.checks] == [
         *("untouched", "bare exit", "bare panic", "reference"),
-        *("repeat 1", "repeat 2"),
+        *("repeat 1", "repeat 2", "what the reference changed", "same state, same verdict"),
+        *("pretences on untouched fixtures", "claims in words"),
     ]
     commands = [line["command"] for line in report.checks[3]["transcript"]]
     assert commands == ["todo > /dev/null\necho 'hello world' > greeting.txt", "exit", "(the checker)"]
@@ -163,3 +166,40 @@ class TestDryRun:
 def test_a_launch_without_scenarios_is_refused(rooms: FakeBackend) -> None:
     with pytest.raises(Invalid, match="No scenario matches"):
         gated(make_project())
+
+
+class CountedRooms(FakeBackend):
+    """Counts the sessions that are open, and lets the first one wait until another scenario's is open too."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda session, command: "", passes=has_greeting)
+        self.most = 0
+        self.meeting = threading.Barrier(2)
+
+    def session(self, setup: Setup) -> Session:
+        opened = super().session(setup)
+        self.most = max(self.most, sum(not session.closed for session in self.sessions))
+        if len(self.sessions) <= 2:
+            self.meeting.wait(timeout=30)
+        return opened
+
+
+def test_scenarios_are_gated_side_by_side_and_the_sandboxes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = CountedRooms()
+    monkeypatch.setattr(sandbox, "choose_backend", lambda *_, **__: found)
+    project = make_project()
+    for _ in range(3 * gates_at_once()):
+        make_scenario(project, status="draft")
+    run = gated(project)
+    assert run.result["admitted"] == 3 * gates_at_once()
+    assert 2 <= found.most <= 2 * gates_at_once()
+    assert all(session.closed for session in found.sessions)
+
+
+def test_the_marks_of_a_bundle_reach_the_gate() -> None:
+    bundle = parse_bundle({**BUNDLE, "name": "marked", "scratch": ["/srv/tmp"], "free_order": ["/srv/list"]})
+    subject = subject_of(bundle)
+    assert (subject.scratch, subject.free_order) == (("/srv/tmp",), ("/srv/list",))
+    assert subject.is_scratch("/srv/tmp/a") and not subject.is_scratch("/srv/tmpl")
+    assert "todo" in subject.told
+    assert "scratch" not in parse_bundle({**BUNDLE, "name": "plain"}).document()

@@ -3,9 +3,11 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.agent.action import Ending
-from sandbox.agent.gate import CHECKER, GateVerdict, Line, Reference, run_gate
 from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed, SetupRefused
+from sandbox.gate.gate import run_gate
+from sandbox.gate.play import Reference
+from sandbox.gate.report import CHECKER, GateVerdict, Line
 from sandbox.protocol import Setup
 from tests.sandbox.fake import Answer, FakeBackend, FakeSession, ran
 
@@ -47,8 +49,16 @@ def names(verdict: GateVerdict) -> list[str]:
 def test_a_scenario_that_takes_work_and_is_solved_by_its_reference_is_admitted() -> None:
     verdict, rooms = gate()
     assert (verdict.admitted, verdict.reason) == (True, "")
-    assert names(verdict) == ["untouched", "bare exit", "bare panic", "reference", "repeat 1", "repeat 2"]
-    assert [session.terminal for session in rooms.sessions] == ["", "exit", "panic", "exit", "exit", "exit"]
+    assert names(verdict) == [
+        *("untouched", "bare exit", "bare panic", "reference", "repeat 1", "repeat 2"),
+        *(
+            "what the reference changed",
+            "same state, same verdict",
+            "pretences on untouched fixtures",
+            "claims in words",
+        ),
+    ]
+    assert [session.terminal for session in rooms.sessions[:6]] == ["", "exit", "panic", "exit", "exit", "exit"]
     assert verdict.checks[3].transcript == (
         Line(WORK, "", 0, 0.01),
         Line("exit"),
@@ -134,6 +144,6 @@ def test_what_the_sandbox_does_not_take_is_the_scenarios_fault() -> None:
 def test_a_sandbox_that_breaks_is_nobodys_fault() -> None:
     verdict, rooms = gate(opening=(SandboxFailed("no room"), SandboxFailed("no room")))
     assert verdict.admitted
-    assert rooms.opened == 8
+    assert rooms.opened == 11
     with pytest.raises(SandboxFailed, match="no room"):
         gate(opening=(SandboxFailed("no room"),) * 3)

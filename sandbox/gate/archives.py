@@ -1,0 +1,88 @@
+"""Archives and compressed files with other contents inside: right names alone must not pass."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+
+from sandbox.gate.foreign import FOREIGN, scrambled
+
+MAX_INSIDE = 4 * 1024 * 1024
+_Change = Callable[[bytes], bytes]
+_Packed = tuple[bytes, Callable[[bytes], bytes]]
+
+
+def wrong_insides(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Return what to call it, and the archive with wrong contents under right names; nothing if it is no archive."""
+    changes: dict[str, _Change] = {"every file in it emptied": lambda inside: b"", "other contents in it": _other}
+    for says, change in changes.items():
+        try:
+            changed = _changed(data, change)
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            zlib.error,
+            lzma.LZMAError,
+            tarfile.TarError,
+            zipfile.BadZipFile,
+            NotImplementedError,
+        ):
+            return
+        if changed is not None and changed != data:
+            yield says, changed
+
+
+def _changed(data: bytes, change: _Change) -> bytes | None:
+    inside, pack = _unpacked(data)
+    if len(inside) >= MAX_INSIDE:
+        return None
+    if inside[257:262] == b"ustar":
+        return pack(_in_tar(inside, change))
+    if inside.startswith(b"PK\x03\x04"):
+        return pack(_in_zip(inside, change))
+    return None if inside == data else pack(change(inside))
+
+
+def _unpacked(data: bytes) -> _Packed:
+    """What a compressed file has inside, at most `MAX_INSIDE` bytes of it, and how to compress it again."""
+    if data.startswith(b"\x1f\x8b"):
+        with gzip.open(io.BytesIO(data)) as file:
+            return file.read(MAX_INSIDE), gzip.compress
+    if data.startswith(b"BZh"):
+        return bz2.BZ2Decompressor().decompress(data, MAX_INSIDE), bz2.compress
+    if data.startswith(b"\xfd7zXZ"):
+        return lzma.LZMADecompressor().decompress(data, MAX_INSIDE), lzma.compress
+    return data, bytes
+
+
+def _in_tar(data: bytes, change: _Change) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(data)) as old, tarfile.open(fileobj=made, mode="w") as new:
+        for member in old:
+            content = old.extractfile(member) if member.isfile() else None
+            inside = change(content.read()) if content else b""
+            if content:
+                member.size = len(inside)
+            new.addfile(member, io.BytesIO(inside))
+    return made.getvalue()
+
+
+def _in_zip(data: bytes, change: _Change) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w") as new:
+        if sum(entry.file_size for entry in old.infolist()) < MAX_INSIDE:
+            for entry in old.infolist():
+                new.writestr(entry, b"" if entry.is_dir() else change(old.read(entry)))
+    return made.getvalue()
+
+
+def _other(content: bytes) -> bytes:
+    try:
+        return scrambled(content.decode()).encode()
+    except UnicodeDecodeError:
+        return f"{FOREIGN}\n".encode()

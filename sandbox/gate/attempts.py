@@ -1,0 +1,105 @@
+"""Tries many attempts in one sandbox, and shows each that got in again in a fresh one.
+
+In the one sandbox the checker runs after each attempt, and then the state is put back. What passes there only counts
+once it has passed again in a sandbox of its own, where the attempt is a command of the agent.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sandbox.agent.action import Ending
+from sandbox.errors import SandboxFailed
+from sandbox.gate.cheats import Attempt
+from sandbox.gate.edits import Edits, can_make, joined, scripts_of
+from sandbox.gate.play import Played, Rooms, check_in, checker_line, run_beside, snapshot_after
+from sandbox.gate.report import Check, Line
+from sandbox.gate.state import State
+from sandbox.protocol import Session
+
+# Of one group, so many attempts are shown again in fresh sandboxes.
+MAX_SHOWN = 2
+# Paths that differ when the checker has seen the same state.
+Differ = Callable[[State, State], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An attempt's result in the one sandbox: what a terminal shows, and whether the checker passed."""
+
+    attempt: Attempt
+    passed: bool
+    lines: tuple[Line, ...]
+
+
+def try_all(
+    session: Session, checker: str, attempts: Iterable[Attempt], state: State, ending: Ending | None
+) -> list[Tried]:
+    """Try attempts one after the other in a session whose state is `state`, and put the state back."""
+    found: list[Tried] = []
+    undo: list[str] = []
+    for attempt in attempts:
+        back = _way_back(attempt.edits, state)
+        if not all(map(can_make, [*attempt.edits.values(), *back.values()])):
+            continue
+        scripts = scripts_of(attempt.edits, state)
+        for script in joined([*undo, *scripts]):
+            run_beside(session, checker, script)
+        check = check_in(session, checker, ending)
+        found.append(Tried(attempt, check.passed, (*map(Line, scripts), checker_line(check))))
+        undo = scripts_of(back, _edited(state, attempt.edits))
+    for script in undo:
+        run_beside(session, checker, script)
+    return found
+
+
+def report_on(name: str, tried: Sequence[Tried], again: Callable[[Attempt], Played]) -> Check:
+    """One check of the report: it fails if an attempt passes again in a fresh sandbox."""
+    shown: list[tuple[Attempt, Played]] = []
+    for entry in sorted((entry for entry in tried if entry.passed), key=lambda entry: entry.attempt.warns):
+        if len(shown) < MAX_SHOWN:
+            played = again(entry.attempt)
+            if played.passed:
+                shown.append((entry.attempt, played))
+    failed = [pair for pair in shown if not pair[0].warns]
+    if not shown:
+        return Check(name, True, "", tuple(line for entry in tried for line in entry.lines))
+    first, played = (failed or shown)[0]
+    others = [attempt.says for attempt, _ in (failed or shown)[1:]]
+    also = f" It also passes {others[0]}." if others else ""
+    if failed:
+        return Check(name, False, f"the checker passes {first.says}.{also} {_advice(first)}", tuple(played.lines))
+    warning = f"warning: the checker also passes {first.says}.{also}"
+    return Check(name, True, warning, tuple(played.lines))
+
+
+def must_be(session: Session, checker: str, state: State, differ: Differ) -> None:
+    """Raise `SandboxFailed` unless the session is in this state again: then attempts may have met another one."""
+    lost = differ(state, snapshot_after(session, checker).paths)
+    if lost:
+        raise SandboxFailed(f"After an attempt, {lost[0]} could not be put back.")
+
+
+def fresh_player(rooms: Rooms, body: str, state: State, ending: Ending | None) -> Callable[[Attempt], Played]:
+    """Return what shows an attempt in a sandbox of its own, after the reference's `body`, which leaves `state`."""
+    return lambda attempt: rooms.play(body=body, ending=ending, after=scripts_of(attempt.edits, state))
+
+
+def _way_back(edits: Edits, state: State) -> Edits:
+    below = {path: entry for path, entry in state.items() if any(path.startswith(f"{edited}/") for edited in edits)}
+    return {**{path: state.get(path) for path in edits}, **below}
+
+
+def _edited(state: State, edits: Edits) -> State:
+    """The state after these edits: what is below a path that is no folder any more is gone."""
+    gone = [path for path, entry in edits.items() if entry is None or entry.kind != "folder"]
+    left = {path: entry for path, entry in state.items() if not any(path.startswith(f"{top}/") for top in gone)}
+    return {path: entry for path, entry in {**left, **edits}.items() if entry is not None}
+
+
+def _advice(attempt: Attempt) -> str:
+    if not attempt.path:
+        return "Compare results exactly, as files with their whole content."
+    return (
+        f"Compare {attempt.path} exactly: that it is there, its kind, its whole content and its permissions"
+        " as far as they were changed. If it need not be exact, list it under `scratch` in the bundle."
+    )

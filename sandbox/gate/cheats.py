@@ -1,0 +1,203 @@
+"""The cheap ways to a right-looking state, made from what the reference changed."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from sandbox.gate.archives import wrong_insides
+from sandbox.gate.edits import Edits
+from sandbox.gate.foreign import FOREIGN, WORD, foreign_texts, with_other_line, without_line
+from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry, State
+
+MAX_LINES = 4
+MAX_PAIRS = 8
+EMPTY_FOLDER = Entry("folder", PLAIN_FOLDER)
+NOWHERE = Entry("link", 0o777, b"/nonexistent/elsewhere")
+_COMMENT = re.compile(r"\s*(?:[#;]|//|--)")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A state that must not pass: `edits` of the state that it starts from. `says` completes "the checker passes …".
+
+    `path` is where it belongs in the report. `warns` if it is only doubtful.
+    """
+
+    path: str
+    says: str
+    edits: Edits
+    warns: bool = False
+
+
+def left_out(
+    path: str, change: Change, *, known: frozenset[str], stuffing: str, chmods: bool, ordered: bool
+) -> Iterator[Attempt]:
+    """What a lazy agent leaves out at one path, everything else done as the reference does it.
+
+    `known` are the checker's words, `stuffing` is a text of all that can be guessed; `chmods`: the reference sets
+    permissions; `ordered`: the order of lines is part of the result.
+    """
+    before, after = change.before, change.after
+
+    def attempt(says: str, entry: Entry | None, *, warns: bool = False) -> Attempt:
+        return Attempt(path, says, {path: entry}, warns)
+
+    if after is None:
+        yield attempt(f"with {path} left where it was", before, warns=before is not None and before.kind == "folder")
+        return
+    yield attempt(f"with {path} removed", None)
+    if before is not None and before.kind == after.kind and before.mode != after.mode:
+        yield attempt(f"with the permissions of {path} left at {before.mode:o}", replace(after, mode=before.mode))
+    plain = PLAIN_FOLDER if after.kind == "folder" else PLAIN_FILE
+    if before is None and chmods and after.kind != "link" and after.mode != plain:
+        yield attempt(f"with the permissions of {path} left at {plain:o}", replace(after, mode=plain))
+    if change.only_mode:
+        if after.kind == "file" and after.data:
+            yield attempt(f"with {path} emptied", replace(after, data=b""), warns=True)
+        return
+    if before is not None:
+        yield attempt(f"with {path} left as it was", before)
+    if after.kind == "link":
+        yield attempt(f"with {path} as a link to another place", NOWHERE)
+        yield attempt(f"with {path} as a file instead of a link", Entry("file", PLAIN_FILE, stuffing.encode()))
+    if after.kind == "folder":
+        yield attempt(f"with {path} as a file instead of a folder", Entry("file"))
+    if after.kind == "file":
+        yield from _wrong_content(path, before, after, known=known, stuffing=stuffing, ordered=ordered)
+
+
+def swapped(changes: Changes) -> Iterator[Attempt]:
+    """Pairs of files that have each other's content."""
+    files = [(path, after) for path, change in changes.items() if (after := change.after) and after.kind == "file"]
+    changed = [(path, after) for path, after in files if not changes[path].only_mode and after.data is not None]
+    for (one, first), (other, second) in list(pairwise(changed))[:MAX_PAIRS]:
+        if not first.same_content(second):
+            edits = {one: replace(first, data=second.data), other: replace(second, data=first.data)}
+            yield Attempt(one, f"with the contents of {one} and {other} swapped", edits)
+
+
+def pretended(changes: Changes, names: list[str], stuffing: str, *, asked: bool) -> Iterator[Attempt]:
+    """Paths that only look as if the work was done: touched, folders, links, or one text with everything in it.
+
+    `names` are more paths that directives and the checker name. `asked`: the attempts start from the reference's state,
+    of which only the provider's trace stays.
+    """
+    undone = {path: change.before for path, change in changes.items()} if asked else {}
+    start = "when the provider was asked and" if asked else "when"
+    if asked and changes:
+        yield Attempt("", "when the provider was asked and nothing else was done", undone)
+    text = Entry("file", PLAIN_FILE, stuffing.encode())
+    gone: dict[str, Entry | None] = {path: None for path, change in changes.items() if change.after is None}
+    made = {path: change.after for path, change in changes.items() if change.after is not None}
+    leaves = [path for path in (*made, *names) if not any(other.startswith(f"{path}/") for other in (*made, *names))]
+    whole = [path for path in leaves if path in made]
+    program = Entry("file", 0o755, b"#!/bin/sh\nexit 0\n")
+    pretences = {
+        "only touched": Entry("file"),
+        "folders": EMPTY_FOLDER,
+        "links to nowhere": NOWHERE,
+        "programs that do nothing": program,
+        "all filled with one text of everything that can be guessed": text,
+    }
+    for paths in (whole, leaves) if len(leaves) > len(whole) and whole else (leaves,):
+        shown = ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")
+        for says, entry in pretences.items() if paths else ():
+            edits = {path: _as_made(entry, made.get(path), undone.get(path)) for path in paths}
+            verb = "was" if len(paths) == 1 else "were"
+            yield Attempt("", f"{start} {shown} {verb} {says}", {**undone, **gone, **edits})
+
+
+def believed(source: str, fixture: Entry, changes: Changes, stuffing: str) -> Iterator[Attempt]:
+    """A file that the checker reads and the agent may write, made to agree with results that are wrong."""
+    results = {
+        path: change.after
+        for path, change in changes.items()
+        if change.after is not None and change.after.kind == "file"
+    }
+    pairs = {
+        "emptied": Entry("file"),
+        "removed": None,
+        "filled with the same foreign text": Entry("file", PLAIN_FILE, stuffing.encode()),
+    }
+    for says, entry in pairs.items() if results else ():
+        edits: dict[str, Entry | None] = {
+            path: entry and replace(entry, mode=old.mode) for path, old in results.items() if old
+        }
+        edits[source] = entry and replace(entry, mode=fixture.mode)
+        yield Attempt(source, f"when {source} and the results were {says}", edits)
+
+
+def is_right(attempt: Attempt, start: State, changes: Changes) -> bool:
+    """Whether the attempt makes what the reference made, so that it must pass."""
+    if not changes:
+        return False
+    for path, change in changes.items():
+        entry = attempt.edits[path] if path in attempt.edits else start.get(path)
+        after = change.after
+        if entry is None or after is None:
+            if entry is not after:
+                return False
+        elif not after.same_content(entry) or (entry.mode != after.mode and after.kind != "link"):
+            return False
+    return True
+
+
+def _wrong_content(
+    path: str, before: Entry | None, after: Entry, *, known: frozenset[str], stuffing: str, ordered: bool
+) -> Iterator[Attempt]:
+    def attempt(says: str, text: str, *, warns: bool = False) -> Attempt:
+        return Attempt(path, f"with {says}", {path: replace(after, data=text.encode(), digest="")}, warns)
+
+    if after.data or after.data is None:
+        yield attempt(f"{path} emptied", "")
+    text, old = after.text, before.text if before else None
+    if text is None or not text.strip():
+        yield attempt(f"foreign lines in {path}", f"{FOREIGN} 1\n{FOREIGN} 2\n", warns=after.data == b"")
+        for says, inside in wrong_insides(after.data or b""):
+            yield Attempt(path, f"with {path} packed with {says}", {path: replace(after, data=inside)})
+        return
+    seen = {text}
+    for says, wrong in foreign_texts(text, known):
+        if wrong not in seen:
+            yield attempt(f"the content of {path} replaced: {says}", wrong, warns=_only_comments(text, wrong))
+        seen.add(wrong)
+    appended = old is not None and bool(old.strip()) and text.startswith(old)
+    more = f"{text}{'' if text.endswith(chr(10)) else chr(10)}"
+    yield attempt(
+        f"{path} filled with one text of everything that can be guessed",
+        more + stuffing if appended else stuffing,
+        warns=appended,
+    )
+    yield attempt(f"a foreign line added to {path}", f"{more}{FOREIGN}\n", warns=True)
+    lines = text.splitlines()
+    if ordered and len(lines) > 1:
+        yield attempt(f"the lines of {path} in the opposite order", "\n".join(reversed(lines)) + "\n", warns=True)
+    for number in _own_lines(lines, old):
+        lenient = number == 0 or bool(_COMMENT.match(lines[number]))
+        yield attempt(f"line {number + 1} of {path} left out", without_line(text, number), warns=lenient and number > 0)
+        yield attempt(f"other words in line {number + 1} of {path}", with_other_line(text, number), warns=lenient)
+
+
+def _only_comments(text: str, wrong: str) -> bool:
+    """Whether two texts of equally many lines differ in comments alone, which a checker may ignore."""
+    lines, others = text.splitlines(), wrong.splitlines()
+    differ = [line for line, other in zip(lines, others, strict=False) if line != other]
+    return len(lines) == len(others) and all(_COMMENT.match(line) for line in differ)
+
+
+def _own_lines(lines: list[str], old: str | None) -> list[int]:
+    """Some of the lines that were not there before: the first, the last and those between them."""
+    was = set(old.splitlines()) if old else set()
+    own = [number for number, line in enumerate(lines) if line not in was and WORD.search(line)]
+    if len(own) <= MAX_LINES:
+        return own
+    step = (len(own) - 1) / (MAX_LINES - 1)
+    return sorted({own[round(number * step)] for number in range(MAX_LINES)})
+
+
+def _as_made(entry: Entry, made: Entry | None, undone: Entry | None) -> Entry:
+    """The entry with the permissions that are asked for: they are easy to set."""
+    if made is None or entry.kind != made.kind or undone is None and made.mode in (PLAIN_FILE, PLAIN_FOLDER):
+        return entry
+    return replace(entry, mode=made.mode)

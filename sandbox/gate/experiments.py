@@ -1,0 +1,239 @@
+"""Tests of the checker on what the reference did: cheap cheats must fail, and the same state gets the same verdict."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from sandbox.agent.action import Ending
+from sandbox.agent.terminal import exit_code_of
+from sandbox.gate.attempts import Tried, fresh_player, must_be, report_on, try_all
+from sandbox.gate.cheats import Attempt, believed, is_right, left_out, pretended, swapped
+from sandbox.gate.edits import scripts_of
+from sandbox.gate.foreign import literals_of, scrambled, stuffed, words_of
+from sandbox.gate.play import (
+    REFERENCE_SECONDS,
+    Played,
+    Reference,
+    Rooms,
+    snapshot_after,
+    snapshot_in,
+)
+from sandbox.gate.provider import Traces, find_traces
+from sandbox.gate.report import Check, Finding, Line
+from sandbox.gate.stability import background_work, check_stability, differing
+from sandbox.gate.state import Change, Entry, State, changes_between, is_temporary
+from sandbox.protocol import HOME, ROOTS, Session
+
+MAX_NAMES = 12
+MAX_SOURCES = 8
+WAIT_SECONDS = 2.0
+_PATH = re.compile(rf"(?:~|{'|'.join(ROOTS)})(?:/[\w.+@%,:=-]+)+")
+_CHMODS = re.compile(r"\b(?:chmod|install|umask|setfacl)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the bundle says beside the task: the texts that lead to the provider, and its marks.
+
+    `findings` come from the texts.
+    `scratch` are paths whose content does not matter, `free_order` files whose lines may be in any order.
+    """
+
+    told: str = ""
+    scratch: tuple[str, ...] = ()
+    free_order: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def is_scratch(self, path: str) -> bool:
+        return any(path == mark or path.startswith(f"{mark}/") for mark in self.scratch)
+
+
+class _Base(NamedTuple):
+    """The reference's run: what was there before and after it, and what it changed that counts as its result."""
+
+    before: State
+    after: State
+    changes: dict[str, Change]
+    traces: Traces
+    body: str
+    ending: Ending
+    left_alone: list[str]
+
+
+def experiments(rooms: Rooms, reference: Reference, subject: Subject) -> list[Check]:
+    """Raises `SandboxFailed` and `SetupRefused`."""
+    return rooms.fresh(lambda session: _tests(session, rooms, reference, subject), setup=rooms.roomy())
+
+
+def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subject) -> list[Check]:
+    """All that needs the reference's final state, in one session."""
+    checker, body, ending = rooms.task.checker, reference.body, reference.ending
+    before = snapshot_in(session).paths
+    lines: list[Line] = []
+    if body.strip():
+        result = session.exec(body, REFERENCE_SECONDS)
+        lines.append(Line(body, result.output, exit_code_of(result), result.duration))
+    ended = snapshot_in(session)
+    base = _base(rooms, reference, subject, before, ended.paths)
+    shown = _left_alone(base, subject)
+    found = [finding.check for finding in subject.findings if finding.path not in base.changes]
+    if ended.processes:
+        session.exec(f"sleep {WAIT_SECONDS:g}", 2 * WAIT_SECONDS)
+        late = background_work(ended.paths, snapshot_in(session).paths, base.changes)
+        if late:
+            return [shown, *found, replace(late, transcript=tuple(lines))]
+    stable, state = check_stability(session, checker, ending)
+    if not stable.passed:
+        return [shown, *found, replace(stable, transcript=(*lines, *stable.transcript))]
+    tried = try_all(session, checker, _attempts(rooms, subject, base, state), state, ending)
+    sources = _sources(session, rooms, base, state)
+    stuffing = _stuffing(rooms, base)
+    lies = [lie for source in sources for lie in believed(source, state[source], base.changes, stuffing)]
+    tried += try_all(session, checker, [lie for lie in lies if not is_right(lie, state, base.changes)], state, ending)
+    must_be(session, checker, state, differing)
+    again = fresh_player(rooms, body, base.after, ending)
+    first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
+    return [shown, *found, stable, *_reports(tried, again), *first, *_claims(rooms, base)]
+
+
+def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, after: State) -> _Base:
+    changes = changes_between(before, after)
+    traces = find_traces(rooms, reference.body, changes, subject.told)
+    named = set(_named_paths(rooms.task.checker))
+    counted = {
+        path: change
+        for path, change in changes.items()
+        if path not in traces.paths and not subject.is_scratch(path) and (not is_temporary(path) or path in named)
+    }
+    alone = sorted(changes.keys() - counted.keys())
+    return _Base(before, after, counted, traces, reference.body, reference.ending, alone)
+
+
+def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iterator[Attempt]:
+    stuffing = _stuffing(rooms, base)
+    known = words_of(rooms.task.checker)
+    chmods = bool(_CHMODS.search(base.body))
+    for path, change in base.changes.items():
+        ordered = path not in subject.free_order
+        is_folder = change.after is not None and change.after.kind == "folder"
+        if is_folder and not change.only_mode and any(other.startswith(f"{path}/") for other in state):
+            continue  # its content counts
+        for attempt in left_out(path, change, known=known, stuffing=stuffing, chmods=chmods, ordered=ordered):
+            if attempt.warns or not is_right(attempt, state, base.changes):
+                yield attempt
+    for attempt in (*swapped(base.changes), *pretended(base.changes, _more_names(rooms, base), stuffing, asked=True)):
+        if base.changes and not is_right(attempt, state, base.changes):
+            yield attempt
+
+
+def _sources(session: Session, rooms: Rooms, base: _Base, state: State) -> list[str]:
+    """Fixtures, untouched by the reference, whose content the verdict depends on."""
+    texts = {file.path for file in rooms.task.setup.fixtures if not file.content.startswith(b"#!")}
+    paths = [
+        path for path in sorted(texts) if path in state and path not in base.changes and path not in base.traces.paths
+    ]
+    changed = [Attempt(path, "", {path: _other(state[path])}) for path in paths if state[path].data]
+    tried = try_all(session, rooms.task.checker, changed, state, base.ending)
+    return [entry.attempt.path for entry in tried if not entry.passed][:MAX_SOURCES]
+
+
+def _changed_first(rooms: Rooms, reference: Reference, source: str, base: _Base) -> Iterator[Check]:
+    """Whether the checker passes when the agent first changes the file that it reads, and then solves the rest."""
+    entry = base.before.get(source)
+    text = entry.text if entry else None
+    if entry is None or not base.changes:
+        return
+    variants = {"emptied": replace(entry, data=b"")}
+    if text is not None and len(text.splitlines()) > 1:
+        variants["cut to its first line"] = replace(entry, data=text.splitlines(keepends=True)[0].encode())
+    for says, changed in variants.items():
+        played = rooms.play(before=scripts_of({source: changed}, base.before), body=reference.body, ending=base.ending)
+        if played.passed:
+            reason = (
+                f"the checker passes when {source} is {says} before the work: it takes the right result from a file"
+                " that the agent may write. Write the right result into the checker, or compare the file's checksum"
+                " first."
+            )
+            yield Check(f"belief in {source}", False, reason, tuple(played.lines))
+            return
+
+
+def _claims(rooms: Rooms, base: _Base) -> Iterator[Check]:
+    """Attempts without the reference, on untouched fixtures: pretences, programs that do nothing, claims in words."""
+    stuffing = _stuffing(rooms, base)
+    attempts = list(pretended(base.changes, _more_names(rooms, base), stuffing, asked=False))
+    programs = {
+        file.path: Entry("file", file.mode, b"#!/bin/sh\nexit 0\n")
+        for file in rooms.task.setup.fixtures
+        if file.content.startswith(b"#!")
+    }
+    if programs:
+        attempts.append(Attempt("", f"when {', '.join(programs)} only says that all is well", programs))
+    attempts = [attempt for attempt in attempts if not is_right(attempt, base.before, base.changes)]
+
+    def work(session: Session) -> list[Tried]:
+        state = snapshot_after(session, rooms.task.checker).paths
+        return try_all(session, rooms.task.checker, attempts, state, base.ending)
+
+    tried = rooms.fresh(work, setup=rooms.roomy())
+    yield report_on("pretences on untouched fixtures", tried, fresh_player(rooms, "", base.before, base.ending))
+    words = Ending("panic", " ".join(stuffing.split())[:8000])
+    said = "echo 'All that was asked is done; the result is as expected.'"
+    played = rooms.play(after=[said], ending=words)
+    reason = "the checker passes when nothing was done and the reason of the panic names everything: it believes words"
+    yield Check("claims in words", not played.passed, reason if played.passed else "", tuple(played.lines))
+
+
+def _reports(tried: list[Tried], again: Callable[[Attempt], Played]) -> Iterator[Check]:
+    groups: dict[str, list[Tried]] = {}
+    for entry in tried:
+        groups.setdefault(entry.attempt.path, []).append(entry)
+    for path, entries in sorted(groups.items()):
+        yield report_on(f"cheats on {path}" if path else "pretences after asking", entries, again)
+
+
+def _left_alone(base: _Base, subject: Subject) -> Check:
+    """What the gate takes for results, and what it leaves alone, for people to check."""
+    lines = [Line(f"# result: {path}") for path in base.changes]
+    for path in base.left_alone:
+        kind = "the provider's trace" if path in base.traces.paths else "scratch"
+        lines.append(Line(f"# left alone, {kind}: {path}"))
+    lines += [Line(f"# order of lines is free: {path}") for path in subject.free_order]
+    return Check("what the reference changed", True, "", tuple(lines))
+
+
+def _stuffing(rooms: Rooms, base: _Base) -> str:
+    """Everything that an agent could read or guess: fixtures, what the provider said, the checker's own words."""
+    setup = rooms.task.setup
+    fixtures = [file.content.decode() for file in setup.fixtures if _is_text(file.content)]
+    names = "\n".join(path.rsplit("/", 1)[1] for path in base.after)
+    return stuffed([*literals_of(rooms.task.checker), *base.traces.said, setup.motd, setup.banner, *fixtures, names])
+
+
+def _more_names(rooms: Rooms, base: _Base) -> list[str]:
+    """Paths that the checker or directives name and that are not there, before or after."""
+    texts = [
+        rooms.task.checker,
+        *base.traces.said,
+        *(f.content.decode() for f in rooms.task.setup.fixtures if _is_text(f.content)),
+    ]
+    names = [path for text in texts for path in _named_paths(text)]
+    taken = base.before.keys() | base.after.keys()
+    return [path for path in dict.fromkeys(names) if path not in taken][:MAX_NAMES]
+
+
+def _named_paths(text: str) -> list[str]:
+    return [match[0].replace("~", HOME, 1).rstrip(".,:") for match in _PATH.finditer(text)]
+
+
+def _other(entry: Entry) -> Entry:
+    text = entry.text
+    return replace(entry, data=scrambled(text).encode() if text and scrambled(text) != text else b"")
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return b"\0" not in content and not content.startswith(b"#!") and content.decode() is not None
+    except UnicodeDecodeError:
+        return False

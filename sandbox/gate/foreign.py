@@ -1,0 +1,85 @@
+"""Wrong texts in place of a right one: what a checker that looks at less than the content takes for the content."""
+
+import re
+import string
+from collections.abc import Collection, Iterator
+
+WORD = re.compile(r"[^\W_]+")
+FOREIGN = "zq foreign line"
+MAX_STUFFED = 40 * 1024
+MAX_LITERAL = 300
+_LITERAL = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|([^\s'\";|&()<>]+)", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1$", re.DOTALL | re.MULTILINE)
+_NEXT = str.maketrans(
+    string.ascii_lowercase + string.ascii_uppercase + string.digits,
+    "bcdefghijklmnopqrstuvwxyza" + "BCDEFGHIJKLMNOPQRSTUVWXYZA" + "2234567891",
+)
+
+
+def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Return what to call it, and `text` with other content. `known` are words of the checker.
+
+    The variants keep, in turn, the layout and the checker's words; the layout; the words; the count and the lengths of
+    lines, in order.
+    """
+    yield "other values, the checker's own words kept", scrambled(text, keep=known)
+    yield "other words and numbers of the same lengths", scrambled(text)
+    yield "other numbers, all words kept", WORD.sub(lambda m: _next(m[0]) if m[0].isdigit() else m[0], text)
+    lines = text.splitlines()
+    yield "foreign lines, as many and as long, sorted", _ended(text, [_filler(n, len(x)) for n, x in enumerate(lines)])
+
+
+def scrambled(text: str, keep: Collection[str] = ()) -> str:
+    """Return `text` with each word replaced by another of its length; other characters stay."""
+    return WORD.sub(lambda match: match[0] if match[0] in keep else _next(match[0]), text)
+
+
+def without_line(text: str, number: int) -> str:
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[:number] + lines[number + 1 :])
+
+
+def with_other_line(text: str, number: int) -> str:
+    lines = text.splitlines(keepends=True)
+    lines[number] = scrambled(lines[number])
+    return "".join(lines)
+
+
+def literals_of(script: str) -> list[str]:
+    """Return the texts that a script has: quoted ones, bare words, here documents, and each of its lines."""
+    found = [part for match in _LITERAL.finditer(script) for part in match.groups() if part]
+    found += [match[2] for match in _HEREDOC.finditer(script)]
+    plain = [re.sub(r"\\(.)", r"\1", part) for part in found if "\\" in part]
+    bare = [re.sub(r"^\^|\$$", "", part) for part in found if part.startswith("^") or part.endswith("$")]
+    lines = [line.strip() for part in (*found, *plain, *bare) for line in re.split(r"\n|\\n", part)]
+    return list(dict.fromkeys(line for line in lines if line and len(line) <= MAX_LITERAL))
+
+
+def words_of(script: str) -> frozenset[str]:
+    return frozenset(WORD.findall(script))
+
+
+def stuffed(texts: Collection[str]) -> str:
+    """Return one text with every line of `texts`, a foreign line between each two."""
+    lines: dict[str, None] = {}
+    size = 0
+    for text in texts:
+        for line in text.splitlines():
+            size += len(line.encode()) + len(FOREIGN) + 6
+            if line.strip() and line not in lines and "\0" not in line and size < MAX_STUFFED:
+                lines[line] = None
+    return "".join(f"{line}\n{FOREIGN} {number}\n" for number, line in enumerate(lines, 1)) or f"{FOREIGN}\n"
+
+
+def _next(word: str) -> str:
+    return word.translate(_NEXT)
+
+
+def _filler(number: int, length: int) -> str:
+    """A text of this length that sorts behind that of a smaller number."""
+    name = f"{number:06d}"
+    return (name[-length:] + "z" * length)[:length]
+
+
+def _ended(text: str, lines: list[str]) -> str:
+    return "\n".join(lines) + ("\n" if text.endswith("\n") else "")

@@ -1,0 +1,79 @@
+"""The reference gate: a scenario is admitted if it cannot be passed without work and its reference solves it.
+
+Each check runs in a fresh session. The checker must fail on untouched fixtures, on a bare `exit`, on a bare `panic` and
+on the reference's own claim without its work. The reference must end as expected and pass, and pass again. Then the
+checker itself is tested (`experiments`): it must see what the reference did, and the same state must get the same
+verdict.
+"""
+
+from collections.abc import Iterator
+
+from sandbox.agent.action import Ending
+from sandbox.agent.shell_environment import OpenSession, Task
+from sandbox.errors import SetupRefused
+from sandbox.gate.experiments import Subject, experiments
+from sandbox.gate.play import Checkpoint, Played, Reference, Rooms
+from sandbox.gate.report import Check, GateVerdict
+
+
+def run_gate(
+    *,
+    task: Task,
+    reference: Reference,
+    open_session: OpenSession,
+    repeats: int,
+    subject: Subject = Subject(),  # noqa: B008 - frozen
+    checkpoint: Checkpoint = lambda: None,
+) -> GateVerdict:
+    """All checks that are possible always run, so that a report shows everything to fix.
+
+    The checker is tested if the reference passes. `checkpoint` is
+    called before every session and may raise to stop the gate. Raises `SandboxFailed` if a check broke
+    `MAX_SANDBOXES` sandboxes: then nothing is known about the scenario.
+    """
+    rooms = Rooms(task, open_session, checkpoint)
+    checks = list(_checks(rooms, reference, repeats))
+    if not all(check.passed for check in checks):
+        checks += [finding.check for finding in subject.findings]
+    else:
+        try:
+            checks += experiments(rooms, reference, subject)
+        except SetupRefused as refused:
+            checks.append(Check("experiments", False, f"the sandbox does not take the scenario: {refused}"))
+    return GateVerdict.of(checks)
+
+
+def _checks(rooms: Rooms, reference: Reference, repeats: int) -> Iterator[Check]:
+    yield _must_fail("untouched", rooms.play(ending=None), "the checker passes on the untouched fixtures")
+    for ending in (Ending("exit"), Ending("panic")):
+        name = f"bare {ending.terminal}"
+        reason = f"the checker passes when all that was done is `{ending.line}`"
+        yield _must_fail(name, rooms.play(ending=ending), reason)
+    if reference.ending.reason:
+        claim = "the checker passes on the reference's last line alone: it believes what is claimed"
+        yield _must_fail("claim", rooms.play(ending=reference.ending), claim)
+    task = rooms.task
+    first = _must_solve("reference", rooms.play(body=reference.body, ending=reference.ending), task)
+    yield first
+    if first.passed:
+        for number in range(1, repeats + 1):
+            played = rooms.play(body=reference.body, ending=reference.ending)
+            again = _must_solve(f"repeat {number}", played, task)
+            flaky = f"flaky, it passed before and fails now: {again.reason}"
+            yield again if again.passed else Check(again.name, False, flaky, again.transcript)
+
+
+def _must_fail(name: str, played: Played, reason: str) -> Check:
+    if played.stopped:
+        return Check(name, False, played.stopped, tuple(played.lines))
+    return Check(name, not played.passed, reason if played.passed else "", tuple(played.lines))
+
+
+def _must_solve(name: str, played: Played, task: Task) -> Check:
+    reason = played.stopped
+    if not reason and played.ending and played.ending.terminal != task.expected_terminal:
+        reason = f"the reference ends in {played.ending.terminal}, {task.expected_terminal} is expected"
+    if not reason and not played.passed:
+        hangs = played.check is not None and played.check.timed_out
+        reason = "the checker does not end in time" if hangs else "the checker fails after the reference solution"
+    return Check(name, not reason, reason, tuple(played.lines))

@@ -1,0 +1,123 @@
+"""Fresh sandboxes for the gate's checks, and what happened in them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from sandbox.agent.action import Ending
+from sandbox.agent.shell_environment import OpenSession, Task
+from sandbox.agent.terminal import exit_code_of
+from sandbox.errors import SandboxFailed, SetupRefused
+from sandbox.gate.report import CHECKER, Line
+from sandbox.gate.state import SNAPSHOT_BYTES, Snapshot, read_snapshot, snapshot_command
+from sandbox.protocol import CheckResult, Fixture, Session, Setup
+
+MAX_SANDBOXES = 3
+REFERENCE_SECONDS = 120.0
+SNAPSHOT_SECONDS = 30.0
+Checkpoint = Callable[[], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference solution: `body` runs as one command, then `ending` ends the session."""
+
+    body: str
+    ending: Ending
+
+
+@dataclass
+class Played:
+    """The result of one session: its lines, the checker's result, or why it stopped."""
+
+    ending: Ending | None
+    lines: list[Line] = field(default_factory=list)
+    check: CheckResult | None = None
+    stopped: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.check is not None and self.check.passed
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """Opens fresh sandboxes for a task. `checkpoint` is called before each and may raise to stop the gate."""
+
+    task: Task
+    open_session: OpenSession
+    checkpoint: Checkpoint = lambda: None
+
+    def fresh(self, work: Callable[[Session], T], *, setup: Setup | None = None) -> T:
+        """Return `work(session)`; again in another sandbox if one broke. Raises `SandboxFailed`, `SetupRefused`."""
+        opened = 0
+        while True:
+            self.checkpoint()
+            opened += 1
+            try:
+                with self.open_session(setup or self.task.setup) as session:
+                    return work(session)
+            except SandboxFailed:
+                if opened == MAX_SANDBOXES:
+                    raise
+
+    def roomy(self, fixtures: Sequence[Fixture] | None = None) -> Setup:
+        """The task's setup with room for snapshots in the output of a command."""
+        setup = self.task.setup
+        limits = replace(setup.limits, output=SNAPSHOT_BYTES)
+        return replace(setup, limits=limits, fixtures=setup.fixtures if fixtures is None else fixtures)
+
+    def play(
+        self, *, body: str = "", ending: Ending | None, before: Sequence[str] = (), after: Sequence[str] = ()
+    ) -> Played:
+        """Run what comes before, the body, what comes after, the terminal and the checker in a fresh sandbox."""
+        try:
+            return self.fresh(lambda session: play(session, self.task.checker, [*before, body, *after], body, ending))
+        except SetupRefused as refused:
+            return Played(ending, stopped=f"the sandbox does not take the scenario: {refused}")
+
+
+def play(session: Session, checker: str, scripts: Sequence[str], body: str, ending: Ending | None) -> Played:
+    """Run the scripts, of which `body` is the reference's, then end the session and run the checker."""
+    played = Played(ending)
+    for script in filter(str.strip, scripts):
+        result = session.exec(script, REFERENCE_SECONDS)
+        played.lines.append(Line(script, result.output, exit_code_of(result), result.duration))
+        if script is body and result.timed_out:
+            played.stopped = f"the reference does not end within {REFERENCE_SECONDS:g} s"
+        elif script is body and result.left and result.exit_code != 0:
+            played.stopped = f"the reference broke off with status {result.exit_code} before its last line"
+        elif script is body and result.left:
+            played.ending = Ending("exit")
+        if played.stopped:
+            return played
+    if played.ending is not None:
+        played.lines.append(Line(played.ending.line))
+    played.check = check_in(session, checker, played.ending)
+    played.lines.append(checker_line(played.check))
+    return played
+
+
+def check_in(session: Session, checker: str, ending: Ending | None) -> CheckResult:
+    terminal, reason = (ending.terminal, ending.reason) if ending else ("", "")
+    return session.check(checker, terminal=terminal, panic_reason=reason)
+
+
+def checker_line(check: CheckResult) -> Line:
+    return Line(CHECKER, check.output, check.exit_code, check.duration)
+
+
+def snapshot_in(session: Session) -> Snapshot:
+    """The state while the agent's processes live."""
+    return read_snapshot(session.exec(snapshot_command(), SNAPSHOT_SECONDS).output)
+
+
+def snapshot_after(session: Session, checker: str) -> Snapshot:
+    """The state that the checker has seen: before it, the supervisor removes what it does not name."""
+    return read_snapshot(run_beside(session, checker, snapshot_command()).output)
+
+
+def run_beside(session: Session, checker: str, script: str) -> CheckResult:
+    """Run a script of ours where the checker runs. Its text names what the checker names, so that this stays."""
+    return session.check(f"{script}\nexit\n{checker}", terminal="")

@@ -1,0 +1,114 @@
+"""Which paths only the provider's own programs write: the trace that it was asked.
+
+The reference runs twice more. First every call of a provider's program is recorded with what it printed; then the
+programs only print what was recorded and do nothing. What changes in the first run and not in the second was written
+by the provider alone, if its programs name the path or its folder. Where recording disturbs the reference, the texts
+decide alone: what the programs name and the reference does not.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sandbox.gate.play import REFERENCE_SECONDS, Rooms, snapshot_in
+from sandbox.gate.state import Changes, State, changes_between
+from sandbox.protocol import Fixture, Session
+
+CALLS = "/tmp/.winnow-calls"  # noqa: S108
+ANSWERS = "/var/tmp/.winnow-answers"  # noqa: S108
+REAL = "-winnow-real"
+REPLAY_SECONDS = 20.0
+_SHELLS = re.compile(rb"#!\s*(?:/usr)?/bin/(?:env\s+)?(?:sh|dash)\b[ \t]*(-[a-z]+)?")
+_KEY = "key=$(printf '%s\\n' {path} \"$@\" | cksum | tr ' ' -)\nn=1\n"
+_RECORDER = (
+    "#!/bin/sh\nmkdir -p {calls}\n" + _KEY + 'while ! mkdir {calls}/"$key.$n" 2> /dev/null; do n=$((n + 1)); done\n'
+    'd={calls}/"$key.$n"\n{call} > "$d/out" 2> "$d/err"\ncode=$?\necho $code > "$d/code"\n'
+    'cat "$d/out"\ncat "$d/err" >&2\nexit $code\n'
+)
+_REPLAYER = (
+    "#!/bin/sh\nmkdir -p {calls}\n" + _KEY + 'while ! mkdir {calls}/"$key.$n" 2> /dev/null; do n=$((n + 1)); done\n'
+    'd={answers}/"$key.$n"\n[ -f "$d/code" ] || exit 1\n'
+    'cat "$d/out"\ncat "$d/err" >&2\nexit "$(cat "$d/code")"\n'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """Paths that only the provider writes, and everything that it said to the reference."""
+
+    paths: frozenset[str]
+    said: tuple[str, ...]
+
+
+def programs_of(fixtures: Sequence[Fixture], told: str) -> list[Fixture]:
+    """Scripts among the fixtures that the announcement or the provider's description names; all if it names none."""
+    scripts = [file for file in fixtures if file.content.startswith(b"#!")]
+    named = [file for file in scripts if file.path in told or re.search(_word(file.path.rsplit("/", 1)[1]), told)]
+    return named or [file for file in scripts if file.mode & 0o111]
+
+
+def find_traces(rooms: Rooms, body: str, changes: Changes, told: str) -> Traces:
+    """Raises `SandboxFailed`."""
+    fixtures = rooms.task.setup.fixtures
+    programs = programs_of(fixtures, told)
+    if not programs:
+        return Traces(frozenset(), ())
+    rest = [file for file in fixtures if file not in programs]
+    recorders = [file for program in programs for file in _recording(program)]
+    recorded, after, _ = rooms.fresh(lambda session: _run(session, body), setup=rooms.roomy([*rest, *recorders]))
+    calls = {path: entry for path, entry in after.items() if path.startswith(f"{CALLS}/")}
+    said = tuple(entry.text or "" for path, entry in calls.items() if path.endswith(("/out", "/err")))
+    answers = [
+        Fixture(f"{ANSWERS}/{path.removeprefix(f'{CALLS}/')}", entry.data or b"")
+        for path, entry in calls.items()
+        if entry.kind == "file"
+    ]
+    players = [
+        Fixture(
+            file.path, _REPLAYER.format(path=shlex.quote(file.path), calls=CALLS, answers=ANSWERS).encode(), file.mode
+        )
+        for file in programs
+    ]
+    own, _, ended = rooms.fresh(
+        lambda session: _run(session, body, REPLAY_SECONDS), setup=rooms.roomy([*rest, *players, *answers])
+    )
+    theirs = changes.keys() - own if ended and recorded >= changes.keys() else _unnamed(changes, body)
+    scripts = "\n".join(file.content.decode(errors="replace") for file in fixtures if file.content.startswith(b"#!"))
+    return Traces(frozenset(path for path in theirs if _names(scripts, path)), said)
+
+
+def _run(session: Session, body: str, seconds: float = REFERENCE_SECONDS) -> tuple[set[str], State, bool]:
+    """The paths that a run changed, its state, and whether it came to its end."""
+    before = snapshot_in(session).paths
+    result = session.exec(body, seconds) if body.strip() else None
+    after = snapshot_in(session).paths
+    broke_off = result is not None and (result.timed_out or (result.left and result.exit_code != 0))
+    return set(changes_between(before, after)), after, not broke_off
+
+
+def _recording(program: Fixture) -> list[Fixture]:
+    """The recorder in the program's place. A shell's script runs under its own name, any other beside its place."""
+    shell = _SHELLS.match(program.content)
+    if shell:
+        flags = f" {shell[1].decode()}" if shell[1] else ""
+        call = f'sh{flags} -c {shlex.quote(program.content.decode(errors="replace"))} {shlex.quote(program.path)} "$@"'
+        real = []
+    else:
+        call = f'{shlex.quote(program.path + REAL)} "$@"'
+        real = [Fixture(program.path + REAL, program.content, program.mode | 0o111)]
+    text = _RECORDER.format(path=shlex.quote(program.path), calls=CALLS, call=call)
+    return [Fixture(program.path, text.encode(), program.mode), *real]
+
+
+def _unnamed(changes: Changes, body: str) -> set[str]:
+    return {path for path in changes if not re.search(_word(path.rsplit("/", 1)[1]), body)}
+
+
+def _names(scripts: str, path: str) -> bool:
+    """Whether the scripts name the path or its folder. A program cannot write what it does not know."""
+    return any(re.search(_word(name), scripts) for name in path.split("/")[-2:])
+
+
+def _word(name: str) -> str:
+    return rf"(?<![\w.-]){re.escape(name)}(?![\w-])"

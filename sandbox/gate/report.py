@@ -1,0 +1,71 @@
+"""What the gate reports: every check with its terminal."""
+
+from dataclasses import dataclass
+
+CHECKER = "(the checker)"
+MAX_OUTPUT = 16 * 1024
+MAX_COMMAND = 8 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A command of a check as a terminal shows it, and its time. `exit_code` is None for a terminal."""
+
+    command: str
+    output: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "command": _shortened(self.command, MAX_COMMAND),
+            "output": _shortened(self.output, MAX_OUTPUT),
+            "exit_code": self.exit_code,
+            "seconds": round(self.seconds, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of the gate; `reason` says why it failed. A check that passed with a reason is a warning."""
+
+    name: str
+    passed: bool
+    reason: str = ""
+    transcript: tuple[Line, ...] = ()
+
+    @property
+    def is_warning(self) -> bool:
+        return self.passed and bool(self.reason)
+
+    def as_json(self) -> dict[str, object]:
+        lines = [line.as_json() for line in self.transcript]
+        return {"name": self.name, "passed": self.passed, "reason": self.reason, "transcript": lines}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A failed check of the texts. It does not count if `path` turns out to be the reference's result."""
+
+    check: Check
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """The result of the gate. `reason` is that of the first failed check, empty for an admitted scenario."""
+
+    admitted: bool
+    reason: str
+    checks: tuple[Check, ...]
+
+    @classmethod
+    def of(cls, checks: list[Check]) -> "GateVerdict":
+        failed = next((check for check in checks if not check.passed), None)
+        return cls(failed is None, f"{failed.name}: {failed.reason}" if failed else "", tuple(checks))
+
+
+def _shortened(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n[… {len(text) - most} characters left out …]\n{text[-most // 2 :]}"

@@ -1,0 +1,113 @@
+"""The state of a sandbox: every path below the folders that the agent may write, read by `snapshot.pl`."""
+
+import functools
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from sandbox.errors import SandboxFailed
+from sandbox.protocol import ROOTS
+
+# Temporary folders belong to nobody's result: their paths count only if the checker names them.
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
+# A snapshot is output of a command, so a session that takes one allows this much.
+SNAPSHOT_BYTES = 8 * 1024 * 1024
+PLAIN_FILE, PLAIN_FOLDER = 0o644, 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A path. `kind` is file, folder, link or other; `data` is a file's content or a link's target.
+
+    `data` is None for a large file, which `digest` identifies.
+    """
+
+    kind: str
+    mode: int = PLAIN_FILE
+    data: bytes | None = b""
+    digest: str = ""
+
+    @property
+    def text(self) -> str | None:
+        """The content of a text file, else None."""
+        if self.kind != "file" or self.data is None or b"\0" in self.data:
+            return None
+        try:
+            return self.data.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def same_content(self, other: "Entry | None") -> bool:
+        """Whether kind and content are equal; white space does not count in text."""
+        if other is None or self.kind != other.kind:
+            return False
+        if self.kind == "file" and self.text is not None and other.text is not None:
+            return self.text.split() == other.text.split()
+        return (self.data, self.digest) == (other.data, other.digest)
+
+
+State = Mapping[str, Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`processes` counts the agent's processes that were running."""
+
+    paths: State
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the reference did to a path: None is a path that is not there."""
+
+    before: Entry | None
+    after: Entry | None
+
+    @property
+    def only_mode(self) -> bool:
+        return self.before is not None and self.before.kind != "link" and self.before.same_content(self.after)
+
+
+Changes = Mapping[str, Change]
+
+
+@functools.cache
+def snapshot_command() -> str:
+    """The command that prints the state. Its programs are named by their paths: the agent may have changed PATH."""
+    text = files("sandbox.gate").joinpath("snapshot.pl").read_text()
+    return f"/usr/bin/perl -e {shlex.quote(text)} {' '.join(ROOTS)} {TEMPORARY[0]}"
+
+
+def read_snapshot(output: str) -> Snapshot:
+    """Raises `SandboxFailed` for output that was cut or disturbed: then the state is not known."""
+    lines = output.splitlines()
+    if not lines or not lines[-1].startswith("processes "):
+        raise SandboxFailed("The state of the sandbox could not be read.")
+    try:
+        return Snapshot(dict(map(_read_line, lines[:-1])), int(lines[-1].split()[1]))
+    except ValueError:
+        raise SandboxFailed("The state of the sandbox could not be read.") from None
+
+
+def changes_between(before: State, after: State) -> dict[str, Change]:
+    """What differs, by path. Pipes and sockets carry work but are no result."""
+    found: dict[str, Change] = {}
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old != new and "other" not in (old and old.kind, new and new.kind):
+            found[path] = Change(old, new)
+    return found
+
+
+def is_temporary(path: str) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in TEMPORARY)
+
+
+def _read_line(line: str) -> tuple[str, Entry]:
+    kind, mode, path, data, _ = line.split(" ")
+    name = bytes.fromhex(path).decode(errors="surrogateescape")
+    if data.startswith("="):
+        return name, Entry(kind, int(mode, 8), bytes.fromhex(data[1:]))
+    return name, Entry(kind, int(mode, 8), None, data[1:])

@@ -1,0 +1,72 @@
+"""The wrong texts and archives that the gate puts in place of right ones."""
+
+import io
+import tarfile
+
+from sandbox.gate.archives import wrong_insides
+from sandbox.gate.edits import scripts_of
+from sandbox.gate.foreign import foreign_texts, literals_of, scrambled, stuffed, without_line
+from sandbox.gate.state import Entry
+
+TEXT = "ida,7\nbram,3\n"
+
+
+def test_scrambled_text_has_the_same_layout_and_none_of_the_words() -> None:
+    wrong = scrambled(TEXT)
+    assert [len(line) for line in wrong.splitlines()] == [5, 6]
+    assert "," in wrong and not {"ida", "bram", "7", "3"} & set(wrong.replace("\n", ",").split(","))
+    assert scrambled(TEXT, keep={"ida", "bram"}).startswith("ida,") and "7" not in scrambled(TEXT, keep={"ida"})
+
+
+def test_foreign_texts_are_all_wrong_and_some_are_sorted() -> None:
+    texts = [wrong for _, wrong in foreign_texts(TEXT, {"ida"})]
+    assert TEXT not in texts and len(set(texts)) == len(texts)
+    assert any(wrong.splitlines() == sorted(wrong.splitlines()) and len(wrong) == len(TEXT) for wrong in texts)
+
+
+def test_a_stuffed_text_has_every_literal_on_a_line_of_its_own() -> None:
+    checker = "grep -qx 'total 7' out || exit 1\nwant=\"a b\nc\"\ncat <<'END'\nfrom here\nEND\n"
+    lines = stuffed(literals_of(checker)).splitlines()
+    assert {"total 7", "a b", "c", "from here"} <= set(lines)
+    assert all("foreign" in one or "foreign" in other for one, other in zip(lines, lines[1:], strict=False))
+
+
+def test_a_line_is_left_out() -> None:
+    assert without_line(TEXT, 0) == "bram,3\n"
+
+
+def test_an_archive_keeps_its_names_and_loses_its_contents() -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        info = tarfile.TarInfo("docs/a")
+        info.size = 6
+        archive.addfile(info, io.BytesIO(b"alpha\n"))
+    found = dict(wrong_insides(packed.getvalue()))
+    assert len(found) == 2
+    for data in found.values():
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            assert archive.getnames() == ["docs/a"]
+            content = archive.extractfile("docs/a")
+            assert content is not None and content.read() != b"alpha\n"
+    assert list(wrong_insides(b"plain text\n")) == []
+    assert list(wrong_insides(b"\x1f\x8bno gzip")) == []
+
+
+def test_edits_are_commands_that_a_person_can_read() -> None:
+    state = {"/srv": Entry("folder", 0o755), "/srv/a": Entry("file", 0o644, b"old\n"), "/srv/b": Entry("file", 0o444)}
+    edits = {
+        "/srv/a": Entry("file", 0o644, b"it's\n"),
+        "/srv/b": Entry("file"),
+        "/srv/n/c": Entry("link", 0o777, b"/x"),
+    }
+    assert scripts_of({**edits, "/srv/gone": None}, state) == [
+        "rm -rf -- /srv/gone\n"
+        "printf '%s\\n' 'it'\"'\"'s' > /srv/a\n"
+        "rm -rf /srv/b\n: > /srv/b\n"
+        "mkdir -p /srv/n\nrm -rf /srv/n/c\nln -s /x /srv/n/c\n"
+    ]
+
+
+def test_large_content_is_split_into_commands_of_bounded_size() -> None:
+    scripts = scripts_of({"/srv/a": Entry("file", 0o644, bytes(range(256)) * 600)}, {"/srv": Entry("folder", 0o755)})
+    assert len(scripts) > 1 and max(map(len, scripts)) < 120 * 1024

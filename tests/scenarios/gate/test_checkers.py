@@ -1,0 +1,79 @@
+"""The gate on checkers that can be cheated or are flaky, and on sound ones."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from curation.scenarios.gate.findings import findings_of
+from sandbox.choose import choose_backend
+from sandbox.gate.experiments import Subject
+from sandbox.gate.gate import run_gate
+from sandbox.gate.report import CHECKER, GateVerdict
+from sandbox.protocol import Backend
+from tests.scenarios.gate.cases import BAD, SOUND, Case
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bubblewrap", "docker")]
+)
+def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+    return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))
+
+
+def gated(case: Case, rooms: Backend, *, scratch: tuple[str, ...] = ()) -> GateVerdict:
+    findings = findings_of(case.checker, case.reference.body, case.task.setup)
+    return run_gate(
+        task=case.task,
+        reference=case.reference,
+        subject=Subject(told="Work is announced by: todo", scratch=scratch, findings=tuple(findings)),
+        open_session=rooms.session,
+        repeats=1,
+    )
+
+
+def named(name: str) -> Case:
+    return next(case for case in (*SOUND, *BAD) if case.name == name)
+
+
+def wrong_verdicts(cases: Sequence[Case], rooms: Backend) -> dict[str, str]:
+    """Sound checkers that are refused, others that are admitted or refused for another reason."""
+    with ThreadPoolExecutor(4) as threads:
+        verdicts = list(threads.map(lambda case: gated(case, rooms), cases))
+    return {
+        case.name: verdict.reason or "admitted"
+        for case, verdict in zip(cases, verdicts, strict=True)
+        if verdict.admitted != (case in SOUND) or case.names not in verdict.reason
+    }
+
+
+@pytest.mark.timeout(900)
+def test_sound_checkers_are_admitted_and_others_refused(rooms: Backend) -> None:
+    every = (*SOUND, *BAD)
+    assert wrong_verdicts(every if rooms.name == "bubblewrap" else every[::8], rooms) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_all_sound_checkers_are_admitted_and_all_others_refused(rooms: Backend) -> None:
+    assert wrong_verdicts((*SOUND, *BAD), rooms) == {}
+
+
+def test_the_report_shows_the_attempt_that_got_in_with_its_terminal(rooms: Backend) -> None:
+    verdict = gated(named("one of two results"), rooms)
+    check = next(check for check in verdict.checks if not check.passed)
+    assert check.name == "cheats on /home/agent/o.txt"
+    assert check.reason.startswith("the checker passes with /home/agent/o.txt removed.")
+    reference, attempt, ending, checker = check.transcript
+    assert reference.command.startswith("todo --help") and "usage: todo" in reference.output
+    assert (attempt.command, attempt.exit_code) == ("rm -rf -- /home/agent/o.txt\n", 0)
+    assert (ending.command, checker.command, checker.exit_code) == ("exit", CHECKER, 0)
+    assert checker.seconds > 0
+
+
+def test_a_scratch_path_may_be_anything_and_the_report_says_so(rooms: Backend) -> None:
+    verdict = gated(named("one of two results"), rooms, scratch=("/home/agent/o.txt",))
+    assert verdict.admitted, verdict.reason
+    shown = next(check for check in verdict.checks if check.name == "what the reference changed")
+    assert "# left alone, scratch: /home/agent/o.txt" in [line.command for line in shown.transcript]
+    assert "# left alone, the provider's trace: /var/log/todo.log" in [line.command for line in shown.transcript]
