@@ -1,0 +1,114 @@
+"""Stage `repair-n`: bundles that the gate refused go back to the teacher with the report, and are gated again."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from curation.llm.client.completion import Target
+from curation.runs.calls.targets import run_instructions, run_target
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
+from curation.runs.models import Item, Run
+from curation.scenarios.author.params import AuthorParams
+from curation.scenarios.author.reply import Order, first_messages, refused_messages
+from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, ask_for_bundle, authored_in
+from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.gate.stage import GateStage
+from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.taxonomy.axes import taxonomy_of
+from curation.web.problems import Stale
+
+
+@dataclass(frozen=True, slots=True)
+class RepairJob:
+    """A refused scenario with its report."""
+
+    job: AuthorJob
+    scenario: Scenario
+    report: GateReport
+
+
+class RepairStage:
+    queue = "llm"
+    most_open = MOST_OPEN_CALLS
+    lasting: ClassVar = True
+
+    def __init__(self, params: AuthorParams, number: int) -> None:
+        self._params = params
+        self.name = f"repair-{number}"
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        return [run_target(run, self._params.model)]
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        refused = authored_in(run).filter(status=Status.REJECTED).order_by("id")
+        for scenario_id in refused.values_list("pk", flat=True).iterator(2000):
+            yield PlannedItem(str(scenario_id), scenario_id)
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, RepairJob]:
+        target, taxonomy = run_target(run, self._params.model), taxonomy_of(run.settings)
+        instructions = run_instructions(run, INSTRUCTIONS)
+        ids = [item.target_id for item in items if item.target_id is not None]
+        rows = list(authored_in(run).filter(status=Status.REJECTED, pk__in=ids).with_bundle())
+        reports = GateReport.objects.newest_of(rows)
+        jobs = {
+            row.pk: RepairJob(
+                AuthorJob(
+                    target,
+                    instructions,
+                    taxonomy,
+                    Order({axis: str(value) for axis, value in row.axes.items()}, row.seed or 0, target.name),
+                ),
+                row,
+                reports[row.pk],
+            )
+            for row in rows
+            if row.pk in reports
+        }
+        return {item.pk: jobs[item.target_id] for item in items if item.target_id in jobs}
+
+    async def work(self, context: LlmContext, item: Item, job: RepairJob | None) -> Write:
+        if job is None:
+            raise ItemSkipped("its scenario was deleted, or is no longer refused")
+        order = job.job
+        messages = [
+            *first_messages(order.instructions.text, order.order, order.taxonomy),
+            *refused_messages(job.scenario.text.bundle, job.report.checks),
+        ]
+        bundle, attempts = await ask_for_bundle(context, item, order, messages, self._params)
+        return _write(context.run, job.scenario, bundle, attempts)
+
+
+def repair_stages(params: AuthorParams) -> Sequence[Stage]:
+    """A repair and another gate, as often as the parameters say."""
+    stages: list[Stage] = []
+    for number in range(1, params.repairs + 1):
+        gate = GateStage(repeats=params.repeats, again=False, scenarios=_mended)
+        gate.name = f"gate-{number + 1}"
+        stages += [RepairStage(params, number), gate]
+    return stages
+
+
+def _mended(run: Run) -> ScenarioQuerySet:
+    return authored_in(run).filter(status=Status.DRAFT)
+
+
+def _write(run: Run, scenario: Scenario, bundle: Bundle, attempts: int) -> Write:
+    """Save the mended bundle under the scenario's name, unless a person edited the scenario meanwhile."""
+
+    def write() -> Json:
+        mended = bundle.model_copy(update={"name": scenario.name})
+        try:
+            saved = save_scenario(
+                project=run.project,
+                bundle=mended,
+                user=run.created_by,
+                scenario=scenario,
+                run=run,
+                seen_version=scenario.version,
+            )
+        except Stale:
+            return {"scenario": str(scenario.pk), "repaired": False, "reason": "edited meanwhile"}
+        return {"scenario": str(scenario.pk), "repaired": saved.changed, "attempts": attempts}
+
+    return write
