@@ -19,6 +19,9 @@ from curation.trajectories.models import Pair, Trajectory
 from curation.web.problems import Conflict, NotFound
 
 MOST_ROWS = 200
+# The stages that write a scenario: the author, and the repairs of what the gate refused.
+REPAIR = "repair-"
+WRITES = Q(stage="author") | Q(stage__startswith=REPAIR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from curation.runs.kinds import MOST_OPEN_CALLS, ItemSkipped, Json, LlmContext, 
 from curation.runs.models import Item, Run
 from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.reply import Order, first_messages, refused_messages
-from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, ask_for_bundle, authored_in
-from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, Written, ask_for_bundle, authored_in
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.gate.stage import GateStage
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
@@ -75,8 +74,8 @@ class RepairStage:
             *first_messages(order.instructions.text, order.order, order.taxonomy),
             *refused_messages(job.scenario.text.bundle, job.report.checks),
         ]
-        bundle, attempts = await ask_for_bundle(context, item, order, messages, self._params)
-        return _write(context.run, job.scenario, bundle, attempts)
+        written = await ask_for_bundle(context, item, order, messages, self._params)
+        return _write(context.run, job.scenario, written)
 
 
 def repair_stages(params: AuthorParams) -> Sequence[Stage]:
@@ -93,11 +92,11 @@ def _mended(run: Run) -> ScenarioQuerySet:
     return authored_in(run).filter(status=Status.DRAFT)
 
 
-def _write(run: Run, scenario: Scenario, bundle: Bundle, attempts: int) -> Write:
+def _write(run: Run, scenario: Scenario, written: Written) -> Write:
     """Save the mended bundle under the scenario's name, unless a person edited the scenario meanwhile."""
 
     def write() -> Json:
-        mended = bundle.model_copy(update={"name": scenario.name})
+        mended = written.bundle.model_copy(update={"name": scenario.name})
         try:
             saved = save_scenario(
                 project=run.project,
@@ -108,7 +107,7 @@ def _write(run: Run, scenario: Scenario, bundle: Bundle, attempts: int) -> Write
                 seen_version=scenario.version,
             )
         except Stale:
-            return {"scenario": str(scenario.pk), "repaired": False, "reason": "edited meanwhile"}
-        return {"scenario": str(scenario.pk), "repaired": saved.changed, "attempts": attempts}
+            return {"repaired": False, "reason": "edited meanwhile"}
+        return {"scenario": str(scenario.pk), "repaired": saved.changed, **written.result()}
 
     return write
