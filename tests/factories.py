@@ -2,11 +2,14 @@
 
 import itertools
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
 
 from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, PullRequest, PullRequestText, Verdict
+from curation.duels.score.models import Score, ScorePanel
+from curation.duels.score.panels import panel_rows, rules
 from curation.llm.models import Endpoint
 from curation.projects.access import Principal
 from curation.projects.models import Member, Project, Role, Scope
@@ -25,6 +28,10 @@ HISTORY = [
 ]
 KING = "THOUGHT: I look around first.\n\n```bash\nls -la\n```"
 CHALLENGER = "THOUGHT: The task names the file, so I read it.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"
+
+
+JUDGES = ("judge-a", "judge-b", "judge-c")
+ORDERS = ("king_first", "challenger_first")
 
 
 def make_user(username: str = "", **values: Any) -> User:
@@ -127,10 +134,11 @@ def make_duel(project: Project, *, king: str = KING, challenger: str = CHALLENGE
         flags=sample.flags,
         metrics=dict.fromkeys(("correctness", "grounding", "progress", "protocol", "efficiency"), sample.score),
     )
-    for judge in ("judge-a", "judge-b", "judge-c"):
+    verdicts = []
+    for judge in JUDGES:
         for order, better in (("king_first", 2), ("challenger_first", 1)):
             dimensions = {"correctness": better, "grounding": better, "progress": 0, "protocol": 0, "efficiency": 0}
-            Verdict.objects.create(
+            verdict = Verdict.objects.create(
                 duel=duel,
                 run=run,
                 judge=judge,
@@ -141,7 +149,17 @@ def make_duel(project: Project, *, king: str = KING, challenger: str = CHALLENGE
                 dimensions=dimensions,
                 reason="The second reads the file that the task names.",
             )
+            verdicts.append(verdict.pk)
+    copied = {name: getattr(duel, name) for name in ("score", "score_key", "bucket", "flags", "metrics")}
+    duel.counting = Score.objects.create(duel=duel, run=run, panel=make_panel(project), verdicts=verdicts, **copied)
+    duel.save()
     return duel
+
+
+def make_panel(project: Project, judges: Sequence[str] = JUDGES) -> ScorePanel:
+    """The panel that counts in the project if it is its first one."""
+    wanted = rules(fingerprints=dict.fromkeys(judges, "0" * 16), orders=ORDERS, min_judges=None, weights=None)
+    return panel_rows(project.pk, [wanted])[wanted]
 
 
 AXES = {"task": "file-edit", "provider": "script", "announcement": "motd", "doc_depth": "help", "difficulty": 1}

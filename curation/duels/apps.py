@@ -13,14 +13,17 @@ class DuelsConfig(AppConfig):
         from curation.duels.imports.records import PullRequestKind
         from curation.duels.imports.turns import TurnKind
         from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, RescoreRun
+        from curation.duels.score.settings import CountingScores
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
+        from curation.projects.settings import dependents
         from curation.runs import kinds
 
         register("king", FOLDER / "king.txt", "King: answer blind")
         register("challenger", FOLDER / "challenger.txt", "Challenger: answer with the hidden record")
         register("leak_reader", FOLDER / "leak_reader.txt", "Leak reader: find what only the record says")
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
+        dependents.register(CountingScores())
         kinds.register(KingRun(), ChallengerRun(), JudgeRun(), DuelRun(), RescoreRun())
         row_kinds.register(TurnKind())
         row_kinds.register(PullRequestKind())

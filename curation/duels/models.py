@@ -5,10 +5,13 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
+from curation.duels.score.models import Score, ScorePanel
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
-from curation.samples.models import UNSCORED, Bucket, Sample, flag_names
+from curation.samples.models import UNSCORED, Sample, flag_names
 from judging.messages import message_text
+
+__all__ = ["Score", "ScorePanel"]  # Django finds the models of an app here
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
@@ -253,13 +256,22 @@ class DuelQuerySet(models.QuerySet["Duel"]):
         return self.filter(project=project)
 
     def with_answers(self) -> "DuelQuerySet":
-        """Return what the REST calls show, in two queries, without the long history."""
+        """Return what the REST calls show, in a few queries, without the long history."""
         rows = self.select_related("prompt__text", "king__text", "challenger__text")
         rows = rows.defer("prompt__text__history", "king__text__thinking", "challenger__text__thinking")
-        return rows.prefetch_related(models.Prefetch("verdicts", Verdict.objects.order_by("judge", "-order")))
+        scores = Score.objects.select_related("panel").order_by("-scored_at", "-pk")
+        verdicts = Verdict.objects.order_by("judge", "-order", "pk")
+        return rows.prefetch_related(models.Prefetch("verdicts", verdicts), models.Prefetch("scores", scores))
+
+    def scored_by(self, run: Run) -> "DuelQuerySet":
+        """Return the duels that the run scored, with that score as `ran` in lookups and in `of_run`."""
+        rows = self.annotate(ran=models.FilteredRelation("scores", condition=models.Q(scores__run=run)))
+        rows = rows.filter(ran__isnull=False).annotate(ran_key=models.F("ran__score_key"))
+        own = Score.objects.filter(run=run).select_related("panel")
+        return rows.prefetch_related(models.Prefetch("scores", own, to_attr="of_run"))
 
     def with_texts(self) -> "DuelQuerySet":
-        """Return what a duel's page shows, in two queries."""
+        """Return what a duel's page shows, in a few queries."""
         return self.with_answers().defer(None)
 
 
@@ -267,8 +279,9 @@ class Duel(models.Model):
     """A challenger's answer against the king's, or against the reference (`king` is None). Each pair has one duel. An
     imported answer without another beside it has no opponent.
 
-    `run` is the run that scored it last. `metrics` are the five columns of the report, 0–100. `scoring` is what the
-    score was made with (panel, orders, weights), for a rescore without model calls.
+    `counting` is the newest score by the panel that counts, and `score` to `flags` are copied from it: they are empty
+    until that panel has scored the duel. `run` is the run of that score, before it the run that first scored the duel.
+    `scoring` is what an imported file says of its score and label.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="duels")
@@ -278,6 +291,7 @@ class Duel(models.Model):
     opponent = models.CharField(max_length=9, choices=Opponent, default=Opponent.KING)
     king = models.ForeignKey(Answer, models.CASCADE, null=True, related_name="duels_as_king")
     challenger = models.ForeignKey(Answer, models.CASCADE, related_name="duels_as_challenger")
+    counting = models.OneToOneField("Score", models.SET_NULL, null=True, related_name="counts_for")
     score = models.FloatField(null=True)
     score_key = models.FloatField(default=UNSCORED, help_text="The score, -1 for none: a keyset needs a value.")
     metrics = models.JSONField(default=dict)
@@ -327,11 +341,6 @@ class Duel(models.Model):
     def flag_names(self) -> list[str]:
         return flag_names(self.flags)
 
-    @property
-    def bucket_choice(self) -> Bucket | None:
-        """The bucket with its label and tone, or None before the first score."""
-        return Bucket(self.bucket) if self.bucket else None
-
 
 class Order(models.TextChoices):
     KING_FIRST = "king_first", "King first"
@@ -341,7 +350,8 @@ class Order(models.TextChoices):
 class Verdict(models.Model):
     """One judge's reading of one duel in one order. `dimensions`: 1 the first answer, 2 the second, 0 a draw.
 
-    An unparsed reply is stored with the reason. It counts as missing, never as a loss.
+    An unparsed reply is stored with the reason. It counts as missing, never as a loss. No run changes another run's
+    verdicts: a run that has a verdict of the same fingerprint uses it, and else adds its own.
     """
 
     duel = models.ForeignKey(Duel, models.CASCADE, related_name="verdicts")
@@ -364,7 +374,7 @@ class Verdict(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["duel", "judge", "order"], name="verdict_once"),
+            models.UniqueConstraint(fields=["duel", "judge", "order", "fingerprint", "run"], name="verdict_once"),
         ]
 
     def __str__(self) -> str:

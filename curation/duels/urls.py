@@ -7,6 +7,7 @@ from curation.duels.prompts import views as prompts
 
 urlpatterns = [
     path("p/<slug:slug>/duels/", views.duel_list, name="duel-list"),
+    path("p/<slug:slug>/duels/panels/", views.panel_list, name="panel-list"),
     path("p/<slug:slug>/duels/<str:pk>/", views.duel_page, name="duel-page"),
     path("p/<slug:slug>/prompts/", prompts.prompt_list, name="prompt-list"),
     path("p/<slug:slug>/prompts/exclusions/", prompts.exclusion_list, name="exclusion-list"),

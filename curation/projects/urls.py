@@ -24,6 +24,7 @@ urlpatterns = [
     path(f"{SETTINGS}/guidelines/preview/", views.guidelines_preview, name="guidelines-preview"),
     path(f"{SETTINGS}/rules/", views.settings_rules, name="settings-rules"),
     path(f"{SETTINGS}/rules/toml/", views.settings_toml, name="settings-toml"),
+    path(f"{SETTINGS}/rules/change/", views.settings_change, name="settings-change"),
     path(f"{SETTINGS}/instructions/", instruction_views.instructions_list, name="instructions-list"),
     path(f"{SETTINGS}/instructions/<slug:name>/", instruction_views.instructions, name="instructions"),
     path(f"{SETTINGS}/instructions/<slug:name>/diff/", instruction_views.instructions_diff, name="instructions-diff"),

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Coalesce
 
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -88,8 +89,22 @@ class SampleQuerySet(models.QuerySet["Sample"]):
         """What a list shows of each row, in one query; `duel` and `trajectory` belong to layers above."""
         return self.select_related("decided_by").annotate(
             duel_pk=models.F("duel__id"),
+            opponent=models.F("duel__opponent"),
+            scored_by_panel=models.F("duel__counting__panel__digest"),
             row_offset=models.F("duel__prompt__row_offset"),
             trajectory_pk=models.F("trajectory__id"),
+        )
+
+    def as_scored_by(self, run: int) -> "SampleQuerySet":
+        """Add the score that a run gave each sample's duel: `ran_id` (None if it gave none) to `ran_panel`."""
+        condition = models.Q(duel__scores__run=run)
+        rows = self.annotate(ran=models.FilteredRelation("duel__scores", condition=condition))
+        return rows.annotate(
+            ran_id=models.F("ran__id"),
+            ran_score=models.F("ran__score"),
+            ran_key=Coalesce(models.F("ran__score_key"), models.F("score_key")),
+            ran_bucket=models.F("ran__bucket"),
+            ran_panel=models.F("ran__panel__digest"),
         )
 
     def _clone(self) -> "SampleQuerySet":
@@ -182,8 +197,17 @@ class Sample(models.Model):
         return flag_names(self.flags)
 
     @property
+    def shown_score(self) -> float | None:
+        """The score of the run that a list is about, else the sample's own."""
+        return self.score if getattr(self, "ran_id", None) is None else getattr(self, "ran_score", None)
+
+    @property
+    def shown_bucket(self) -> str:
+        return self.bucket if getattr(self, "ran_id", None) is None else getattr(self, "ran_bucket", "")
+
+    @property
     def bucket_tone(self) -> str:
-        return Bucket(self.bucket).tone if self.bucket else "muted"
+        return Bucket(self.shown_bucket).tone if self.shown_bucket else "muted"
 
     @property
     def status_tone(self) -> str:

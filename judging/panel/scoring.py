@@ -1,9 +1,10 @@
 """The score of one duel, from the challenger's side.
 
-All sums run over exact fractions and become floats once, at the end. So a score that is 80 on paper is 80.0 here,
-and no duel changes its bucket by a rounding error.
+All sums run over whole numbers (a win is two halves, a draw one), divided once at the end. So a score that is 80
+on paper is 80.0 here, and no duel changes its bucket by a rounding error.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,10 @@ KING_FIRST = "king_first"
 CHALLENGER_FIRST = "challenger_first"
 ORDERS: tuple[str, ...] = (KING_FIRST, CHALLENGER_FIRST)
 
-_DRAW = Fraction(1, 2)
+Halves = dict[str, int]
+_DRAW = 1
+_NAMES = frozenset(DIMENSIONS)
+_VALUES = frozenset((0, 1, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +85,25 @@ def score_duel(
     the rubric, and dimensions that are not the rubric's with values 0, 1, 2.
     """
     _check_question(panel, orders, min_judges)
-    shares = _weight_shares(weights)
+    parts = _weight_parts(weights)
+    whole = 2 * sum(parts.values())
     replies = _last_parsed(verdicts, panel, orders)
-    merged: dict[str, tuple[dict[str, Fraction], tuple[str, ...]]] = {}
+    merged: dict[str, tuple[Halves, tuple[str, ...]]] = {}
     for judge in panel:
-        asked = [replies.get((judge, order)) for order in orders]
-        parsed = [reply for reply in asked if reply is not None]
+        parsed = [replies[judge, order] for order in orders if (judge, order) in replies]
         if len(parsed) == len(orders):
             merged[judge] = _merge_orders(parsed)
-    exact = {
-        judge: sum((shares[d] * points[d] for d in DIMENSIONS), Fraction(0)) for judge, (points, _) in merged.items()
-    }
+    exact = {judge: sum(parts[d] * halves[d] for d in DIMENSIONS) for judge, (halves, _) in merged.items()}
     judges = tuple(
-        JudgeScore(judge, float(exact[judge]), {d: float(points[d]) for d in DIMENSIONS}, flips)
-        for judge, (points, flips) in merged.items()
+        JudgeScore(judge, exact[judge] / whole, {d: halves[d] / 2 for d in DIMENSIONS}, flips)
+        for judge, (halves, flips) in merged.items()
     )
-    enough = len(judges) >= (len(panel) if min_judges is None else min_judges)
-    score = float(100 * sum(exact.values(), Fraction(0)) / len(exact)) if enough else None
-    metrics = (
-        {
-            d: float(100 * sum((points[d] for points, _ in merged.values()), Fraction(0)) / len(merged))
-            for d in DIMENSIONS
-        }
-        if enough
-        else {}
-    )
-    spread = float(100 * (max(exact.values()) - min(exact.values()))) if exact else 0.0
+    count = len(merged)
+    enough = count >= (len(panel) if min_judges is None else min_judges)
+    score = 100 * sum(exact.values()) / (whole * count) if enough else None
+    sums = {d: sum(halves[d] for halves, _ in merged.values()) for d in DIMENSIONS}
+    metrics = {d: 100 * total / (2 * count) for d, total in sums.items()} if enough else {}
+    spread = 100 * (max(exact.values()) - min(exact.values())) / whole if exact else 0.0
     return DuelScore(score, metrics, judges, enough, any(judge.flips for judge in judges), spread)
 
 
@@ -119,37 +116,39 @@ def _check_question(panel: Sequence[str], orders: Sequence[str], min_judges: int
         raise ValueError("min_judges must be at least 1")
 
 
-def _weight_shares(weights: Mapping[str, float] | None) -> dict[str, Fraction]:
+def _weight_parts(weights: Mapping[str, float] | None) -> dict[str, int]:
+    """Return whole numbers in the proportion of the weights."""
     if weights is None:
-        return dict.fromkeys(DIMENSIONS, Fraction(1, len(DIMENSIONS)))
-    if set(weights) != set(DIMENSIONS):
+        return dict.fromkeys(DIMENSIONS, 1)
+    if set(weights) != _NAMES:
         raise ValueError(f"weights must name exactly {', '.join(DIMENSIONS)}")
     # Through text, so that 0.1 is one tenth and not its binary neighbour.
     exact = {dimension: Fraction(str(weights[dimension])) for dimension in DIMENSIONS}
-    total = sum(exact.values(), Fraction(0))
-    if min(exact.values()) < 0 or total <= 0:
+    if min(exact.values()) < 0 or not any(exact.values()):
         raise ValueError("weights must not be negative and must not all be 0")
-    return {dimension: weight / total for dimension, weight in exact.items()}
+    unit = math.lcm(*(weight.denominator for weight in exact.values()))
+    return {dimension: int(weight * unit) for dimension, weight in exact.items()}
 
 
 def _last_parsed(
     verdicts: Iterable[OrderedVerdict], panel: Sequence[str], orders: Sequence[str]
-) -> dict[tuple[str, str], dict[str, Fraction]]:
-    replies: dict[tuple[str, str], dict[str, Fraction]] = {}
+) -> dict[tuple[str, str], Halves]:
+    replies: dict[tuple[str, str], Halves] = {}
     for verdict in verdicts:
         if verdict.judge not in panel or verdict.order not in orders or verdict.dimensions is None:
             continue
-        replies[verdict.judge, verdict.order] = _challenger_points(verdict.dimensions, verdict.order)
+        replies[verdict.judge, verdict.order] = _challenger_halves(verdict.dimensions, verdict.order)
     return replies
 
 
-def _challenger_points(dimensions: Mapping[str, int], order: str) -> dict[str, Fraction]:
-    if set(dimensions) != set(DIMENSIONS) or any(value not in (0, 1, 2) for value in dimensions.values()):
+def _challenger_halves(dimensions: Mapping[str, int], order: str) -> Halves:
+    if dimensions.keys() != _NAMES or not _VALUES.issuperset(dimensions.values()):
         raise ValueError(f"a parsed verdict names exactly {', '.join(DIMENSIONS)} with values 0, 1 or 2: {dimensions}")
     challenger = 1 if order == CHALLENGER_FIRST else 2
-    return {d: _DRAW if dimensions[d] == 0 else Fraction(int(dimensions[d] == challenger)) for d in DIMENSIONS}
+    return {d: _DRAW if value == 0 else 2 * (value == challenger) for d, value in dimensions.items()}
 
 
-def _merge_orders(readings: Sequence[Mapping[str, Fraction]]) -> tuple[dict[str, Fraction], tuple[str, ...]]:
-    flips = tuple(d for d in DIMENSIONS if len({reading[d] for reading in readings}) > 1)
-    return {d: _DRAW if d in flips else readings[0][d] for d in DIMENSIONS}, flips
+def _merge_orders(readings: Sequence[Halves]) -> tuple[Halves, tuple[str, ...]]:
+    first = readings[0]
+    flips = tuple(d for d in DIMENSIONS if any(reading[d] != first[d] for reading in readings))
+    return {d: _DRAW if d in flips else first[d] for d in DIMENSIONS}, flips

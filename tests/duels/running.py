@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from curation.duels.models import Duel, Prompt, Verdict
+from curation.duels.models import Prompt, Verdict
+from curation.duels.score.models import Score
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
@@ -136,4 +137,11 @@ def run_to_end(project: Project, kind: str = "duel", **params: Any) -> Run:
 
 
 def verdict_rows(run: Run) -> list[Verdict]:
-    return list(Verdict.objects.filter(duel__in=Duel.objects.filter(run=run)).select_related("duel__prompt"))
+    """The verdicts that made the run's scores."""
+    ids = [pk for verdicts in run.scores.values_list("verdicts", flat=True) for pk in verdicts]
+    return list(Verdict.objects.filter(pk__in=ids).select_related("duel__prompt"))
+
+
+def scores_of(run: Run) -> list[Score]:
+    """The run's scores, in the order of the duels."""
+    return list(run.scores.select_related("duel__sample", "panel").order_by("duel_id"))

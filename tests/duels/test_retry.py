@@ -16,7 +16,9 @@ COUNTED = ("items_total", "items_done", "items_failed", "items_skipped", "tokens
 
 def figures(run: Run) -> dict[str, Any]:
     run.refresh_from_db()
-    judges = [{**judge, "cost": None} for judge in run.result.pop("judges")]
+    run.result.pop("costs")  # a refused call is a call, and costs nothing
+    spent = ("calls", "cost", "cost_known", "cost_unknown_calls")
+    judges = [{**judge, **dict.fromkeys(spent)} for judge in run.result.pop("judges")]
     return {name: getattr(run, name) for name in COUNTED} | {"result": run.result, "judges": judges}
 
 

@@ -47,7 +47,17 @@ def _nothing(product: Product) -> list[str]:
 
 
 OF_PROJECT = (
-    *("overview", "system", "queue", "sample-list", "duel-list", "prompt-list", "exclusion-list", "import-new"),
+    *(
+        "overview",
+        "system",
+        "queue",
+        "sample-list",
+        "duel-list",
+        "panel-list",
+        "prompt-list",
+        "exclusion-list",
+        "import-new",
+    ),
     *("scenario-list", "scenario-coverage", "scenario-new"),
     *("trajectory-list", "pair-list", "run-list", "run-new", "export-list", "export-new", "model-list", "model-new"),
     *("settings", "settings-rules", "instructions-list"),
@@ -118,7 +128,7 @@ NO_PAGES = {
         "sample-clear",
     ),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
-    *("settings-toml", "instructions-diff", "saved-view-create", "saved-view-delete"),
+    *("settings-toml", "settings-change", "instructions-diff", "saved-view-create", "saved-view-delete"),
     *("scenario-gate", "scenario-gate-all", "scenario-delete", "scenario-part"),
     *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
     *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),

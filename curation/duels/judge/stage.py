@@ -13,6 +13,7 @@ from curation.duels.filters import prompts_in
 from curation.duels.judge.pairing import Entrants, pair
 from curation.duels.models import Duel, Order, Verdict
 from curation.duels.params import JudgeParams, Panel, panel_of
+from curation.duels.score.readings import MARK
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.record import Answered
@@ -95,23 +96,24 @@ class JudgeStage:
         prompts = prompts_in(run.project, self._params.filter)
         duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=plan.panel.mode)
         while chunk := list(islice(duels, CHUNK)):
-            read = set() if self._params.fresh else _readings(chunk, marks, parsed=True).keys()
+            read = {} if self._params.fresh else _parsed(chunk, marks)
             for duel_id in chunk:
                 for judge in plan.panel.judges:
                     for order in plan.panel.orders:
-                        known = (duel_id, judge, order) in read
+                        known = read.get((duel_id, judge, order))
+                        data: Json = {"judge": judge, "order": order, "fingerprint": marks[judge][:MARK]}
                         yield PlannedItem(
                             f"{duel_id}:{judge}:{order}",
                             duel_id,
-                            {"judge": judge, "order": order},
-                            skipped=JUDGED_ALREADY if known else "",
+                            data if known is None else {**data, "verdict": known},
+                            skipped=JUDGED_ALREADY if known is not None else "",
                         )
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, JudgeJob]:
         plan = self.read(run)
         found = Duel.objects.select_related("prompt__text", "challenger__text", "king__text")
         duels = found.in_bulk({item.target_id for item in items if item.target_id is not None})
-        tried = _readings(list(duels), plan.fingerprints(), parsed=False)
+        tried = _tried(list(duels), plan.fingerprints())
         jobs = {}
         for item in items:
             duel = duels.get(item.target_id or 0)
@@ -139,10 +141,17 @@ class JudgeStage:
         return lambda: _save(context.run, job, readings, injection)
 
 
-def _readings(duel_ids: Sequence[int], marks: dict[str, str], *, parsed: bool) -> dict[ReadingKey, int]:
-    """Return the attempts of verdicts with these fingerprints, by duel, judge and order."""
-    known = Verdict.objects.filter(duel_id__in=IdList(duel_ids), parsed=parsed)
-    rows = known.values_list("duel_id", "judge", "order", "fingerprint", "attempts")
+def _parsed(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, int]:
+    """Return the id of the newest parsed verdict with these fingerprints, by duel, judge and order."""
+    known = Verdict.objects.filter(duel_id__in=IdList(duel_ids), judge__in=marks, parsed=True).order_by("pk")
+    rows = known.values_list("duel_id", "judge", "order", "fingerprint", "pk")
+    return {(duel, judge, order): pk for duel, judge, order, mark, pk in rows if marks.get(judge) == mark}
+
+
+def _tried(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, int]:
+    """Return the number of the last attempt that did not parse, of any run, by duel, judge and order."""
+    known = Verdict.objects.filter(duel_id__in=IdList(duel_ids), judge__in=marks, parsed=False)
+    rows = known.order_by("attempts").values_list("duel_id", "judge", "order", "fingerprint", "attempts")
     return {(duel, judge, order): tried for duel, judge, order, mark, tried in rows if marks.get(judge) == mark}
 
 
@@ -162,18 +171,22 @@ def _prompt(job: JudgeJob) -> JudgePrompt:
 
 
 def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool) -> Json:
-    """Save the last reading in place of an older one. What each attempt cost is kept in its call."""
+    """Save the run's last reading. What each attempt cost is kept in its call."""
     last = readings[-1]
     completion = last.answered.completion
     completions = [reading.answered.completion for reading in readings]
     costs = [each.cost for each in completions]
     parsed = isinstance(last.verdict, ParsedVerdict)
-    key = {"duel": job.duel, "judge": job.target.name, "order": job.order}
-    columns = {
+    key = {
+        "duel": job.duel,
+        "judge": job.target.name,
+        "order": job.order,
+        "fingerprint": job.plan.fingerprint(job.target.name),
         "run": run,
+    }
+    columns = {
         "call_id": last.answered.call_id,
         "family": job.target.family,
-        "fingerprint": job.plan.fingerprint(job.target.name),
         "instructions_hash": job.plan.instructions.sha256,
         "parsed": parsed,
         "dimensions": dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
@@ -184,7 +197,7 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool)
         "cost": None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         "latency_ms": completion.latency_ms,
     }
-    # A newer reading replaces an older one of the same duel, judge and order.
+    # An item that is done again replaces its own verdict, never that of another run.
     Verdict.objects.bulk_create(
         [Verdict(**key, **columns)],
         update_conflicts=True,

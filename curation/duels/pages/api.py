@@ -5,8 +5,11 @@ from ninja import Query, Router
 
 from curation.duels.models import Duel
 from curation.duels.pages.filters import DuelList
-from curation.duels.pages.schemas import DuelOut, DuelPage, duel_out
-from curation.duels.verdict.report import REPORTED_KINDS, markdown, report_of
+from curation.duels.pages.pages import duel_of_run
+from curation.duels.pages.schemas import DuelOut, DuelPage, PanelOut, duel_out
+from curation.duels.score.panels import panels_of
+from curation.duels.verdict.markdown import markdown
+from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
@@ -22,12 +25,20 @@ def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict
     return params.page(params.rows(access.project).with_answers()).response(duel_out)
 
 
+@router.get("/projects/{slug}/panels", response=list[PanelOut], summary="Panels that scored duels, the oldest first")
+def list_panels(request: HttpRequest, slug: str) -> list[PanelOut]:
+    """`PATCH /projects/{slug}` with `settings.panel.counting` lets another panel's scores count;
+    `POST /projects/{slug}/settings/preview` shows before what would move."""
+    return [PanelOut.of(use) for use in panels_of(enter(request, slug, Scope.READ).project)]
+
+
 @router.get("/duels/{duel_id}", response=DuelOut, summary="One duel: answers, facts, leak spans, verdicts")
-def get_duel(request: HttpRequest, duel_id: str) -> dict[str, object]:
+def get_duel(request: HttpRequest, duel_id: str, run: str | None = None) -> dict[str, object]:
+    """With `run`, its score, bucket and verdicts are those of that run."""
     visible = Duel.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     duel = find(visible.with_texts(), duel_id, "duel")
     enter(request, duel.project, Scope.READ)
-    return duel_out(duel)
+    return duel_out(duel if run is None else duel_of_run(duel, run))
 
 
 @router.get("/runs/{run_id}/report.md", summary="The report of a duel run, as Markdown")

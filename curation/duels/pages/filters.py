@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
+from pydantic import Field
+
 from curation.duels.models import Duel, DuelQuerySet
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -17,10 +19,8 @@ class DuelList(ListParams):
     # A duel without a score is sorted below all others.
     sort_columns: ClassVar[Mapping[str, str]] = {"score": "score_key"}
     lookups: ClassVar[Mapping[str, str]] = {
-        "bucket": "bucket",
         "opponent": "opponent",
         "instance_id": "prompt__instance_id",
-        "score_max": "score_key__lte",
         "created_after": "created_at__gte",
     }
 
@@ -28,7 +28,9 @@ class DuelList(ListParams):
     flags: Annotated[Words, one_of([flag.label for flag in Flag])] = ()
     opponent: Annotated[Words, one_of(("king", "reference"))] = ()
     instance_id: Words = ()
-    run: str | None = None
+    run: str | None = Field(
+        None, description="The duels that this run scored, with its scores; bucket, flags and score are then the run's."
+    )
     score_min: float | None = None
     score_max: float | None = None
     created_after: Moment | None = None
@@ -36,10 +38,19 @@ class DuelList(ListParams):
     def rows(self, project: Project) -> DuelQuerySet:
         """The project's duels that match. A run of another project: `NotFound`."""
         duels = self.narrow(Duel.objects.of(project))
-        for group in self.flags:
-            duels = duels.filter(flags__in=with_any_flag(flag_bits(group)))
-        if self.score_min is not None or self.score_max is not None:
-            duels = duels.filter(score_key__gte=max(0.0, self.score_min or 0.0))
         if self.run is not None:
-            duels = duels.filter(run=find(Run.objects.of(project), self.run, "run"))
+            duels = duels.scored_by(find(Run.objects.of(project), self.run, "run"))
+        of = "" if self.run is None else "ran__"
+        for group in self.bucket:
+            duels = duels.filter(**{f"{of}bucket__in": group})
+        for group in self.flags:
+            duels = duels.filter(**{f"{of}flags__in": with_any_flag(flag_bits(group))})
+        if self.score_min is not None or self.score_max is not None:
+            duels = duels.filter(**{f"{of}score_key__gte": max(0.0, self.score_min or 0.0)})
+        if self.score_max is not None:
+            duels = duels.filter(**{f"{of}score_key__lte": self.score_max})
         return duels
+
+    def order(self) -> str:
+        column = super().order()
+        return column if self.run is None else column.replace("score_key", "ran_key")

@@ -7,6 +7,10 @@ from itertools import groupby
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Answer, Duel, Opponent, Order, Verdict
+from curation.duels.score.models import ScorePanel
+from curation.duels.score.shown import Shown, of_score, shown, verdicts_of
+from curation.web.ids import find
+from curation.web.problems import NotFound
 from curation.web.text.chat import Chat
 from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Turn
@@ -53,6 +57,16 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreView:
+    """A run's score of the duel. `current`: the page shows it."""
+
+    score: Shown
+    run_id: int | None
+    panel: ScorePanel
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DuelView:
     opponent: AnswerView
     challenger: AnswerView
@@ -61,11 +75,25 @@ class DuelView:
     dimensions: tuple[str, ...]
     leaks: tuple[str, ...]
     turns: list[Turn]
+    shown: Shown
+    run_id: int | None
+    scores: tuple[ScoreView, ...]
+
+
+def duel_of_run(duel: Duel, run: str) -> Duel:
+    """Let the duel show the score of this run. `NotFound` if the run did not score it."""
+    rows = duel.project.runs.filter(deleting_at=None)
+    found = find(rows, run, "run")
+    scored = Duel.objects.filter(pk=duel.pk).with_texts().scored_by(found).first()
+    if scored is None:
+        raise NotFound(f"Run {found.pk} has no score of this duel.")
+    return scored
 
 
 def duel_view(duel: Duel) -> DuelView:
     """Needs `with_texts()`."""
     answer = duel.challenger
+    found = shown(duel)
     if duel.king is not None:
         opponent = _answer_view("King", duel.king, ())
     elif duel.opponent == Opponent.NONE:
@@ -75,11 +103,17 @@ def duel_view(duel: Duel) -> DuelView:
     return DuelView(
         opponent=opponent,
         challenger=_answer_view("Challenger", answer, _leak_spans(answer)),
-        judges=_judge_views(duel),
-        metrics=tuple(Metric(name, duel.metrics[name]) for name in DIMENSIONS if name in duel.metrics),
+        judges=_judge_views(verdicts_of(duel, found.row)),
+        metrics=tuple(Metric(name, found.metrics[name]) for name in DIMENSIONS if name in found.metrics),
         dimensions=DIMENSIONS,
         leaks=tuple(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
         turns=Chat(duel.prompt.text.history).complete(),
+        shown=found,
+        run_id=found.row.run_id if found.row else duel.run_id,
+        scores=tuple(
+            ScoreView(of_score(row, duel), row.run_id, row.panel, found.row is not None and row.pk == found.row.pk)
+            for row in duel.scores.all()
+        ),
     )
 
 
@@ -96,8 +130,8 @@ def _leak_spans(answer: Answer) -> tuple[Span, ...]:
     return tuple((span["start"], span["end"]) for span in [*answer.leak_spans, *answer.reading.get("findings", ())])
 
 
-def _judge_views(duel: Duel) -> tuple[JudgeView, ...]:
-    by_judge = groupby(duel.verdicts.all(), key=lambda verdict: verdict.judge)
+def _judge_views(verdicts: list[Verdict]) -> tuple[JudgeView, ...]:
+    by_judge = groupby(verdicts, key=lambda verdict: verdict.judge)
     return tuple(JudgeView(name, tuple(_verdict_view(verdict) for verdict in group)) for name, group in by_judge)
 
 

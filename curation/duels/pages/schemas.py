@@ -7,6 +7,9 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.duels.models import Answer, Duel, Opponent, Verdict
+from curation.duels.score.models import Score
+from curation.duels.score.panels import PanelUse
+from curation.duels.score.shown import shown, verdicts_of
 from curation.samples.models import flag_names
 from judging.answers.facts import answer_facts
 
@@ -63,9 +66,59 @@ class VerdictOut(Schema):
     latency_ms: int | None
 
 
+class PanelJudgeOut(Schema):
+    name: str = Field(examples=["judge-a"])
+    fingerprint: str = Field(
+        examples=["9c1185a5c5e9fc54"],
+        description="Of its model, address, instructions and parameters; empty if not known.",
+    )
+
+
+class PanelOut(Schema):
+    """The rules of scores. Two scores can be compared if they have the same panel."""
+
+    id: str = Field(examples=["3f9a1c0b77de"])
+    judges: list[PanelJudgeOut]
+    orders: list[str] = Field(examples=[["king_first", "challenger_first"]])
+    min_judges: int = Field(examples=[3])
+    weights: dict[str, float] | None = Field(examples=[None], description="Null: all dimensions weigh the same.")
+    duels: int = Field(examples=[500], description="How many duels it scored.")
+    runs: list[str] = Field(examples=[["12"]])
+    counts: bool = Field(description="Whether samples have its scores; `panel.counting` of the settings names it.")
+
+    @staticmethod
+    def of(use: PanelUse) -> "PanelOut":
+        row = use.row
+        return PanelOut(
+            id=row.digest,
+            judges=[PanelJudgeOut(**judge) for judge in row.judges],
+            orders=row.orders,
+            min_judges=row.min_judges,
+            weights=row.weights,
+            duels=use.duels,
+            runs=[str(run) for run in use.runs],
+            counts=use.counts,
+        )
+
+
+class RunScoreOut(Schema):
+    """The score that one run gave a duel; it never changes. `bucket` is by the thresholds of the run."""
+
+    run: str | None = Field(examples=["12"])
+    panel: str = Field(examples=["3f9a1c0b77de"], description="The id of the panel, as in `GET …/panels`.")
+    score: float | None = Field(examples=[71.666667])
+    bucket: str = Field(examples=["refined"])
+    flags: list[str] = Field(examples=[["flip"]])
+    counts: bool = Field(description="Whether it is the duel's and the sample's score.")
+
+
 class DuelOut(Schema):
-    """A duel, the same in lists and on its own. `king` is the challenger's opponent: in mode 1 the reference, and null
-    where `opponent` is `none`."""
+    """A duel, the same in lists and on its own. `king` is the challenger's opponent: in mode 1 the reference, and
+    null where `opponent` is `none`.
+
+    `score` to `flags`, `verdicts`, `run` and `panel` belong to the score that counts, or with `?run=` to that of the
+    run. `panel` is null, and `bucket` empty, for a duel that the counting panel has not scored. `scores` are all.
+    """
 
     id: str = Field(examples=["812"])
     prompt: str = Field(examples=["77"])
@@ -77,6 +130,8 @@ class DuelOut(Schema):
     flags: list[str] = Field(examples=[["flip"]])
     sample: str | None = Field(examples=["4711"])
     run: str | None = Field(examples=["12"])
+    panel: str | None = Field(examples=["3f9a1c0b77de"])
+    scores: list[RunScoreOut]
 
     king: AnswerOut | None
     challenger: ChallengerOut
@@ -91,21 +146,36 @@ class DuelPage(Schema):
 
 def duel_out(duel: Duel) -> dict[str, object]:
     """Needs the queryset's `with_answers()`."""
+    found = shown(duel)
+    run = found.row.run_id if found.row is not None else duel.run_id
     leak = {"score": duel.challenger.leak_score, "spans": duel.challenger.leak_spans}
     return {
         "id": str(duel.pk),
         "prompt": str(duel.prompt_id),
         "instance_id": duel.prompt.instance_id,
         "opponent": duel.opponent,
-        "score": duel.score,
-        "metrics": duel.metrics,
-        "bucket": duel.bucket,
-        "flags": flag_names(duel.flags),
+        "score": found.score,
+        "metrics": found.metrics,
+        "bucket": found.bucket,
+        "flags": found.flag_names,
         "sample": None if duel.sample_id is None else str(duel.sample_id),
-        "run": None if duel.run_id is None else str(duel.run_id),
+        "run": None if run is None else str(run),
+        "panel": None if found.row is None else found.row.panel.digest,
+        "scores": [_score(score, duel) for score in duel.scores.all()],
         "king": _opponent(duel),
         "challenger": {**_answer(duel.challenger), "leak": leak, "reading": duel.challenger.reading},
-        "verdicts": [_verdict(verdict) for verdict in duel.verdicts.all()],
+        "verdicts": [_verdict(verdict) for verdict in verdicts_of(duel, found.row)],
+    }
+
+
+def _score(row: Score, duel: Duel) -> dict[str, object]:
+    return {
+        "run": None if row.run_id is None else str(row.run_id),
+        "panel": row.panel.digest,
+        "score": row.score,
+        "bucket": row.bucket,
+        "flags": flag_names(row.flags),
+        "counts": row.pk == duel.counting_id,
     }
 
 

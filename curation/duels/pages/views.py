@@ -1,13 +1,16 @@
 """Pages of duels: the list and one duel."""
 
+import orjson
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from curation.duels.models import Duel
+from curation.duels.models import Duel, Opponent
 from curation.duels.pages.filters import DuelList
-from curation.duels.pages.pages import duel_view
+from curation.duels.pages.pages import duel_of_run, duel_view
+from curation.duels.score.panels import panels_of
+from curation.duels.score.shown import shown
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.models import Bucket
@@ -19,10 +22,13 @@ from curation.web.lists.pages import list_context, tabs
 @project_page(Scope.READ)
 def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = DuelList.from_query(request.GET)
-    page = params.page(params.rows(access.project).select_related("prompt", "challenger"))
+    rows = params.rows(access.project).select_related("prompt", "challenger")
+    page = params.page(rows.prefetch_related("scores"))
     context = {
+        "duels": [(duel, shown(duel)) for duel in page.rows],
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/duels"),
         "tabs": tabs(request.path, params, "bucket", Bucket.choices),
+        "opponent_tabs": tabs(request.path, params, "opponent", Opponent.choices),
         "every_run_url": params.url(request.path, run=None),
     }
     return render(request, "duels/list.html", context)
@@ -30,12 +36,28 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
 
 @require_GET
 @project_page(Scope.READ)
+def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
+    """The panels that scored duels, and which of them counts."""
+    context = {
+        "panels": [
+            (use, orjson.dumps({"panel": {"counting": use.row.digest}}).decode()) for use in panels_of(access.project)
+        ],
+        "may_change": access.may(Scope.ADMIN),
+        "api_path": f"/api/v1/projects/{access.project.slug}/panels",
+    }
+    return render(request, "duels/panels.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
 def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     duel = find(Duel.objects.of(access.project).with_texts(), pk, "duel")
+    if run := request.GET.get("run", ""):
+        duel = duel_of_run(duel, run)
     context = {
         "duel": duel,
         "view": duel_view(duel),
         "sample_url": reverse("sample-page", args=[access.project.slug, duel.sample_id]) if duel.sample_id else None,
-        "api_path": f"/api/v1/duels/{duel.pk}",
+        "api_path": f"/api/v1/duels/{duel.pk}" + (f"?run={run}" if run else ""),
     }
     return render(request, "duels/page.html", context)

@@ -1,59 +1,48 @@
-"""Stage `score`: verdicts become a score, a bucket and a sample. It calls no model and can be repeated at any time."""
+"""Stage `score`: verdicts become scores of the run, and samples. It calls no model and can be repeated at any time."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
 from django.db import transaction
 
-from curation.duels.models import Duel, Verdict
+from curation.duels.models import Duel
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
+from curation.duels.score.counting import OF_VERDICTS, copy_scores
+from curation.duels.score.models import Score
+from curation.duels.score.panels import PanelRules, panel_rows, rules
+from curation.duels.score.readings import Reading, Readings, readings_of, verdicts_with
+from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
-from curation.runs.models import Item, ItemState, Run
-from curation.samples.models import LEAKS, Flag, Kind, flag_bits, flag_names
-from curation.samples.scores.priority import priority_of
+from curation.runs.models import Item, Run
+from curation.samples.models import UNSCORED, Flag, Kind, flag_bits, flag_names
+from curation.samples.scores.priority import UNPARSED_PRIORITY
 from curation.samples.scores.save import SampleRow, upsert_samples
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
 from judging.panel.buckets import Thresholds, bucket_for
-from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore, OrderedVerdict, score_duel
 from judging.scan.scan import texts_of
 
 CHUNK = 200
-Reading = tuple[str, str]
 LAST_TURNS = 6
+COPIED = ("score", "score_key", "metrics", "spread", "bucket", "flags")
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A duel with the score that its panel gave it."""
+    """A duel with the score that its panel gave it, and the verdicts that made it."""
 
     duel: Duel
     score: DuelScore
     bucket: str
     flags: int
-    orders: tuple[str, ...]
+    panel: PanelRules
     verdicts: tuple[OrderedVerdict, ...]
+    verdict_ids: tuple[int, ...]
     failed: tuple[Reading, ...]
-
-    def scoring(self, panel: Panel) -> Json:
-        """Return what the score was made with, and which readings failed."""
-        return {
-            "judges": list(panel.judges),
-            "orders": list(self.orders),
-            "min_judges": panel.min_judges,
-            "weights": dict(panel.weights) if panel.weights else None,
-            "failed": [list(reading) for reading in self.failed],
-        }
-
-    def row(self) -> list[object]:
-        """Return what the run's report shows, even after another run has scored the duel again."""
-        metrics = [self.score.metrics.get(dimension) for dimension in DIMENSIONS]
-        return [self.duel.pk, self.score.score, self.bucket, self.flags, metrics]
 
 
 class ScoreStage:
@@ -76,47 +65,65 @@ class ScoreStage:
         panel = panel_of(run.settings, self._params)
 
         def write() -> Json:
-            # Read inside the transaction, so that the newest verdicts count.
-            scored = score_duels(run, item.data["duels"], panel)
-            save_scores(run, scored, panel)
-            return {"duels": len(scored), "rows": [entry.row() for entry in scored]}
+            # Read inside the transaction that saves them.
+            scored = score_duels(run, item.data["duels"], panel, self._params)
+            save_scores(run, scored)
+            return {"duels": len(scored)}
 
         return write
 
 
-def score_duels(run: Run, ids: Sequence[int], panel: Panel) -> list[Scored]:
+def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> list[Scored]:
     """Return the duels' scores by the panel, in the order of `ids`. Nothing is written."""
     duels = Duel.objects.select_related("challenger", "king", "prompt").in_bulk(list(ids))
-    verdicts = _verdicts(ids)
-    failed = _failed_readings(run, duels)
+    found = readings_of(run, list(duels), panel, params)
     limits = _thresholds(run.settings)
-    return [
-        _scored(duels[duel_id], verdicts[duel_id], failed[duel_id], panel, limits)
-        for duel_id in ids
-        if duel_id in duels
-    ]
+    return [_scored(duels[duel_id], found[duel_id], panel, limits) for duel_id in ids if duel_id in duels]
 
 
-def _scored(
-    duel: Duel, verdicts: list[OrderedVerdict], failed: set[Reading], panel: Panel, thresholds: Thresholds
-) -> Scored:
-    orders = tuple(duel.scoring.get("orders") or panel.orders) if panel.as_scored else panel.orders
-    asked = {(judge, order) for judge in panel.judges for order in orders}
-    # If a reading failed, an older verdict of that judge does not replace it.
-    counted = tuple(v for v in verdicts if (v.judge, v.order) in asked - failed)
-    score = score_duel(counted, panel=panel.judges, orders=orders, min_judges=panel.min_judges, weights=panel.weights)
-    flags = _flags(duel, score, bool(failed & asked))
+def _scored(duel: Duel, found: Readings, panel: Panel, thresholds: Thresholds) -> Scored:
+    asked = {(judge, order) for judge in panel.judges for order in found.orders}
+    counted = [row for row in found.verdicts if (row.judge, row.order) in asked - found.failed]
+    verdicts = tuple(row.ordered() for row in counted)
+    made_by = rules(
+        fingerprints={judge: found.fingerprint(judge) for judge in panel.judges},
+        orders=found.orders,
+        min_judges=panel.min_judges,
+        weights=panel.weights,
+    )
+    score = _score(made_by, verdicts)
+    flags = _flags(duel, score, bool(found.failed & asked))
     bucket = bucket_for(score.score, flags=flag_names(flags), thresholds=thresholds)
-    return Scored(duel, score, bucket, flags, orders, counted, tuple(sorted(failed)))
+    ids = tuple(row.pk for row in counted)
+    return Scored(duel, score, bucket, flags, made_by, verdicts, ids, tuple(sorted(found.failed & asked)))
 
 
-def _verdicts(ids: Sequence[int]) -> dict[int, list[OrderedVerdict]]:
-    found: dict[int, list[OrderedVerdict]] = defaultdict(list)
-    rows = Verdict.objects.filter(duel_id__in=list(ids)).order_by("id")
-    columns = ("duel_id", "judge", "order", "parsed", "dimensions", "attempts")
-    for duel_id, judge, order, parsed, dimensions, attempts in rows.values_list(*columns):
-        found[duel_id].append(OrderedVerdict(judge, order, dimensions if parsed else None, attempts))
+def read_scores(run: Run, ids: Sequence[int]) -> list[Scored]:
+    """Return what the run's stage `score` saved for these duels, with the scores by judge."""
+    rows = list(
+        Score.objects.filter(run=run, duel__in=list(ids))
+        .select_related("panel", "duel__challenger", "duel__king", "duel__prompt")
+        .order_by("duel_id")
+    )
+    verdicts = verdicts_with([pk for row in rows for pk in row.verdicts])
+    found = []
+    for row in rows:
+        made_by = PanelRules.of(row.panel)
+        made = tuple(verdicts[pk].ordered() for pk in row.verdicts if pk in verdicts)
+        failed = tuple((judge, order) for judge, order in row.failed)
+        score = _score(made_by, made)
+        found.append(Scored(row.duel, score, row.bucket, row.flags, made_by, made, tuple(row.verdicts), failed))
     return found
+
+
+def _score(made_by: PanelRules, verdicts: Sequence[OrderedVerdict]) -> DuelScore:
+    return score_duel(
+        verdicts,
+        panel=[name for name, _ in made_by.judges],
+        orders=made_by.orders,
+        min_judges=made_by.min_judges,
+        weights=dict(made_by.weights) or None,
+    )
 
 
 def _thresholds(settings: ProjectSettings) -> Thresholds:
@@ -124,45 +131,61 @@ def _thresholds(settings: ProjectSettings) -> Thresholds:
 
 
 @transaction.atomic
-def save_scores(run: Run, scored: Sequence[Scored], panel: Panel) -> None:
-    """Save the scores of the duels and their samples. People's decisions stay."""
-    limits = _thresholds(run.settings)
-    # Locked until the commit, because the upsert below would recreate a duel that is deleted meanwhile.
-    rows = Duel.objects.select_for_update().filter(pk__in=[entry.duel.pk for entry in scored])
-    existing = set(rows.values_list("pk", flat=True))
+def save_scores(run: Run, scored: Sequence[Scored]) -> None:
+    """Save the run's scores, create missing samples, and copy the scores that count. People's decisions stay."""
+    # Locked first, as a change of the settings does: it moves the same rows.
+    project = Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
+    # Locked until the commit, because the insert below would fail for a duel that is deleted meanwhile.
+    rows = Duel.objects.select_for_update().filter(pk__in=[entry.duel.pk for entry in scored]).order_by("pk")
+    existing = dict(rows.values_list("pk", "sample_id"))
     scored = [entry for entry in scored if entry.duel.pk in existing]
-    texts = sample_texts([entry.duel.pk for entry in scored])
-    samples = upsert_samples([_sample_row(run, entry, limits, texts[entry.duel.pk]) for entry in scored])
-    for entry, sample in zip(scored, samples, strict=True):
-        duel = entry.duel
-        duel.run, duel.sample = run, sample
-        duel.score, duel.score_key, duel.metrics = sample.score, sample.score_key, dict(entry.score.metrics)
-        duel.spread, duel.bucket, duel.flags = entry.score.spread, entry.bucket, entry.flags
-        duel.scoring = entry.scoring(panel)
-    fields = ["run", "sample", "score", "score_key", "metrics", "spread", "bucket", "flags", "scoring"]
-    # An upsert on the primary key: `bulk_update` needs a CASE per row and field, six times the time of all the rest.
-    Duel.objects.bulk_create(
-        [entry.duel for entry in scored], update_conflicts=True, unique_fields=["id"], update_fields=fields
+    panels = panel_rows(run.project_id, {entry.panel for entry in scored})
+    Score.objects.bulk_create(
+        [
+            Score(
+                duel=entry.duel,
+                run=run,
+                panel=panels[entry.panel],
+                score=entry.score.score,
+                score_key=UNSCORED if entry.score.score is None else entry.score.score,
+                metrics=dict(entry.score.metrics),
+                spread=entry.score.spread,
+                bucket=entry.bucket,
+                flags=entry.flags,
+                verdicts=list(entry.verdict_ids),
+                failed=[list(reading) for reading in entry.failed],
+            )
+            for entry in scored
+        ],
+        update_conflicts=True,
+        unique_fields=["duel", "run"],
+        update_fields=[*COPIED, "panel", "verdicts", "failed", "scored_at"],
     )
+    _create_samples(run, [entry for entry in scored if existing[entry.duel.pk] is None])
+    copy_scores(project, list(existing))
 
 
-def _sample_row(run: Run, entry: Scored, thresholds: Thresholds, text: "SampleTexts") -> SampleRow:
+def _create_samples(run: Run, scored: Sequence[Scored]) -> None:
+    """Create the samples of duels that have none, without a score: that is copied if its panel counts."""
+    texts = sample_texts([entry.duel.pk for entry in scored])
+    samples = upsert_samples([_sample_row(run, entry, texts[entry.duel.pk]) for entry in scored])
+    for entry, sample in zip(scored, samples, strict=True):
+        entry.duel.run_id = entry.duel.run_id or run.pk
+        entry.duel.sample, entry.duel.flags = sample, entry.flags & ~OF_VERDICTS
+    Duel.objects.bulk_update([entry.duel for entry in scored], ["run", "sample", "flags"])
+
+
+def _sample_row(run: Run, entry: Scored, text: "SampleTexts") -> SampleRow:
     duel, prompt = entry.duel, entry.duel.prompt
     return SampleRow(
         project_id=run.project_id,
         run_id=run.pk,
-        existing_id=duel.sample_id,
+        existing_id=None,
         kind=Kind.TURN,
-        score=entry.score.score,
-        bucket=entry.bucket,
-        flags=entry.flags,
-        priority=priority_of(
-            score=entry.score.score,
-            thresholds=thresholds,
-            flipped=entry.score.flipped,
-            spread=entry.score.spread,
-            leak=bool(entry.flags & LEAKS),
-        ),
+        score=None,
+        bucket="",
+        flags=entry.flags & ~OF_VERDICTS,
+        priority=UNPARSED_PRIORITY,
         source=prompt.source,
         repo=prompt.repo,
         instance_id=prompt.instance_id,
@@ -206,21 +229,3 @@ def _flags(duel: Duel, score: DuelScore, failed: bool) -> int:
     answer = duel.challenger
     found = {"leak": answer.leak_flag, "leak_reader": answer.reader_flag, "flip": score.flipped, "infra": failed}
     return flag_bits([name for name, is_set in found.items() if is_set]) | (duel.flags & Flag.INJECTION)
-
-
-def _failed_readings(run: Run, duels: Mapping[int, Duel]) -> dict[int, set[Reading]]:
-    """Return by duel the (judge, order) of failed calls, unlike replies that did not parse.
-
-    A failure stays with the duel until a later run gets that reading, so that a rescore keeps it.
-    """
-    failed: dict[int, set[Reading]] = defaultdict(set)
-    for pk, duel in duels.items():
-        failed[pk] |= {(judge, order) for judge, order in duel.scoring.get("failed", ())}
-    read = Item.objects.filter(run=run, stage="judge").values_list("target_id", "data")
-    if known := [pk for pk in duels if failed[pk]]:
-        succeeded = read.filter(target_id__in=known, state__in=[ItemState.DONE, ItemState.SKIPPED])
-        for target_id, data in succeeded:
-            failed[target_id or 0].discard((data["judge"], data["order"]))
-    for target_id, data in read.filter(target_id__in=list(duels), state=ItemState.FAILED):
-        failed[target_id or 0].add((data["judge"], data["order"]))
-    return failed

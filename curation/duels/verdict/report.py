@@ -1,15 +1,17 @@
-"""The report of a duel run, for its page and for `report.md`."""
+"""The report of a duel run, for its page, for `report.md` and for REST (`Run.result`)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
-
 from curation.duels.answers.read import leak_lines
-from curation.duels.models import Duel, Exclusion
-from curation.runs.models import Item, Run
-from curation.samples.models import Bucket, flag_names
-from judging.panel.rubric import DIMENSIONS
+from curation.duels.models import Exclusion
+from curation.duels.score.models import ScorePanel
+from curation.duels.score.panels import counting_panel
+from curation.projects.instructions.texts import history_of, instructions_for
+from curation.projects.models import Project
+from curation.runs.kinds import Json
+from curation.runs.models import Run
+from curation.samples.models import Bucket
 
 REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
 SELF_PREFERENCE = "of the same family as a model that it judged: possible self-preference"
@@ -41,16 +43,17 @@ class SkippedItems:
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
-    """A run's result (`curation.duels.verdict.stage`). `accepted` is None before the verdict.
+class PairReport:
+    """The verdict on one challenger against one opponent.
 
     Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: without one judge the
     verdict would be the opposite.
     """
 
-    run: Run
     opponent: str
+    contestants: tuple[tuple[str, str], ...]
     accepted: bool | None
+    undecided: bool
     reasons: tuple[str, ...]
     margin: str
     lcb: str
@@ -58,13 +61,43 @@ class RunReport:
     clusters: str
     without_leaks: str
     basis: str
-    undecided: bool
     parsed: int
     done: int
     winners: str
     losers: str
+
+    @property
+    def word(self) -> str:
+        return "Accepted" if self.accepted else "Undecided" if self.undecided else "Not accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    stage: str
+    model: str
+    calls: int
+    tokens: int
+    cost: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run's result (`curation.duels.verdict.stage`). `pairs` is empty before the verdict.
+
+    `about` are (name, text): mode, opponent, panel and versions of the instructions. `counts`: samples have this run's
+    scores or newer ones of its panel; None without scores.
+    """
+
+    run: Run
+    about: tuple[tuple[str, str], ...]
+    opponent: str
+    counts: bool | None
+    pairs: tuple[PairReport, ...]
+    parsed: int
+    done: int
     buckets: tuple[tuple[Bucket, int], ...]
     judges: tuple[JudgeRow, ...]
+    costs: tuple[Cost, ...]
     leaks: tuple[str, ...]
     skipped: tuple[SkippedItems, ...]
     exclusions: tuple[Exclusion, ...]
@@ -82,26 +115,26 @@ class RunReport:
 
 def report_of(run: Run) -> RunReport:
     figures = run.result
-    lengths = figures.get("lengths", {})
     buckets = figures.get("buckets", {})
+    found = figures.get("verdicts") or ([figures] if figures.get("accepted") is not None else [])
+    pairs = tuple(_pair(run, verdict) for verdict in found)
+    panels = list(ScorePanel.objects.filter(scores__run=run).distinct().order_by("id"))
+    counting = counting_panel(run.project)
+    opponents = list(dict.fromkeys(pair.opponent for pair in pairs)) or [_opponent(run)]
     return RunReport(
         run=run,
-        opponent="reference" if run.params.get("mode") == 1 else "king",
-        accepted=figures.get("accepted"),
-        reasons=tuple(figures.get("reasons", ())),
-        margin=_number(figures.get("margin"), 1),
-        lcb=_number(figures.get("lcb"), 1),
-        lcb_unclustered=_number(figures.get("lcb_unclustered"), 1),
-        clusters=_clusters(figures),
-        without_leaks=_without_leaks(figures),
-        basis=figures.get("basis", ""),
-        undecided=bool(figures.get("undecided_without")),
+        about=_about(run, panels, opponents),
+        opponent=" and ".join(opponents),
+        counts=counting in panels if panels else None,
+        pairs=pairs,
         parsed=figures.get("parsed", 0),
         done=figures.get("done", 0),
-        winners=_number(lengths.get("winners"), 1),
-        losers=_number(lengths.get("losers"), 1),
         buckets=tuple((bucket, buckets[bucket.value]) for bucket in Bucket if bucket.value in buckets),
         judges=tuple(_judge_row(judge) for judge in figures.get("judges", ())),
+        costs=tuple(
+            Cost(usage["stage"], usage["model"], usage["calls"], usage["tokens"], _usage_cost(usage))
+            for usage in figures.get("costs", ())
+        ),
         leaks=tuple(leak_lines(figures.get("leak_findings", {}))),
         skipped=tuple(
             SkippedItems(stage, reason, count)
@@ -112,6 +145,66 @@ def report_of(run: Run) -> RunReport:
     )
 
 
+def _pair(run: Run, figures: Json) -> PairReport:
+    lengths = figures.get("lengths") or {}
+    opponent = figures.get("opponent")
+    sides = [(name, figures.get(name)) for name in ("challenger", "opponent")]
+    return PairReport(
+        opponent=opponent["side"] if opponent else _opponent(run),
+        contestants=tuple((name, _contestant(run, side)) for name, side in sides if side),
+        accepted=figures.get("accepted"),
+        undecided=bool(figures.get("undecided_without")),
+        reasons=tuple(figures.get("reasons") or ()),
+        margin=number(figures.get("margin"), 1),
+        lcb=number(figures.get("lcb"), 1),
+        lcb_unclustered=number(figures.get("lcb_unclustered"), 1),
+        clusters=_clusters(figures),
+        without_leaks=_without_leaks(figures),
+        basis=figures.get("basis") or "",
+        parsed=figures.get("parsed", 0),
+        done=figures.get("done", 0),
+        winners=number(lengths.get("winners"), 1),
+        losers=number(lengths.get("losers"), 1),
+    )
+
+
+def _opponent(run: Run) -> str:
+    return "reference" if run.params.get("mode") == 1 else "king"
+
+
+def _contestant(run: Run, side: Json) -> str:
+    """Return a model with the version of its instructions and the beginning of its fingerprint."""
+    if not side["model"]:
+        return "the source's own turn"
+    version = _version(run.project, side["side"], side["instructions"])
+    return f"{side['model']}, instructions {version}, fingerprint {side['fingerprint'][:16]}"
+
+
+def _version(project: Project, name: str, digest: str) -> str:
+    """Return the version of a stage's instructions by their SHA-256."""
+    current = instructions_for(project, name)
+    versions = {current.sha256: current.version} | {row.sha256: row.version for row in history_of(project, name)}
+    found = versions.get(digest)
+    return digest[:12] if found is None else f"version {found} ({digest[:12]})"
+
+
+def _about(run: Run, panels: Sequence[ScorePanel], opponents: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    mode = run.params.get("mode") or (" and ".join("1" if one == "reference" else "2" for one in opponents))
+    about = [("mode", f"{mode} (challenger against the {' and the '.join(opponents)})")]
+    about += [("panel", panel_text(panel)) for panel in panels]
+    digests = {digest for judge in run.result.get("judges", ()) for digest in judge.get("instructions", ())}
+    about += [("judge instructions", _version(run.project, "judge", digest)) for digest in sorted(digests)]
+    return tuple(about)
+
+
+def panel_text(panel: ScorePanel) -> str:
+    """Return a panel in words, such as "3f9a1c0b77de: judge-a (9c11…), both orders, 1 judge needed"."""
+    judges = ", ".join(f"{judge['name']} ({judge['fingerprint'] or 'unknown'})" for judge in panel.judges)
+    orders = "both orders" if len(panel.orders) == 2 else "king first"
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in (panel.weights or {}).items()) or "equal weights"
+    return f"{panel.digest}: {judges}; {orders}; {panel.min_judges} needed; {weights}"
+
+
 def cost_text(run: Run) -> str:
     """Return a run's cost. Calls of unknown price are named, never counted as free."""
     known, unknown = f"${run.cost.normalize():f}", run.cost_unknown_calls
@@ -119,90 +212,6 @@ def cost_text(run: Run) -> str:
         return known
     calls = f"{unknown} {'call' if unknown == 1 else 'calls'} of unknown cost"
     return f"{known} and {calls}" if run.cost else f"unknown ({calls})"
-
-
-def markdown(report: RunReport) -> Iterator[str]:
-    """Yield the report line by line, so that it may have any number of rows."""
-    run = report.run
-    yield f"# Duel run {run.pk} of {run.project.slug}\n\n"
-    yield from _header(report)
-    yield from _verdict(report)
-    if report.leaks:
-        yield "## Leaks\n\n" + "".join(f"- {_cell(line)}\n" for line in report.leaks) + "\n"
-    yield from _skipped(report)
-    yield from _judges(report)
-    yield "## Turns\n\n"
-    yield _row(["score", "bucket", "source", "instance", "action style", *DIMENSIONS, "flags"])
-    yield _row(["---:", "---", "---", "---", "---", *["---:"] * len(DIMENSIONS), "---"])
-    scored = Item.objects.filter(run=run, stage="score").order_by("id").values_list("result", flat=True)
-    for result in scored.iterator(20):
-        yield from _turns(result.get("rows", []))
-
-
-def _header(report: RunReport) -> Iterator[str]:
-    run = report.run
-    yield f"- state: {run.state}\n- opponent: {report.opponent}\n"
-    for side, model in report.models:
-        yield f"- {side}: {_cell(model)}\n"
-    yield f"- duels: {report.done}, of which {report.parsed} parsed\n"
-    for bucket, count in report.buckets:
-        yield f"- {bucket.value}: {count}\n"
-    yield f"- calls: {run.calls}, tokens in: {run.tokens_in}, tokens out: {run.tokens_out}, cost: {report.cost}\n"
-    yield f"- mean answer length: winners {report.winners}, losers {report.losers} tokens\n\n"
-
-
-def _verdict(report: RunReport) -> Iterator[str]:
-    yield "## Verdict\n\n"
-    if report.accepted is None:
-        yield "There is no verdict yet.\n\n"
-        return
-    yield f"**{'Accepted' if report.accepted else 'Undecided' if report.undecided else 'Not accepted'}**"
-    yield (": " + "; ".join(report.reasons) if report.reasons else "") + "\n\n"
-    yield f"- margin (challenger minus {report.opponent}, points): {report.margin}\n"
-    yield f"- LCB, resampled by {report.clusters} (points): {report.lcb}\n"
-    yield f"- LCB, resampled by turn (points): {report.lcb_unclustered}\n"
-    yield f"- {report.without_leaks}\n- {_cell(report.basis)}\n\n"
-
-
-def _skipped(report: RunReport) -> Iterator[str]:
-    yield "## Skipped\n\n"
-    for entry in report.skipped:
-        yield f"- {entry.stage}: {entry.count} × {_cell(entry.reason)}\n"
-    for exclusion in report.exclusions:
-        yield f"- excluded instance {_cell(exclusion.instance_id)}: {_cell(exclusion.reason)}\n"
-    yield "\n" if report.skipped or report.exclusions else "Nothing.\n\n"
-
-
-def _judges(report: RunReport) -> Iterator[str]:
-    yield "## Judges\n\n"
-    yield _row(["judge", "duels", "win rate", "flip rate", "parse rate", "agreement", "tokens", "cost", "note"])
-    yield _row(["---", *["---:"] * 7, "---"])
-    for judge in report.judges:
-        rates = [judge.win_rate, judge.flip_rate, judge.parse_rate, judge.agreement]
-        yield _row([judge.name, judge.duels, *rates, judge.tokens, judge.cost, judge.note])
-    yield "\n"
-    for judge in report.judges:
-        for sentence in judge.findings:
-            yield f"- {_cell(judge.name)}: {_cell(sentence)}\n"
-    yield "\n"
-
-
-def _turns(rows: list[list[object]]) -> Iterator[str]:
-    """Yield the turns as this run scored them (`curation.duels.score.stage.Scored.row`)."""
-    known = _duels([int(str(row[0])) for row in rows])
-    for pk, score, bucket, flags, metrics in rows:
-        duel = known.get(pk)
-        if duel is None:
-            continue  # its prompt was deleted
-        prompt = duel.prompt
-        numbers = [_number(metric, 1) for metric in metrics] if isinstance(metrics, list) else []
-        cells = [_number(score, 1), bucket, str(prompt), prompt.instance_id, duel.challenger.action_style, *numbers]
-        yield _row([*cells, ", ".join(flag_names(int(str(flags))))])
-
-
-def _duels(ids: list[int]) -> dict[object, Duel]:
-    found: QuerySet[Duel] = Duel.objects.filter(pk__in=ids).select_related("prompt", "challenger")
-    return {duel.pk: duel for duel in found}
 
 
 CLUSTER_NAMES = {"repo": "repository", "instance_id": "pull request", "turn": "turn"}
@@ -217,7 +226,7 @@ def _clusters(figures: Mapping[str, object]) -> str:
 def _without_leaks(figures: Mapping[str, object]) -> str:
     if not figures.get("leaks"):
         return "No parsed duel has a leak flag"
-    margin, lcb = (_number(figures.get(f"{name}_without_leaks"), 1) for name in ("margin", "lcb"))
+    margin, lcb = (number(figures.get(f"{name}_without_leaks"), 1) for name in ("margin", "lcb"))
     return f"Without the {figures['leaks']} duels with a leak flag: margin {margin}, LCB {lcb} points"
 
 
@@ -241,21 +250,12 @@ def _list(value: object) -> list[Mapping[str, object]]:
     return value if isinstance(value, list) else []
 
 
-def _row(cells: list[object]) -> str:
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |\n"
+def _usage_cost(usage: Mapping[str, object]) -> str:
+    unknown = usage["cost_unknown_calls"]
+    return f"${usage['cost_known']} and {unknown} of unknown cost" if unknown else f"${usage['cost_known']}"
 
 
-# The characters of Markdown's syntax. Underscores have no meaning inside words, where names have them.
-_ESCAPED = {ord(sign): f"\\{sign}" for sign in "\\|[]`*"} | {ord("<"): "&lt;", ord("&"): "&amp;"}
-
-
-def _cell(value: object) -> str:
-    """Return text on one line, with Markdown and control characters escaped."""
-    line = " ".join(str(value).split())
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line).translate(_ESCAPED)
-
-
-def _number(value: object, digits: int) -> str:
+def number(value: object, digits: int) -> str:
     return f"{value:.{digits}f}" if isinstance(value, int | float) else "–"
 
 

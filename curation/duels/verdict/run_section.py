@@ -29,5 +29,6 @@ def report_section(run: Run) -> dict[str, object]:
             for bucket, count in report.buckets
         ],
         "duels_url": f"{reverse('duel-list', args=[run.project.slug])}?run={run.pk}",
+        "panels_url": reverse("panel-list", args=[run.project.slug]),
         "report_url": f"/api/v1/runs/{run.pk}/report.md",
     }

@@ -1,28 +1,33 @@
-"""Stage `verdict`: accept the run's challenger or not, and compute how its judges behaved."""
+"""Stage `verdict`: accept each challenger against its opponent or not, and compute how the judges behaved."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from decimal import Decimal
+from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
+from typing import NamedTuple
 
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Case, Count, F, Q, When
 
-from curation.duels.answers.read import leak_figures
 from curation.duels.models import Answer, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
-from curation.duels.score.stage import Scored, score_duels
+from curation.duels.score.stage import Scored, read_scores
+from curation.duels.verdict.usage import Usage, usage_of
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket
-from judging.statistics.acceptance import GateDuel, GateSettings, acceptance
+from curation.web.lists.id_list import IdList
+from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
 from judging.statistics.findings import findings
 from judging.statistics.judges import mean_lengths, summarise
 from judging.statistics.readings import JudgedDuel, panel_readings
 
 CHUNK = 500
 MAX_REASONS = 50
-# The precision of stored costs; SQLite's sums have more, meaningless digits.
-STORED = Decimal("0.00000001")
+# What only the verdict on one pair has. A run with several has none of its own, also after an earlier verdict of it.
+OF_ONE_PAIR = (
+    *("challenger", "opponent", "lengths"),
+    *(item.name for item in fields(GateResult) if item.name not in ("parsed", "done")),
+)
 
 
 class VerdictStage:
@@ -40,8 +45,7 @@ class VerdictStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         run = context.run
-        panel = panel_of(run.settings, self._params)
-        result = _result(run, panel, self._duels(run), context)
+        result = _result(run, panel_of(run.settings, self._params), self._duels(run), context)
 
         def write() -> Json:
             row = Run.objects.select_for_update().get(pk=run.pk)
@@ -51,22 +55,65 @@ class VerdictStage:
         return write
 
 
+class Contestant(NamedTuple):
+    """A model with its instructions and parameters, as their fingerprint; a reference has none."""
+
+    side: str
+    model: str
+    instructions: str
+    fingerprint: str
+
+
+REFERENCE = Contestant("reference", "", "", "")
+
+
 @dataclass(slots=True)
 class _Figures:
+    """The duels of one challenger against one opponent."""
+
     gated: list[GateDuel] = field(default_factory=list)
     buckets: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Bucket.values, 0))
-    judged: list[JudgedDuel] = field(default_factory=list)
     winners: list[int] = field(default_factory=list)
     losers: list[int] = field(default_factory=list)
 
 
 def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) -> Json:
-    figures = _Figures()
-    ids: list[int] = []
+    pairs: dict[tuple[Contestant, Contestant], _Figures] = defaultdict(_Figures)
+    judged: list[JudgedDuel] = []
+    panels: Counter[str] = Counter()
+    facts: set[JudgeFacts] = set()
     while chunk := list(islice(duels, CHUNK)):
         context.checkpoint()
-        ids += chunk
-        _count(figures, score_duels(run, chunk, panel))
+        scored = read_scores(run, chunk)
+        _count(pairs, scored)
+        judged += [_judged(entry) for entry in scored]
+        panels.update(entry.panel.digest for entry in scored)
+        facts |= _facts(scored)
+    verdicts = [_verdict(run, panel, pairs[pair], *pair) for pair in sorted(pairs)]
+    total = Counter({"done": 0, "parsed": 0})
+    buckets = Counter(dict.fromkeys(Bucket.values, 0))
+    for verdict in verdicts:
+        total.update({"done": verdict["done"], "parsed": verdict["parsed"]})
+        buckets.update(verdict["buckets"])
+    # With several pairs there is no margin of the run: each pair has its own.
+    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, _Figures())
+    return {
+        **dict.fromkeys(OF_ONE_PAIR),
+        **total,
+        "buckets": dict(buckets),
+        **single,
+        "verdicts": verdicts,
+        "panels": [digest for digest, _ in panels.most_common()],
+        "judges": _judges(run, judged, panel.judges, facts),
+        "costs": [usage.as_json() for usage in usage_of(run)],
+        "skipped": skip_reasons(run),
+        "exclusions": Exclusion.objects.filter(project=run.project).count(),
+    }
+
+
+def _verdict(
+    run: Run, panel: Panel, figures: _Figures, challenger: Contestant | None = None, opponent: Contestant | None = None
+) -> Json:
     gate = run.settings.gate
     settings = GateSettings(
         min_parsed=gate.min_parsed,
@@ -76,78 +123,85 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         cluster=gate.cluster,
         min_judges=panel.min_judges,
     )
-    accepted = acceptance(figures.gated, panel=panel.judges, settings=settings)
     return {
-        **asdict(accepted),
+        "challenger": challenger and challenger._asdict(),
+        "opponent": opponent and opponent._asdict(),
+        **asdict(acceptance(figures.gated, panel=panel.judges, settings=settings)),
         "buckets": figures.buckets,
-        "judges": _judges(figures, panel, ids),
         "lengths": asdict(mean_lengths(winners=figures.winners, losers=figures.losers)),
-        "leak_findings": leak_figures(run),
-        "skipped": skip_reasons(run),
-        "exclusions": Exclusion.objects.filter(project=run.project).count(),
     }
 
 
-def _count(figures: _Figures, scored: list[Scored]) -> None:
-    lengths = _answer_lengths(scored)
+def _count(pairs: dict[tuple[Contestant, Contestant], _Figures], scored: list[Scored]) -> None:
     for entry in scored:
-        prompt = entry.duel.prompt
-        leak = entry.duel.challenger.leak_flag or entry.duel.challenger.reader_flag
+        king, challenger = entry.duel.king, entry.duel.challenger
+        figures = pairs[_contestant(challenger), REFERENCE if king is None else _contestant(king)]
+        prompt, leak = entry.duel.prompt, challenger.leak_flag or challenger.reader_flag
         figures.gated.append(GateDuel(entry.score, prompt.repo, prompt.instance_id, leak))
         figures.buckets[entry.bucket] += 1
-        king, challenger = lengths[entry.duel.pk]
-        families = (entry.duel.king.family if entry.duel.king else "", entry.duel.challenger.family)
-        figures.judged.append(
-            JudgedDuel(entry.verdicts, entry.score, prompt.instance_id, leak, (king, challenger), families)
-        )
-        if entry.score.score is None:
+        score = entry.score.score
+        if score is None:
             continue
-        if king and challenger and entry.score.score != 50.0:
-            won, lost = (challenger, king) if entry.score.score > 50.0 else (king, challenger)
+        # The tokens of a reference are not counted.
+        lengths = (king.tokens if king else 0), challenger.tokens
+        if all(lengths) and score != 50.0:
+            won, lost = lengths[::-1] if score > 50.0 else lengths
             figures.winners.append(won)
             figures.losers.append(lost)
 
 
-def _answer_lengths(scored: list[Scored]) -> dict[int, tuple[int, int]]:
-    """Return (king, challenger) tokens by duel; 0 for the reference, whose tokens are not counted."""
-    ids = {pk for entry in scored for pk in (entry.duel.king_id, entry.duel.challenger_id) if pk is not None}
-    tokens = dict(Answer.objects.filter(pk__in=ids).values_list("pk", "tokens"))
-    return {
-        entry.duel.pk: (tokens.get(entry.duel.king_id or 0, 0), tokens[entry.duel.challenger_id]) for entry in scored
-    }
+def _judged(entry: Scored) -> JudgedDuel:
+    king, challenger = entry.duel.king, entry.duel.challenger
+    lengths = (king.tokens if king else 0), challenger.tokens
+    families = (king.family if king else ""), challenger.family
+    instance = entry.duel.prompt.instance_id
+    leak = challenger.leak_flag or challenger.reader_flag
+    return JudgedDuel(entry.verdicts, entry.score, instance, leak, lengths, families)
 
 
-def _judges(figures: _Figures, panel: Panel, ids: list[int]) -> list[Json]:
-    """Return each judge's rates, tokens, cost (None if unknown) and whether it judged its own family."""
-    families: dict[str, str] = {}
-    usage: dict[str, Json] = {name: {"tokens": 0, "cost": Decimal(0), "unknown": 0, "own": 0} for name in panel.judges}
-    for start in range(0, len(ids), CHUNK):
-        rows = Verdict.objects.filter(duel_id__in=ids[start : start + CHUNK], judge__in=panel.judges)
-        own_family = Q(family=F("duel__king__family")) | Q(family=F("duel__challenger__family"))
-        for row in rows.values("judge").annotate(
-            sum_tokens=Sum("tokens"),
-            sum_cost=Sum("cost"),
-            unknown=Count("id", filter=Q(cost=None)),
-            own=Count("id", filter=~Q(family="") & own_family),
-            family=Max("family"),
-        ):
-            families[row["judge"]] = row["family"]
-            entry = usage[row["judge"]]
-            entry["tokens"] += row["sum_tokens"] or 0
-            entry["cost"] += row["sum_cost"] or Decimal(0)
-            entry["unknown"] += row["unknown"]
-            entry["own"] += row["own"]
-    readings = panel_readings(figures.judged, panel=panel.judges, families=families)
-    said: dict[str, list[Json]] = {name: [] for name in panel.judges}
+def _contestant(answer: Answer) -> Contestant:
+    return Contestant(answer.side, answer.model, answer.instructions_hash, answer.fingerprint)
+
+
+class JudgeFacts(NamedTuple):
+    """Of a verdict: the judge, its family, its instructions, and whether it judged its own family."""
+
+    judge: str
+    family: str
+    instructions: str
+    own: bool
+
+
+def _facts(scored: list[Scored]) -> set[JudgeFacts]:
+    ids = [pk for entry in scored for pk in entry.verdict_ids]
+    own = ~Q(family="") & (Q(family=F("duel__king__family")) | Q(family=F("duel__challenger__family")))
+    rows = Verdict.objects.filter(pk__in=IdList(ids)).annotate(own=Case(When(own, then=True), default=False))
+    columns = rows.order_by().values_list("judge", "family", "instructions_hash", "own").distinct()
+    return {JudgeFacts(*row) for row in columns}
+
+
+def _judges(run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: set[JudgeFacts]) -> list[Json]:
+    """Return each judge's rates, what is unusual about it, what its own calls of this run cost, the instructions of its
+    verdicts, and whether it judged its own family."""
+    paid = {usage.model: usage for usage in usage_of(run) if usage.stage == "judge"}
+    readings = panel_readings(judged, panel=names, families={fact.judge: fact.family for fact in sorted(facts)})
+    said: dict[str, list[Json]] = {name: [] for name in names}
     for finding in findings(readings):
         said[finding.judge].append({"flaw": finding.flaw, "sentence": finding.sentence, "p": finding.p})
     found = []
     for summary in summarise(readings):
-        entry = usage[summary.judge]
-        known = None if entry["unknown"] else f"{entry['cost'].quantize(STORED).normalize():f}"
-        rates = {key: value for key, value in asdict(summary).items() if key != "judge"}
-        own = {"same_family": bool(entry["own"]), "findings": said[summary.judge]}
-        found.append({"name": summary.judge, **rates, "tokens": entry["tokens"], "cost": known, **own})
+        name = summary.judge
+        usage = paid.get(name, Usage("judge", name)).as_json()
+        found.append(
+            {
+                "name": name,
+                **{key: value for key, value in asdict(summary).items() if key != "judge"},
+                **{key: usage[key] for key in ("calls", "tokens", "cost", "cost_known", "cost_unknown_calls")},
+                "findings": said[name],
+                "same_family": any(fact.own for fact in facts if fact.judge == name),
+                "instructions": sorted({fact.instructions for fact in facts if fact.judge == name}),
+            }
+        )
     return found
 
 

@@ -3,12 +3,14 @@ the export, so the same recipe on the same frozen rows gives the same manifest."
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import islice
 from typing import Any
 
 from django.db.models import QuerySet
 
 from curation import __version__
 from curation.duels.models import Answer, Duel, Verdict
+from curation.duels.score.models import Score
 from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import Counts
 from curation.exports.models import Export, FrozenRow
@@ -17,6 +19,7 @@ from curation.exports.rows.skip_reasons import TOKENIZER
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.trajectories.models import Trajectory
+from curation.web.lists.id_list import IdList
 from judging.scan.rules import BY_NAME
 from judging.scan.scan import LIBRARIES, rule_set_version
 
@@ -80,13 +83,17 @@ def _models(export: Export) -> Entries:
 
 
 def _judges(export: Export) -> Entries:
-    """Return the judges of the frozen samples and their instructions."""
+    """Return the judges whose verdicts made the scores of the frozen samples, and their instructions."""
     strings = dict(Endpoint.objects.filter(project=export.project).values_list("name", "model"))
-    verdicts = Verdict.objects.filter(duel__sample_id__in=_sample_ids(export))
-    rows = verdicts.order_by("judge", "family", "instructions_hash")
+    made_by = Score.objects.filter(counts_for__sample__in=_sample_ids(export)).values_list("verdicts", flat=True)
+    found: set[tuple[str, str, str]] = set()
+    ids = (pk for verdicts in made_by.iterator(chunk_size=1000) for pk in verdicts)
+    while chunk := list(islice(ids, 5000)):
+        rows = Verdict.objects.filter(pk__in=IdList(chunk)).values_list("judge", "family", "instructions_hash")
+        found.update(rows.distinct())
     return [
         {"name": name, "model": strings.get(name, ""), "family": family, "instructions_sha256": digest}
-        for name, family, digest in rows.values_list("judge", "family", "instructions_hash").distinct()
+        for name, family, digest in sorted(found)
     ]
 
 

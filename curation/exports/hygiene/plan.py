@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from django.db.models import F
 
+from curation.duels.models import Duel, Opponent
 from curation.exports.hygiene.caps import Candidate, over_cap
 from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
 from curation.exports.hygiene.groups import Bands, Groups, bands_of, group_exact, group_near
@@ -125,6 +126,7 @@ def _duplicates(
     groups = Groups(len(found.rows))
     if found.rows:
         group_exact(groups, np.frombuffer(b"".join(found.exact), dtype="<u8"))
+        _group_modes(groups, [row.sample_id for row in found.rows])
     if found.rows and recipe.near_duplicates is not None:
         checkpoint()
         ids = np.array([row.sample_id for row in found.rows], dtype=np.int64)
@@ -139,6 +141,21 @@ def _duplicates(
             rows.sort(key=lambda row: (-formats[row.sample_id], -row.score, row.sample_id))
             duplicates.update((row.sample_id, rows[0].sample_id) for row in rows[1:])
     return duplicates
+
+
+def _group_modes(groups: Groups, ids: Sequence[int]) -> None:
+    """Join the duels of one challenger's answer against a king and against the reference: they are one turn."""
+    rows = {pk: row for row, pk in enumerate(ids)}
+    against_kings: dict[int, int] = {}
+    for start in range(0, len(ids), 10_000):
+        duels = Duel.objects.filter(sample__in=IdList(ids[start : start + 10_000]), opponent=Opponent.KING)
+        for challenger, sample in duels.order_by("-pk").values_list("challenger_id", "sample_id"):
+            against_kings[challenger] = sample
+    for start in range(0, len(ids), 10_000):
+        duels = Duel.objects.filter(sample__in=IdList(ids[start : start + 10_000]), opponent=Opponent.REFERENCE)
+        for challenger, sample in duels.values_list("challenger_id", "sample_id"):
+            if challenger in against_kings:
+                groups.join(rows[against_kings[challenger]], rows[sample])
 
 
 def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:

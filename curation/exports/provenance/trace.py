@@ -118,13 +118,14 @@ def _stored(export: Export) -> str:
 
 
 def _duel_steps(sample_id: int) -> Iterator[Step]:
-    duel = Duel.objects.filter(sample_id=sample_id).select_related("king__call", "challenger__call").first()
+    duel = Duel.objects.filter(sample_id=sample_id).select_related("king__call", "challenger__call", "counting").first()
     if duel is None:
         return
     for answer in filter(None, (duel.challenger, duel.king)):
         title = f"{Side(answer.side).label}'s answer by {answer.model}"
         yield Step("answer", str(answer.pk), title, _attempts(answer.call))
-    for verdict in duel.verdicts.select_related("call").order_by("judge", "order"):
+    made_by = duel.counting.verdicts if duel.counting else []
+    for verdict in duel.verdicts.filter(pk__in=made_by).select_related("call").order_by("judge", "order"):
         title = f"Verdict by {verdict.judge}, {Order(verdict.order).label.lower()}"
         yield Step("verdict", str(verdict.pk), title, _attempts(verdict.call))
 
@@ -189,7 +190,9 @@ def samples_of(call: Call) -> set[int]:
     its scenario."""
     answers = Answer.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
     verdicts = Verdict.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
-    duels = Duel.objects.filter(Q(king__in=answers) | Q(challenger__in=answers) | Q(verdicts__in=verdicts))
+    # Only a verdict of the score that counts helped to make the sample.
+    used = [row.duel_id for row in verdicts.select_related("duel__counting") if _counts(row)]
+    duels = Duel.objects.filter(Q(king__in=answers) | Q(challenger__in=answers) | Q(pk__in=used))
     samples = set(duels.filter(sample__isnull=False).values_list("sample_id", flat=True))
     for item in _items_with(call):
         ids = list(_trajectories_of(item).values_list("pk", flat=True))
@@ -197,6 +200,10 @@ def samples_of(call: Call) -> set[int]:
         chosen = Pair.objects.filter(rejected_id__in=ids, chosen__sample__isnull=False)
         samples.update(chosen.values_list("chosen__sample_id", flat=True))
     return samples
+
+
+def _counts(verdict: Verdict) -> bool:
+    return verdict.duel.counting is not None and verdict.pk in verdict.duel.counting.verdicts
 
 
 def _items_with(call: Call) -> Iterator[Item]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from curation.duels.models import Duel, Verdict
+from curation.duels.score.models import Score
 from curation.runs.models import Call
 from curation.trajectories.models import Trajectory
 from curation.web.lists.id_list import IdList, KeyList
@@ -23,7 +24,7 @@ class Origin:
 
 
 def read_origins(turns: Sequence[int], trajectories: Sequence[int]) -> dict[int, Origin]:
-    """Return the origins of samples of turns and of trajectories. Four queries at most."""
+    """Return the origins of samples of turns and of trajectories. Five queries at most."""
     found: dict[int, Origin] = defaultdict(Origin)
     duels = Duel.objects.filter(sample_id__in=IdList(turns)).order_by("sample_id")
     sides = ("challenger_id", "challenger__call_id", "king_id", "king__call_id")
@@ -31,7 +32,9 @@ def read_origins(turns: Sequence[int], trajectories: Sequence[int]) -> dict[int,
         origin = found[sample_id]
         origin.answers = [pk for pk in (challenger, king) if pk is not None]
         origin.calls = [pk for pk in (challenger_call, king_call) if pk is not None]
-    verdicts = Verdict.objects.filter(duel__sample_id__in=IdList(turns)).order_by("pk")
+    # The verdicts that made the score that counts, not those of other runs.
+    scores = Score.objects.filter(counts_for__sample__in=IdList(turns)).values_list("verdicts", flat=True)
+    verdicts = Verdict.objects.filter(pk__in=IdList([pk for ids in scores for pk in ids])).order_by("pk")
     for sample_id, verdict, call in verdicts.values_list("duel__sample_id", "pk", "call_id"):
         origin = found[sample_id]
         origin.verdicts.append(verdict)

@@ -35,7 +35,7 @@ class SkipReason(models.TextChoices):
     SECRET = "secret", "It contains a secret that nobody has cleared."
     PII = "pii", "It contains personal data that nobody has cleared and that the project does not mask."
     CONTAMINATED = "contaminated", "It contains a row of a held-out set that the recipe names."
-    DUPLICATE = "duplicate", "It repeats another sample that is exported, exactly or nearly."
+    DUPLICATE = "duplicate", "It repeats another sample that is exported, or is its turn against another opponent."
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "There is no other answer to prefer it to."

@@ -25,6 +25,7 @@ from curation.projects.removal.api import router as removal_router
 from curation.projects.removal.change import archive_project, delete_project, unarchive_project
 from curation.projects.removal.schemas import DeletionOut
 from curation.projects.settings.change import change_project, create_project
+from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
 from curation.web.http.etag import refuse_stale, set_etag
 from curation.web.lists.params import ListParams
@@ -60,7 +61,7 @@ def post_project(request: HttpRequest, response: HttpResponse, body: s.ProjectIn
 def get_project(request: HttpRequest, response: HttpResponse, slug: str) -> s.ProjectOut:
     project = enter(request, slug, Scope.READ).project
     set_etag(response, project.version)
-    return s.ProjectOut.of(project)
+    return s.ProjectOut.alone(project)
 
 
 @router.patch(
@@ -81,7 +82,18 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
     )
     project = archive_project(access=access) if body.archived else changed.project
     set_etag(response, project.version)
-    return s.ProjectOut.of(project)
+    return s.ProjectOut.alone(project)
+
+
+@router.post(
+    "/projects/{slug}/settings/preview",
+    response=s.SettingsPreviewOut,
+    summary="What a change of settings would move",
+)
+def preview_settings(request: HttpRequest, slug: str, body: s.SettingsIn) -> s.SettingsPreviewOut:
+    """Nothing is written: `PATCH /projects/{slug}` with the same settings saves them and moves the samples."""
+    project = enter(request, slug, Scope.ADMIN).project
+    return s.SettingsPreviewOut.of(preview_change(project, body.settings), project.version)
 
 
 @router.delete("/projects/{slug}", response={202: DeletionOut}, summary="Delete a project with everything in it")

@@ -8,6 +8,7 @@ from ninja import Schema
 from pydantic import ConfigDict, Field, JsonValue
 
 from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
+from curation.projects.settings.dependents import Preview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams
@@ -45,12 +46,20 @@ class Confirmation(Strict):
     name: str = Field("", examples=["Shell agents"], description="The project's name, typed to confirm.")
 
 
+class MissingOut(Schema):
+    path: str = Field(examples=["panel.judges"])
+    thing: str = Field(examples=["judge judge-x"])
+
+
 class ProjectOut(Schema):
     id: str = Field(examples=["1"])
     slug: str = Field(examples=["shell-agents"])
     name: str = Field(examples=["Shell agents"])
     guidelines: str
     settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 80.0, "refined": 66.0}}])
+    missing: list[MissingOut] | None = Field(
+        None, description="What the settings name although it does not exist any more; not in lists."
+    )
     version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
     archived_at: datetime | None = Field(examples=[None], description="Null unless the project is archived.")
     created_at: datetime = Field(examples=[STAMP])
@@ -63,10 +72,17 @@ class ProjectOut(Schema):
             name=project.name,
             guidelines=project.guidelines,
             settings=project.settings.model_dump(mode="json"),
+            missing=None,
             version=project.version,
             archived_at=project.archived_at,
             created_at=project.created_at,
         )
+
+    @staticmethod
+    def alone(project: Project) -> "ProjectOut":
+        """Return the shape of one project, with what its settings miss."""
+        missing = [MissingOut(path=path, thing=thing) for path, thing in missing_names(project)]
+        return ProjectOut.of(project).model_copy(update={"missing": missing})
 
 
 class ProjectPage(Schema):
@@ -212,4 +228,47 @@ class InstructionsVersionOut(Schema):
             sha256=row.sha256,
             author=row.author.get_username() if row.author else None,
             created_at=row.created_at,
+        )
+
+
+class SettingsIn(Strict):
+    settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 85.0}}])
+
+
+class ChangeOut(Schema):
+    path: str = Field(examples=["thresholds.final"])
+    before: JsonValue = Field(examples=[80.0])
+    after: JsonValue = Field(examples=[85.0])
+
+
+class MoveOut(Schema):
+    """Samples that would go from one bucket to another. An empty bucket: no score by the panel that counts."""
+
+    before: str = Field(examples=["final"])
+    after: str = Field(examples=["refined"])
+    samples: int = Field(examples=[12])
+    decided: int = Field(examples=[3], description="How many of them people have decided; decisions stay.")
+    examples: list[str] = Field(examples=[["/p/shell-agents/samples/4711/"]])
+
+
+class SettingsPreviewOut(Schema):
+    changes: list[ChangeOut]
+    moves: list[MoveOut]
+    version: int = Field(description="The project's; send it as `If-Match` with the change.")
+
+    @staticmethod
+    def of(preview: Preview, version: int) -> "SettingsPreviewOut":
+        return SettingsPreviewOut(
+            changes=[ChangeOut(path=one.path, before=one.before, after=one.after) for one in preview.changes],
+            moves=[
+                MoveOut(
+                    before=move.before,
+                    after=move.after,
+                    samples=move.samples,
+                    decided=move.decided,
+                    examples=[example.url for example in move.examples],
+                )
+                for move in preview.moves
+            ],
+            version=version,
         )

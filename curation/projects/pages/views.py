@@ -1,5 +1,6 @@
 """Pages of projects: your projects, a new project, and a project's general settings and rules."""
 
+import orjson
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -16,12 +17,14 @@ from curation.projects.settings.change import (
     create_project,
     may_create_projects,
 )
+from curation.projects.settings.dependents import Preview, missing_names, preview_change
 from curation.projects.settings.guidelines import guidelines_html
 from curation.projects.settings.pages import settings_context
-from curation.projects.settings.patch import Json, apply_patch, differences
+from curation.projects.settings.patch import Json
 from curation.projects.settings.toml_file import settings_from_toml
 from curation.web.ids import number
-from curation.web.problems import NotAllowed
+from curation.web.problems import FieldError, Invalid, NotAllowed
+from curation.web.text.storable import read_json
 
 
 @require_GET
@@ -102,9 +105,12 @@ def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
         access.require(Scope.ADMIN)
         if form.is_valid():
             with form.shows_problem():
-                return _save_settings(request, access, form.patch(), form.cleaned_data["version"])
+                patch = form.patch()
+                if (preview := preview_change(project, patch)).moves:
+                    return _preview(request, access, preview, patch, form.cleaned_data["version"])
+                return _save_settings(request, access, patch, form.cleaned_data["version"])
     context = settings_context(access, "rules", f"/api/v1/projects/{project.slug}")
-    context |= {"form": form, "toml_form": TomlForm()}
+    context |= {"form": form, "toml_form": TomlForm(), "missing": missing_names(project)}
     return render(request, "projects/settings/rules.html", context, status=form.status)
 
 
@@ -120,10 +126,37 @@ def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
             patch = settings_from_toml(form.cleaned_data["toml"])
             if "save" in request.POST:
                 return _save_settings(request, access, patch, number(request.POST.get("version")) or 0)
-            context |= {"changes": differences(project.settings_json, apply_patch(project.settings_json, patch))}
-            context |= {"toml": form.cleaned_data["toml"], "version": project.version}
+            return _preview(
+                request, access, preview_change(project, patch), patch, project.version, toml=form.cleaned_data["toml"]
+            )
     context["form"] = form
     return render(request, "projects/settings/toml.html", context, status=form.status)
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def settings_change(request: HttpRequest, access: Access) -> HttpResponse:
+    """Show what a patch of the settings would change and move; save it with `save` and the version that was shown."""
+    patch = read_json(request.POST.get("patch", ""))
+    if not isinstance(patch, dict):
+        raise Invalid("The patch must be a JSON object.", errors=[FieldError("patch", "a JSON object")])
+    version = number(request.POST.get("version")) or access.project.version
+    if "save" in request.POST:
+        return _save_settings(request, access, patch, version)
+    return _preview(request, access, preview_change(access.project, patch), patch, version)
+
+
+def _preview(
+    request: HttpRequest, access: Access, preview: Preview, patch: dict[str, Json], version: int, *, toml: str = ""
+) -> HttpResponse:
+    context = settings_context(access, "rules", f"/api/v1/projects/{access.project.slug}/settings/preview")
+    context |= {
+        "changes": preview.changes,
+        "moves": preview.moves,
+        "patch": orjson.dumps(patch).decode(),
+        "version": version,
+    }
+    return render(request, "projects/settings/change.html", {**context, "toml": toml})
 
 
 def _save_settings(request: HttpRequest, access: Access, patch: dict[str, Json], seen_version: int) -> HttpResponse:

@@ -11,7 +11,8 @@ from django.db import IntegrityError, transaction
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Member, Project, Role, Scope
-from curation.projects.settings.patch import Change, Json, apply_patch, differences
+from curation.projects.settings.dependents import Preview, apply_change, preview_change
+from curation.projects.settings.patch import Change, Json, apply_patch
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
@@ -92,22 +93,23 @@ def change_project(
         if guidelines is not None and guidelines != project.guidelines:
             project.guidelines = guidelines
             changed.append("guidelines")
-        moved: tuple[Change, ...] = ()
+        preview = preview_change(project, dict(settings)) if settings else Preview((), ())
         if settings:
-            document = apply_patch(project.settings_json, settings)
-            moved = differences(project.settings_json, document)
-            project.settings_json = document
-        if changed or moved:
+            project.settings_json = apply_patch(project.settings_json, settings)
+        if changed or preview.changes:
             project.version += 1
             project.save(update_fields=["name", "guidelines", "settings_json", "version"])
-            record(
-                actor=access.user,
-                project=project,
-                action="project.update",
-                subject=project.slug,
-                data={"fields": changed, "settings": {c.path: [c.before, c.after] for c in moved}},
-            )
-    return ProjectChange(project, moved)
+            apply_change(project, preview.changes)
+            data: dict[str, object] = {
+                "fields": changed,
+                "settings": {change.path: [change.before, change.after] for change in preview.changes},
+            }
+            if preview.moves:
+                data["moved"] = [
+                    {"before": move.before, "after": move.after, "samples": move.samples} for move in preview.moves
+                ]
+            record(actor=access.user, project=project, action="project.update", subject=project.slug, data=data)
+    return ProjectChange(project, preview.changes)
 
 
 def _text_errors(*, name: str | None = None, guidelines: str | None = None) -> list[FieldError]:

@@ -5,7 +5,7 @@ The settings page and the OpenAPI document show the titles and descriptions.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from judging.commands.contamination import VOLATILE_LABELS
 from judging.commands.families import FAMILIES, prefix_family
@@ -17,6 +17,8 @@ Points = Annotated[float, Field(ge=0.0, le=100.0)]
 Temperature = Annotated[float, Field(ge=0.0, le=2.0)]
 TokenLimit = Annotated[int, Field(ge=16, le=131_072)]
 Name = Annotated[str, Field(min_length=1, max_length=60)]
+# Marks a setting that names model endpoints; `curation.llm` refuses names that do not exist.
+OF_MODELS: dict[str, JsonValue] = {"names": "models"}
 AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$")]
 AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
 
@@ -43,7 +45,9 @@ class Thresholds(Section):
 class Panel(Section):
     """Who judges by default, and how."""
 
-    judges: list[Name] = Field([], title="Judges", description="Names of model endpoints, one per line.")
+    judges: list[Name] = Field(
+        [], title="Judges", description="Names of model endpoints, one per line.", json_schema_extra=OF_MODELS
+    )
     swap: bool = Field(True, title="Judge both orders", description="Costs twice the calls and shows position bias.")
     min_judges: Annotated[int, Field(ge=1)] | None = Field(
         None, title="Judges needed", description="A duel with this many verdicts counts as parsed; empty: all judges."
@@ -61,6 +65,11 @@ class Panel(Section):
         {},
         title="Weights",
         description="One `dimension = number` per line. Missing dimensions weigh 1; empty: all weigh the same.",
+    )
+    counting: Annotated[str, Field(pattern=r"^([0-9a-f]{12})?$")] = Field(
+        "",
+        title="Panel whose scores count",
+        description="Its id, from the page *Panels* or `GET /projects/{slug}/panels`; empty: the first that scored.",
     )
 
     @field_validator("judges")
@@ -88,13 +97,18 @@ class Panel(Section):
 class Generation(Section):
     """How king and challenger answer by default."""
 
-    king_model: str = Field("", max_length=60, title="King", description="Name of a model endpoint.")
-    challenger_model: str = Field("", max_length=60, title="Challenger", description="Name of a model endpoint.")
+    king_model: str = Field(
+        "", max_length=60, title="King", description="Name of a model endpoint.", json_schema_extra=OF_MODELS
+    )
+    challenger_model: str = Field(
+        "", max_length=60, title="Challenger", description="Name of a model endpoint.", json_schema_extra=OF_MODELS
+    )
     leak_reader: str = Field(
         "",
         max_length=60,
         title="Leak reader",
         description="Name of a model endpoint that reads each challenger answer after the leak lint; empty: none.",
+        json_schema_extra=OF_MODELS,
     )
     max_tokens: TokenLimit = Field(2048, title="Token limit of an answer")
     temperature: Temperature = Field(0.7, title="Temperature")
@@ -271,3 +285,16 @@ class ProjectSettings(Section):
     scan: Scan = Scan()
     evaluation: Evaluation = Evaluation()
     taxonomy: Taxonomy = Taxonomy()
+
+
+def model_names(settings: ProjectSettings) -> list[tuple[str, str]]:
+    """Return (dotted path, name) of every model endpoint that the settings name."""
+    found = []
+    for section in ProjectSettings.model_fields:
+        values = getattr(settings, section)
+        for key, info in type(values).model_fields.items():
+            if info.json_schema_extra == OF_MODELS:
+                given = getattr(values, key)
+                names = given if isinstance(given, list) else [given]
+                found += [(f"{section}.{key}", name) for name in names if name]
+    return found

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Order, Verdict
+from curation.duels.score.models import Score
 from curation.web.text.markup import visible
 from judging.panel.rubric import DIMENSIONS
 
@@ -29,10 +30,12 @@ class Judge:
     flips: int
 
 
-def judges_of(duel: Duel) -> list[Judge]:
+def judges_of(duel: Duel, score: Score | None) -> list[Judge]:
+    """Return the judges whose verdicts made the score; none without one."""
     king = "king" if duel.king_id else "reference"
     by_judge: dict[str, list[Reading]] = {}
-    for verdict in Verdict.objects.filter(duel=duel).order_by("judge", "-order"):
+    made_by = Verdict.objects.filter(pk__in=score.verdicts) if score is not None else Verdict.objects.none()
+    for verdict in made_by.order_by("judge", "-order"):
         by_judge.setdefault(verdict.judge, []).append(_reading(verdict, king))
     return [_judge(name, tuple(readings)) for name, readings in by_judge.items()]
 

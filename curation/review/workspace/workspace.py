@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
+from curation.duels.score.models import Score
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.guidelines import guidelines_html
@@ -75,6 +76,8 @@ class RevisionView:
 class Revealed:
     """What is hidden while blind."""
 
+    duel_id: int
+    score: Score | None
     judges: list[Judge]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
@@ -228,7 +231,8 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
         side = found.side(row.of)
         diff = diff_html(word_diff(row.parent.text if row.parent else side.text, row.text), show="both")
         revisions.append(RevisionView(row, side.label, _remark(findings, "note", row.pk, row.note), diff))
-    return Revealed(judges_of(found.duel), metrics, revisions)
+    score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
+    return Revealed(found.duel.pk, score, judges_of(found.duel, score), metrics, revisions)
 
 
 def _remark(findings: Sequence[FindingView], part: str, pk: int, text: str) -> SafeString:

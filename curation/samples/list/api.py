@@ -16,7 +16,10 @@ router = Router(tags=["samples"])
 
 
 class SampleOut(Schema):
-    """A row of the list. `duel` or `trajectory` is the id of what it was made from."""
+    """A row of the list. `duel` or `trajectory` is the id of what it was made from.
+
+    With a filter by one run, `bucket`, `score` and `panel` are those of the score that the run gave.
+    """
 
     id: str = Field(examples=["4711"])
     kind: str = Field(examples=["turn"])
@@ -33,6 +36,10 @@ class SampleOut(Schema):
     source_url: str | None = Field(examples=[None])
     duel: str | None = Field(examples=["812"])
     trajectory: str | None = Field(examples=[None])
+    opponent: str | None = Field(examples=["king"], description="Of its duel: king or reference.")
+    panel: str | None = Field(
+        examples=["3f9a1c0b77de"], description="The panel that scored it; null for a duel without a score that counts."
+    )
 
 
 class SamplePage(Schema):
@@ -49,8 +56,8 @@ def sample_out(sample: Sample) -> dict[str, object]:
         "id": str(sample.pk),
         "kind": sample.kind,
         "status": sample.status,
-        "bucket": sample.bucket or None,
-        "score": sample.score,
+        "bucket": sample.shown_bucket or None,
+        "score": sample.shown_score,
         "flags": sample.flag_names,
         "source": sample.source,
         "repo": sample.repo,
@@ -61,6 +68,8 @@ def sample_out(sample: Sample) -> dict[str, object]:
         "source_url": source_url(sample.source, row),
         "duel": None if duel is None else str(duel),
         "trajectory": None if trajectory is None else str(trajectory),
+        "opponent": getattr(sample, "opponent", None),
+        "panel": getattr(sample, "ran_panel", None) or getattr(sample, "scored_by_panel", None),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from django.contrib.auth.models import User
 from django.db import models
+from django.db.models import Q
 from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
@@ -50,7 +51,13 @@ class SampleFilter(RowFilter):
     action_style: Words = ()
     instance_id: Words = ()
     reviewer: Words = Field(default=(), description="User names of the reviewers who decided.")
-    run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that scored them.")
+    run: Annotated[Words, ids_of("run")] = Field(
+        default=(),
+        description="Ids of the runs that scored them. Bucket and score are then those that the run gave.",
+    )
+    opponent: Annotated[Words, one_of(("king", "reference"))] = Field(
+        default=(), description="What the challenger of a turn's duel was compared with."
+    )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     score_min: Score | None = Field(default=None, description="From this score, 0–100.")
     score_max: Score | None = Field(default=None, description="Up to this score, included.")
@@ -73,18 +80,22 @@ class SampleFilter(RowFilter):
     def clauses(self, rows: SampleQuerySet) -> list[Clause]:
         """One clause per condition, for `curation.samples.list.clauses.page_rows`."""
         found = [column_in(name, group) for name in self.columns for group in getattr(self, name)]
-        found += [column_in("bucket", group, "score_key", "priority") for group in self.bucket]
         found += [column_in("status", group, "priority") for group in self.status]
         found += [_kind_clause(group) for group in self.kind]
         found += [column_in("flags", with_any_flag(flag_bits(group))) for group in self.flags]
-        found += [column_in("run_id", _run_ids(rows.project, group)) for group in self.run]
+        found += [_opponent_clause(group) for group in self.opponent]
         found += [column_in("decided_by_id", _user_ids(group)) for group in self.reviewer]
         if self.axes:
             found.append(_axes_clause(self.axes))
         # Rows without a score have -1 there.
-        scores = {"gte": self.score_min if self.score_min is not None else 0.0, "lte": self.score_max}
-        if self.score_min is not None or self.score_max is not None:
-            found.append(column_range("score_key", {k: v for k, v in scores.items() if v is not None}))
+        given = self.score_min is not None or self.score_max is not None
+        bounds = {"gte": self.score_min if self.score_min is not None else 0.0, "lte": self.score_max} if given else {}
+        scores: dict[str, object] = {name: value for name, value in bounds.items() if value is not None}
+        if self.run:
+            found += [_run_clause(_run_ids(rows.project, group), self.bucket, scores) for group in self.run]
+        else:
+            found += [column_in("bucket", group, "score_key", "priority") for group in self.bucket]
+            found += [column_range("score_key", scores)] if scores else []
         times = {"gte": self.created_after, "lt": self.created_before}
         if any(times.values()):
             found.append(column_range("created_at", {k: v for k, v in times.items() if v is not None}))
@@ -99,8 +110,16 @@ class SampleList(SampleFilter, ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id", "-score", "score", "-created_at", "created_at", "priority")
     sort_columns: ClassVar[Mapping[str, str]] = {"score": "score_key"}
 
+    @property
+    def scored_by(self) -> int | None:
+        """The run whose scores the list shows: the only one of its filter."""
+        runs = {run for group in self.run for run in group}
+        return int(next(iter(runs))) if len(runs) == 1 else None
+
     def order(self) -> str:
         column = super().order()
+        if self.scored_by is not None:
+            column = column.replace("score_key", "ran_key")
         # Ids and times have the same order, but only the index of times can begin at a moment.
         return column.replace("id", "created_at") if self.created_after or self.created_before else column
 
@@ -113,6 +132,26 @@ def _kind_clause(kinds: Sequence[str]) -> Clause:
             sorted_by=frozenset({"id"}),
         )
     return Clause(indexed=lambda rows: rows.filter(kind__in=kinds))
+
+
+def _run_clause(ids: Sequence[int], buckets: Groups, scores: Mapping[str, object]) -> Clause:
+    """Samples that the runs scored, with the bucket and score that they gave; samples without a duel have their own."""
+    own, given = Q(run__in=ids, duel=None), Q(duel__scores__run__in=ids)
+    for group in buckets:
+        own, given = own & Q(bucket__in=group), given & Q(duel__scores__bucket__in=group)
+    for bound, value in scores.items():
+        own &= Q(**{f"score_key__{bound}": value})
+        given &= Q(**{f"duel__scores__score_key__{bound}": value})
+
+    def matching_rows(rows: SampleQuerySet) -> SampleQuerySet:
+        samples = rows.model.objects.order_by()
+        return rows.filter(Q(pk__in=samples.filter(own).values("pk")) | Q(pk__in=samples.filter(given).values("pk")))
+
+    return Clause(indexed=matching_rows, scanned=matching_rows)
+
+
+def _opponent_clause(opponents: Sequence[str]) -> Clause:
+    return Clause(indexed=lambda rows: rows.filter(duel__opponent__in=opponents))
 
 
 def _axes_clause(groups: Groups) -> Clause:

@@ -21,6 +21,7 @@ WORDS = {
     "status": Status.values,
     "flags": [flag.label for flag in Flag],
     "kind": Kind.values,
+    "opponent": ("king", "reference"),
 }
 LABELS = {
     "text": "Text",
@@ -37,6 +38,7 @@ LABELS = {
     "action_style": "Action style",
     "reviewer": "Reviewer",
     "run": "Run",
+    "opponent": "Opponent",
     "axes": "Axes",
     "created_after": "Created from",
     "created_before": "Created before",

@@ -30,7 +30,7 @@ def sample_page(project: Project, params: SampleList, *, before: str | None = No
     cursor = before or params.cursor
     page = _window(rows, params, column=column, cursor=cursor)
     if page is None:
-        chosen = page_rows(rows, clauses, sort=column).for_list()
+        chosen = _with_scores(page_rows(rows, clauses, sort=column), params)
         page = paginate(chosen, sort=column, cursor=cursor, limit=params.limit)
     return replace(page, total=params.apply(rows).count()) if params.count else page
 
@@ -42,8 +42,12 @@ def _window(rows: SampleQuerySet, params: SampleList, *, column: str, cursor: st
     after = decode_cursor(cursor, column)[1] if cursor else None
     near = newest_matches(rows, params.text, down=column == "-id", after=after, most=WINDOW)
     rest = params.model_copy(update={"text": ""})
-    page = paginate(rest.apply(near).for_list(), sort=column, cursor=cursor, limit=params.limit)
+    page = paginate(_with_scores(rest.apply(near), params), sort=column, cursor=cursor, limit=params.limit)
     return page if page.next_cursor else None
+
+
+def _with_scores(rows: SampleQuerySet, params: SampleList) -> SampleQuerySet:
+    return rows.for_list() if params.scored_by is None else rows.for_list().as_scored_by(params.scored_by)
 
 
 def reversed_order(column: str) -> str:

@@ -12,6 +12,7 @@ from curation.projects.models import SCOPES_OF_ROLE, Role
 from curation.runs.control import retry_failed
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run
+from curation.samples.models import Flag
 from curation.web.problems import Invalid
 from tests.duels.running import (
     CHALLENGER,
@@ -26,6 +27,7 @@ from tests.duels.running import (
     make_arena,
     prose,
     run_to_end,
+    scores_of,
     shown,
     start,
     verdict,
@@ -116,7 +118,7 @@ def test_an_unparsed_judge_is_missing_never_a_loss(models: Models, said: Says) -
     assert run.result["accepted"] is False and run.result["margin"] is None
     assert run.result["reasons"] == ["no duel was parsed"]
     again = run_to_end(project, "rescore", min_judges=2)
-    assert (again.result["margin"], again.result["accepted"]) == (100.0, True)
+    assert (again.result["margin"], again.result["parsed"]) == (100.0, 1)
 
 
 def test_the_next_run_retries_unparsed_verdicts_only(models: Models) -> None:
@@ -129,7 +131,9 @@ def test_the_next_run_retries_unparsed_verdicts_only(models: Models) -> None:
     assert len(models.asked) - asked == 2
     assert run.items.filter(stage="judge", state="skipped").count() == 4
     assert run.result["parsed"] == 1
-    assert set(Verdict.objects.values_list("parsed", flat=True)) == {True}
+    assert set(run.verdict_set.values_list("judge", "parsed")) == {("judge-b", True)}
+    # The verdicts of the run before are its own.
+    assert Verdict.objects.filter(parsed=False).exclude(run=run).count() == 2
 
 
 def test_judges_see_the_reference_only_if_the_settings_allow_it(models: Models) -> None:
@@ -156,8 +160,11 @@ def test_mode_1_compares_the_challenger_with_the_reference(models: Models) -> No
     run = run_to_end(project, mode=1, show_reference=True)
     assert {name for name, _ in models.asked} == {"judge-a"}
     assert set(run.items.values_list("stage", flat=True)) == {"challenger", "judge", "score", "verdict"}
-    duels = list(Duel.objects.filter(opponent="reference").order_by("prompt_id"))
-    assert [(duel.king, duel.score, duel.bucket) for duel in duels] == [(None, 0.0, "defeat")] * 2
+    # Judges that may see the reference are another panel: its scores are the run's only.
+    rows = scores_of(run)
+    assert [(row.duel.king, row.score, row.bucket, row.duel.opponent) for row in rows] == [
+        (None, 0.0, "defeat", "reference")
+    ] * 2
     assert Duel.objects.filter(opponent="king", score=100.0).count() == 2
     opponents = {answer for request in models.requests("judge-a") for answer in shown(request)} - {CHALLENGER}
     assert any('bash {"command": "ls -la KING"}' in answer for answer in opponents)
@@ -231,9 +238,11 @@ def test_an_older_verdict_does_not_replace_a_failed_one(models: Models) -> None:
     run_to_end(project)
     models.says["judge-b"] = lambda request: Refused("out of credit")
     run = run_to_end(project, show_reference=True)
-    duel = Duel.objects.get()
-    assert (duel.bucket, duel.score, duel.flag_names) == ("unparsed", None, ["infra"])
+    (row,) = scores_of(run)
+    assert (row.bucket, row.score, row.flags) == ("unparsed", None, Flag.INFRA)
     assert run.result["parsed"] == 0
+    duel = Duel.objects.get()
+    assert (duel.bucket, duel.score, duel.flag_names) == ("final", 100.0, [])
 
 
 def test_the_cost_of_a_verdict_without_a_price_is_unknown_not_0(models: Models) -> None:
@@ -255,7 +264,7 @@ def test_a_judge_run_judges_existing_answers(models: Models) -> None:
     run_to_end(project, "king", model="king")
     run_to_end(project, "challenger", model="challenger", filter={"instance_id": prompts[0].instance_id})
     run = run_to_end(project, "judge", king_model="king", challenger_model="challenger")
-    assert (run.result["done"], run.result["margin"], run.result["accepted"]) == (1, 100.0, True)
+    assert (run.result["done"], run.result["parsed"], run.result["margin"]) == (1, 1, 100.0)
     assert Duel.objects.get().prompt == prompts[0]
     assert set(run.items.values_list("stage", flat=True)) == {"judge", "score", "verdict"}
 

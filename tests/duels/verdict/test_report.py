@@ -111,7 +111,7 @@ def test_a_report_keeps_the_scores_of_its_run_after_a_rescore(client: Client, ru
     project.settings_json |= {"thresholds": {"final": 10, "refined": 5}}
     project.save()
     again = run_to_end(project, "rescore", judges=["judge-b"], weights={"correctness": 0})
-    assert Duel.objects.filter(run=again, bucket="final").count() == 3
+    assert again.scores.filter(bucket="final").count() == 3
     assert report(client, run) == before
     assert "- final: 3" in report(client, again)
 

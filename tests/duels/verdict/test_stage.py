@@ -23,6 +23,7 @@ from tests.duels.running import (
     make_arena,
     prose,
     run_to_end,
+    scores_of,
     verdict,
     verdict_rows,
 )
@@ -93,7 +94,9 @@ def test_the_figures_of_a_run_follow_from_its_verdicts(motley_run: Run) -> None:
 
 def test_the_same_run_gives_the_same_figures_again(motley_run: Run) -> None:
     again = run_to_end(motley_run.project, "rescore", run=str(motley_run.pk))
-    same = ("margin", "lcb", "lcb_unclustered", "parsed", "done", "accepted", "buckets", "judges", "lengths")
+    free = {"calls": 0, "tokens": 0, "cost": "0", "cost_known": "0", "cost_unknown_calls": 0}
+    assert [judge | free for judge in motley_run.result.pop("judges")] == again.result.pop("judges")
+    same = ("margin", "lcb", "lcb_unclustered", "parsed", "done", "accepted", "buckets", "lengths")
     assert {key: again.result[key] for key in same} == {key: motley_run.result[key] for key in same}
 
 
@@ -104,9 +107,10 @@ def test_a_rescore_calls_no_model(motley_run: Run, models: Models) -> None:
     project.save()
     run = run_to_end(project, "rescore", judges=["judge-b", "judge-c"], min_judges=1)
     expected = recompute(verdict_rows(run), ["judge-b", "judge-c"], min_judges=1)
-    for duel in Duel.objects.filter(run=run):
-        assert duel.score == pytest.approx(expected.scores.get(duel.pk))
-        assert duel.bucket == bucket(expected.scores.get(duel.pk), final=60, refined=40)
+    assert len(scores_of(run)) == 40
+    for row in scores_of(run):
+        assert row.score == pytest.approx(expected.scores.get(row.duel_id))
+        assert row.bucket == bucket(expected.scores.get(row.duel_id), final=60, refined=40)
     assert run.result["margin"] == pytest.approx(expected.margin)
     assert [judge["name"] for judge in run.result["judges"]] == ["judge-b", "judge-c"]
     assert (len(models.asked), Call.objects.count(), run.calls) == (asked, calls, 0)
@@ -118,11 +122,12 @@ def test_weights_change_the_score_but_not_the_metrics(models: Models) -> None:
     run_to_end(project)
     before = Duel.objects.get()
     assert before.score == 60.0
-    run_to_end(project, "rescore", weights={"correctness": 4})
-    after = Duel.objects.get()
+    (after,) = scores_of(run_to_end(project, "rescore", weights={"correctness": 4}))
     assert after.score == 75.0 and after.metrics == before.metrics
-    run_to_end(project, "rescore", weights={"correctness": 0})
-    assert Duel.objects.get().score == 50.0
+    (without,) = scores_of(run_to_end(project, "rescore", weights={"correctness": 0}))
+    assert without.score == 50.0
+    # Other weights are another panel, whose scores change no duel.
+    assert Duel.objects.get().score == 60.0
 
 
 def test_weights_in_the_settings_can_name_some_dimensions(models: Models) -> None:

@@ -9,6 +9,7 @@ from curation.exports.models import SampleSignature
 from curation.exports.pages.preview import preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
+from curation.review.models import Pick
 from curation.samples.models import Flag, Sample
 from tests.exports.exporting import approve, make_approved, make_kept, reasons, revise, rows, run_export
 from tests.factories import CHALLENGER, make_duel, make_member, make_project, make_scenario, make_user, ticket
@@ -64,6 +65,23 @@ def test_one_approved_answer_judged_in_two_modes_leaves_once() -> None:
     kept, _ = exported(project)
 
     assert kept == {first.pk}
+
+
+def test_a_turn_against_king_and_reference_leaves_once_whichever_answers_are_kept() -> None:
+    project = make_project()
+    first = make_approved(project, pick=Pick.KING)
+    second = make_duel(project).sample
+    assert second is not None
+    duel = second.duel
+    duel.prompt, duel.challenger, duel.king, duel.opponent = first.duel.prompt, first.duel.challenger, None, "reference"
+    duel.save()
+    approve(second, by=make_user())
+    other = make_turn(project, "Fix the invoices.", text=answer(1))
+
+    kept, skipped = exported(project)
+
+    assert kept == {first.pk, other.pk}
+    assert (skipped[str(second.pk)]["reason"], skipped[str(second.pk)]["of"]) == ("duplicate", str(first.pk))
 
 
 def test_a_near_duplicate_leaves_once_unless_the_recipe_keeps_it() -> None:

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from curation.projects.models import AuditEntry, Member, Project, Role
 from curation.projects.pages.forms import SettingsForm
-from tests.factories import make_member, make_project, make_user
+from tests.factories import make_endpoint, make_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -112,6 +112,8 @@ class TestRules:
         assert (project.version, project.settings_json) == (1, {})
 
     def test_saves_only_what_is_different(self, client: Client, project: Project) -> None:
+        for name in ("judge-a", "judge-b"):
+            make_endpoint(project, name)
         body = self.body(
             project,
             thresholds__final=85,
@@ -154,6 +156,11 @@ TOML = '[judge]\nmodels = ["a", "b"]\nmin_judges = 1\n\n[duel]\nfinal = 90\nmax_
 
 
 class TestToml:
+    @pytest.fixture(autouse=True)
+    def judges(self, project: Project) -> None:
+        for name in ("a", "b"):
+            make_endpoint(project, name)
+
     def test_shows_what_would_change_before_anything_is_saved(self, client: Client, project: Project) -> None:
         answer = client.post("/p/shell/settings/rules/toml/", {"toml": TOML})
         changes = {c.path: (c.before, c.after) for c in answer.context["changes"]}

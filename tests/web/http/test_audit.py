@@ -47,7 +47,7 @@ NOT_IN_THE_LOG = {
     f"DELETE {V1}/leases/{{lease_id}}": "releases a lease",
 }
 # They read, and must write nothing at all.
-READS = READING | {f"{SLUG}/imports/preview"}
+READS = READING | {f"{SLUG}/imports/preview", f"{SLUG}/settings/preview"}
 # Written beside every call: when a token was last used.
 BESIDE = ('UPDATE "projects_token"', 'INSERT INTO "projects_auditentry"', "SAVEPOINT", "RELEASE")
 Prepare = Callable[[Rows, User], Any]

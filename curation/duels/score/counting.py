@@ -1,0 +1,140 @@
+"""Copy the counting panel's newest scores to duels and their samples. Statuses and decisions never change.
+
+Everything is a few statements for all rows, so that another panel or other thresholds take a second for many thousands
+of duels. The bucket and the priority follow `judging.panel.buckets` and `curation.samples.scores.priority`; a test
+compares both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Case, CharField, Count, Exists, F, FloatField, OuterRef, Q, Subquery, Value, When
+from django.db.models.functions import Abs, Coalesce, Least
+from django.db.models.lookups import Exact, GreaterThanOrEqual, IsNull
+
+from curation.duels.models import Duel
+from curation.duels.score.models import Score, ScorePanel
+from curation.duels.score.panels import counting_panel
+from curation.projects.models import Project
+from curation.projects.settings.document import ProjectSettings
+from curation.projects.settings.document import Thresholds as Edges
+from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, Status, flag_bits
+from curation.samples.scores.priority import FLIP_BONUS, LEAK_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
+from curation.web.lists.id_list import IdList
+from judging.panel.buckets import HOLDING_FLAGS
+
+# Set by a panel's verdicts; the other flags are about the answers.
+OF_VERDICTS = Flag.FLIP | Flag.INFRA
+ALL = 2 * max(Flag) - 1
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How many samples go from one bucket to another (empty: no score of the counting panel), and how many of them
+    people have decided. `examples` are ids of duels and their samples."""
+
+    before: str
+    after: str
+    samples: int
+    decided: int
+    examples: tuple[tuple[int, int], ...]
+
+
+def copy_scores(project: Project, ids: Sequence[int] | None = None) -> None:
+    """Copy the scores of the project's duels, or of those with these ids. The caller has locked the project."""
+    duels = Duel.objects.filter(project=project)
+    samples = Sample.objects.filter(project=project, duel__isnull=False)
+    if ids is not None:
+        duels, samples = duels.filter(pk__in=IdList(ids)), samples.filter(duel__in=IdList(ids))
+    edges = project.settings.thresholds
+    duels.update(counting=_newest(counting_panel(project)))
+    # An imported score is nobody's verdict here: it stays until the counting panel scores the duel.
+    imported = Q(run__kind="import", counting=None)
+    samples = samples.exclude(duel__in=duels.filter(imported).values("pk"))
+    duels = duels.exclude(pk__in=duels.filter(imported).values("pk"))
+    chosen = Score.objects.filter(pk=OuterRef("counting_id"))
+    duels.update(
+        run=Coalesce(Subquery(chosen.values("run")), F("run")),
+        score=Subquery(chosen.values("score")),
+        score_key=Coalesce(Subquery(chosen.values("score_key")), Value(UNSCORED)),
+        metrics=Coalesce(Subquery(chosen.values("metrics")), Value({}, Duel._meta.get_field("metrics"))),
+        spread=Coalesce(Subquery(chosen.values("spread")), Value(0.0)),
+        flags=Coalesce(Subquery(chosen.values("flags")), F("flags").bitand(ALL ^ OF_VERDICTS)),
+    )
+    duels.update(bucket=_bucket("counting", "score", "flags", edges))
+    duel = Duel.objects.filter(sample=OuterRef("pk"))
+    flags = Subquery(duel.values("flags"))
+    # A revision has a leak flag of its own, and the scan's flags are about all texts.
+    revised = Exists(Sample.objects.filter(pk=OuterRef("pk"), revisions__isnull=False))
+    own = SCANNED | Flag.LEAK
+    samples.update(
+        run=Subquery(duel.values("run")),
+        score=Subquery(duel.values("score")),
+        score_key=Subquery(duel.values("score_key")),
+        bucket=Subquery(duel.values("bucket")),
+        flags=Case(
+            When(revised, then=flags.bitand(ALL ^ own) + F("flags").bitand(own)),
+            default=flags.bitand(ALL ^ SCANNED) + F("flags").bitand(SCANNED),
+        ),
+        priority=Subquery(duel.annotate(found=_priority(edges)).values("found")),
+    )
+
+
+def moves(project: Project, settings: ProjectSettings) -> list[Move]:
+    """Return what these settings would move from bucket to bucket. Nothing is written."""
+    duels = Duel.objects.filter(project=project, sample__isnull=False)
+    chosen = Score.objects.filter(pk=OuterRef("next"))
+    duels = duels.annotate(next=_newest(counting_panel(project, settings)))
+    duels = duels.exclude(Q(IsNull(F("next"), True)) & Q(run__kind="import"))
+    duels = duels.annotate(next_score=Subquery(chosen.values("score")), next_flags=Subquery(chosen.values("flags")))
+    after = _bucket("next", "next_score", "next_flags", settings.thresholds)
+    moved = duels.annotate(after=after).exclude(Exact(F("after"), F("bucket")))
+    undecided = Count("pk", filter=Q(sample__status=Status.PENDING))
+    rows = moved.order_by().values("bucket", "after").annotate(n=Count("pk"), undecided=undecided)
+    order = [*Bucket.values, ""]
+    found = sorted(rows, key=lambda row: (order.index(row["bucket"]), order.index(row["after"])))
+    return [
+        Move(
+            row["bucket"],
+            row["after"],
+            row["n"],
+            row["n"] - row["undecided"],
+            tuple(
+                moved.filter(Exact(F("after"), row["after"]), bucket=row["bucket"])
+                .order_by("pk")
+                .values_list("pk", "sample_id")[:EXAMPLES]
+            ),
+        )
+        for row in found
+    ]
+
+
+def _newest(panel: ScorePanel | None) -> Subquery:
+    scores = Score.objects.filter(panel=panel, duel=OuterRef("pk")).order_by("-scored_at", "-pk")
+    return Subquery(scores.values("pk")[:1])
+
+
+def _bucket(scored_by: str, score: str, flags: str, edges: Edges) -> Case:
+    """`judging.panel.buckets.bucket_for` of these columns, or "" without a score of the counting panel."""
+    free = Exact(F(flags).bitand(flag_bits(sorted(HOLDING_FLAGS))), 0)
+    return Case(
+        When(IsNull(F(scored_by), True), then=Value("")),
+        When(IsNull(F(score), True), then=Value(Bucket.UNPARSED.value)),
+        When(Q(GreaterThanOrEqual(F(score), edges.final)) & Q(free), then=Value(Bucket.FINAL.value)),
+        When(GreaterThanOrEqual(F(score), edges.refined), then=Value(Bucket.REFINED.value)),
+        default=Value(Bucket.DEFEAT.value),
+        output_field=CharField(),
+    )
+
+
+def _priority(edges: Edges) -> Case:
+    """`curation.samples.scores.priority.priority_of` a duel."""
+    distance = Least(Abs(F("score") - edges.final), Abs(F("score") - edges.refined))
+    flipped = Case(When(Exact(F("flags").bitand(Flag.FLIP), 0), then=0.0), default=FLIP_BONUS)
+    leaked = Case(When(Exact(F("flags").bitand(LEAKS), 0), then=0.0), default=LEAK_BONUS)
+    return Case(
+        When(score=None, then=UNPARSED_PRIORITY),
+        default=distance - flipped - F("spread") * SPREAD_WEIGHT - leaked,
+        output_field=FloatField(),
+    )

@@ -1,0 +1,110 @@
+"""Panels: the rules that made a score, and the panel whose scores count in a project."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import orjson
+from django.db.models import Count
+
+from curation.duels.score.models import Score, ScorePanel
+from curation.projects.models import Project
+from curation.projects.settings.document import ProjectSettings
+
+DIGEST_CHARACTERS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class PanelRules:
+    """What makes two scores comparable. `judges` are (name, fingerprint), `weights` (dimension, weight); empty: equal.
+
+    A judge's fingerprint covers its model, address, instructions and parameters. It is empty if it is not known.
+    """
+
+    judges: tuple[tuple[str, str], ...]
+    orders: tuple[str, ...]
+    min_judges: int
+    weights: tuple[tuple[str, float], ...]
+
+    @property
+    def digest(self) -> str:
+        parts = {
+            "judges": sorted(self.judges),
+            "orders": sorted(self.orders),
+            "min_judges": self.min_judges,
+            "weights": dict(self.weights),
+        }
+        return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:DIGEST_CHARACTERS]
+
+    @classmethod
+    def of(cls, panel: ScorePanel) -> "PanelRules":
+        judges = tuple((judge["name"], judge["fingerprint"]) for judge in panel.judges)
+        return cls(judges, tuple(panel.orders), panel.min_judges, tuple((panel.weights or {}).items()))
+
+
+def rules(
+    *,
+    fingerprints: Mapping[str, str],
+    orders: Iterable[str],
+    min_judges: int | None,
+    weights: Mapping[str, float] | None,
+) -> PanelRules:
+    """Return the rules of a panel. `min_judges` None: all; equal weights are the same as none."""
+    weighted = tuple(sorted(weights.items())) if weights and len(set(weights.values())) > 1 else ()
+    judges = tuple(fingerprints.items())
+    return PanelRules(judges, tuple(orders), len(judges) if min_judges is None else min_judges, weighted)
+
+
+def panel_rows(project_id: int, wanted: Iterable[PanelRules]) -> dict[PanelRules, ScorePanel]:
+    """Return the row of each panel; missing ones are created."""
+    by_digest = {found.digest: found for found in wanted}
+    rows = ScorePanel.objects.filter(project_id=project_id)
+    known = set(rows.filter(digest__in=by_digest).values_list("digest", flat=True))
+    ScorePanel.objects.bulk_create(
+        [
+            ScorePanel(
+                project_id=project_id,
+                digest=digest,
+                judges=[{"name": name, "fingerprint": mark} for name, mark in found.judges],
+                orders=list(found.orders),
+                min_judges=found.min_judges,
+                weights=dict(found.weights) or None,
+            )
+            for digest, found in by_digest.items()
+            if digest not in known
+        ],
+        ignore_conflicts=True,
+    )
+    saved = {row.digest: row for row in rows.filter(digest__in=by_digest)}
+    return {found: saved[digest] for digest, found in by_digest.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PanelUse:
+    """A panel of the project, what it scored, and whether its scores count."""
+
+    row: ScorePanel
+    duels: int
+    runs: tuple[int, ...]
+    counts: bool
+
+
+def panels_of(project: Project) -> list[PanelUse]:
+    """Return the project's panels, the oldest first."""
+    counting = counting_panel(project)
+    rows = ScorePanel.objects.filter(project=project).order_by("id")
+    runs: dict[int, list[int]] = {}
+    scores = Score.objects.filter(panel__project=project, run__isnull=False).order_by("run_id")
+    for panel_id, run_id in scores.values_list("panel_id", "run_id").distinct():
+        runs.setdefault(panel_id, []).append(run_id)
+    return [
+        PanelUse(row, row.duels, tuple(runs.get(row.pk, ())), counting is not None and row.pk == counting.pk)
+        for row in rows.annotate(duels=Count("scores__duel", distinct=True))
+    ]
+
+
+def counting_panel(project: Project, settings: ProjectSettings | None = None) -> ScorePanel | None:
+    """Return the panel whose scores count: the one that the settings name, else the first; None before any score."""
+    named = (settings or project.settings).panel.counting
+    panels = ScorePanel.objects.filter(project=project)
+    return panels.filter(digest=named).first() if named else panels.order_by("id").first()

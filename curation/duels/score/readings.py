@@ -1,0 +1,129 @@
+"""The verdicts that a run scores duels with: its own and those that it reused, or those of an earlier score."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django.db.models import QuerySet
+
+from curation.duels.models import Duel, Verdict
+from curation.duels.params import JudgeParams, Panel, RescoreParams
+from curation.duels.score.models import Score
+from curation.runs.kinds import Json
+from curation.runs.models import Item, ItemState, Run
+from curation.web.lists.id_list import IdList
+from judging.panel.scoring import OrderedVerdict
+
+# So many characters of a verdict's fingerprint are part of the panel.
+MARK = 16
+Reading = tuple[str, str]
+
+
+class VerdictRow(NamedTuple):
+    """The columns of a verdict that a score needs."""
+
+    pk: int
+    duel_id: int
+    judge: str
+    order: str
+    fingerprint: str
+    parsed: bool
+    dimensions: Mapping[str, int]
+    attempts: int
+
+    def ordered(self) -> OrderedVerdict:
+        return OrderedVerdict(self.judge, self.order, self.dimensions if self.parsed else None, self.attempts)
+
+
+@dataclass(slots=True)
+class Readings:
+    """The verdicts on one duel, and the (judge, order) whose calls failed, unlike replies that did not parse.
+
+    `planned` are the fingerprints of judges that may have no verdict.
+    """
+
+    orders: tuple[str, ...]
+    verdicts: list[VerdictRow] = field(default_factory=list)
+    failed: set[Reading] = field(default_factory=set)
+    planned: dict[str, str] = field(default_factory=dict)
+
+    def fingerprint(self, judge: str) -> str:
+        """The fingerprints of the judge's verdicts; two if its endpoint was changed between them."""
+        found = sorted({row.fingerprint[:MARK] for row in self.verdicts if row.judge == judge})
+        return "+".join(found) or self.planned.get(judge, "")
+
+
+def readings_of(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> dict[int, Readings]:
+    """Return the readings by duel."""
+    if isinstance(params, RescoreParams):
+        return _of_earlier_scores(ids, panel, params)
+    return _of_run(run, ids, panel)
+
+
+def verdicts_with(ids: Iterable[int]) -> dict[int, VerdictRow]:
+    return {row.pk: row for row in _rows(Verdict.objects.filter(pk__in=IdList(list(ids))))}
+
+
+def read_reasons(ids: Iterable[int]) -> dict[int, tuple[str, str, bool, str]]:
+    """Return judge, order, whether it parsed, and the reason, by the verdict's id."""
+    rows = Verdict.objects.filter(pk__in=IdList(list(ids))).values_list("pk", "judge", "order", "parsed", "reason")
+    return {pk: (judge, order, parsed, reason) for pk, judge, order, parsed, reason in rows}
+
+
+def _rows(verdicts: QuerySet[Verdict]) -> Iterable[VerdictRow]:
+    columns = ("pk", "duel_id", "judge", "order", "fingerprint", "parsed", "dimensions", "attempts")
+    return map(VerdictRow._make, verdicts.order_by("pk").values_list(*columns))
+
+
+def _of_run(run: Run, ids: Sequence[int], panel: Panel) -> dict[int, Readings]:
+    """Read the run's items of the stage `judge`: done ones made a verdict, skipped ones name the one they reuse."""
+    found: dict[int, Readings] = {pk: Readings(panel.orders) for pk in ids}
+    reused: list[int] = []
+    items = Item.objects.filter(run=run, stage="judge", target_id__in=IdList(ids))
+    for target_id, state, data in items.values_list("target_id", "state", "data"):
+        readings = found[target_id or 0]
+        readings.planned[data["judge"]] = data.get("fingerprint", "")
+        if state == ItemState.FAILED:
+            readings.failed.add((data["judge"], data["order"]))
+        elif state == ItemState.SKIPPED and "verdict" in data:  # missing if it was replaced before verdicts were kept
+            reused.append(data["verdict"])
+    for row in [*_rows(Verdict.objects.filter(run=run, duel__in=IdList(ids))), *verdicts_with(reused).values()]:
+        found[row.duel_id].verdicts.append(row)
+    return found
+
+
+def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) -> dict[int, Readings]:
+    """Use the verdicts of the run that is scored again, else of the score that counts, else of the newest one.
+
+    A judge that had no part in that score has its newest verdicts on the duel.
+    """
+    bases = _bases(ids, params)
+    verdicts = verdicts_with([pk for base in bases.values() for pk in base.verdicts])
+    found: dict[int, Readings] = {}
+    others: dict[str, list[int]] = defaultdict(list)
+    for pk in ids:
+        base = bases.get(pk)
+        known: Json = {judge["name"]: judge["fingerprint"] for judge in base.panel.judges} if base else {}
+        found[pk] = Readings(tuple(base.panel.orders) if base else panel.orders, planned=known)
+        if base:
+            found[pk].failed = {(judge, order) for judge, order in base.failed}
+            found[pk].verdicts = [verdicts[verdict] for verdict in base.verdicts if verdict in verdicts]
+        for judge in panel.judges:
+            if judge not in known:
+                others[judge].append(pk)
+    for judge, of in others.items():
+        newest: dict[tuple[int, str], VerdictRow] = {}
+        for row in _rows(Verdict.objects.filter(duel__in=IdList(of), judge=judge)):
+            newest[row.duel_id, row.order] = row
+        for row in newest.values():
+            found[row.duel_id].verdicts.append(row)
+    return found
+
+
+def _bases(ids: Sequence[int], params: RescoreParams) -> dict[int, Score]:
+    scores = Score.objects.filter(duel__in=IdList(ids)).select_related("panel").order_by("scored_at", "pk")
+    if params.run is not None:
+        return {row.duel_id: row for row in scores.filter(run=int(params.run))}
+    newest = {row.duel_id: row for row in scores}
+    return newest | {row.duel_id: row for row in scores.filter(counts_for__in=Duel.objects.filter(pk__in=IdList(ids)))}

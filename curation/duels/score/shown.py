@@ -1,0 +1,51 @@
+"""The score of a duel that a list or page shows: that of the run it is about, else the one that counts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from curation.duels.models import Duel, Verdict
+from curation.duels.score.models import Score
+from curation.samples.models import Bucket, flag_names
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """`row` is None for a duel without a score of the counting panel. `counts`: it is the duel's own score."""
+
+    score: float | None
+    metrics: Mapping[str, float]
+    bucket: str
+    flags: int
+    row: Score | None
+    counts: bool
+
+    @property
+    def flag_names(self) -> list[str]:
+        return flag_names(self.flags)
+
+    @property
+    def bucket_choice(self) -> Bucket | None:
+        """The bucket with its label and tone, or None without a score."""
+        return Bucket(self.bucket) if self.bucket else None
+
+
+def shown(duel: Duel) -> Shown:
+    """Needs `with_answers()`, and `scored_by(run)` to show a run's score.
+
+    A run's bucket is by the thresholds of that run; the bucket of the score that counts is by those of the project.
+    """
+    own: list[Score] | None = getattr(duel, "of_run", None)
+    if own:
+        return of_score(own[0], duel)
+    row = next((score for score in duel.scores.all() if score.pk == duel.counting_id), None)
+    return Shown(duel.score, duel.metrics, duel.bucket, duel.flags, row, counts=True)
+
+
+def of_score(row: Score, duel: Duel) -> Shown:
+    return Shown(row.score, row.metrics, row.bucket, row.flags, row, counts=row.pk == duel.counting_id)
+
+
+def verdicts_of(duel: Duel, row: Score | None) -> list[Verdict]:
+    """Return the verdicts that made the score; without one, all of the duel. Needs `with_answers()`."""
+    verdicts = list(duel.verdicts.all())
+    return verdicts if row is None else [verdict for verdict in verdicts if verdict.pk in row.verdicts]

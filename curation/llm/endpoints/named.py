@@ -1,0 +1,26 @@
+"""Model endpoints that a project's settings name."""
+
+from curation.llm.models import Endpoint
+from curation.projects.models import Project
+from curation.projects.settings.dependents import Dependent, Missing
+from curation.projects.settings.document import ProjectSettings, model_names
+
+WORDS = {
+    "panel.judges": "judge",
+    "generation.king_model": "king",
+    "generation.challenger_model": "challenger",
+    "generation.leak_reader": "leak reader",
+}
+
+
+class NamedEndpoints(Dependent):
+    """A setting must not name an endpoint that does not exist. One that was deleted later is listed as missing."""
+
+    def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
+        named = model_names(settings)
+        known = set(
+            Endpoint.objects.filter(project=project, name__in=[name for _, name in named]).values_list(
+                "name", flat=True
+            )
+        )
+        return [Missing(path, f"{WORDS.get(path, 'model')} {name}") for path, name in named if name not in known]

@@ -1,0 +1,97 @@
+"""What depends on a project's settings in other apps: names that must exist, and rows that change with them.
+
+An app registers a `Dependent` when it is loaded, so that every way to change settings asks it: the page, REST, a file.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from curation.projects.models import Project
+from curation.projects.settings.document import ProjectSettings
+from curation.projects.settings.patch import Change, Json, apply_patch, differences
+from curation.web.problems import FieldError, Invalid
+
+
+class Missing(NamedTuple):
+    """A name in a setting, by the setting's dotted path, of something that does not exist, such as "judge judge-x"."""
+
+    path: str
+    thing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How many samples would go from one bucket to another, and how many of them people have decided. "" is none."""
+
+    before: str
+    after: str
+    samples: int
+    decided: int
+    examples: tuple[Example, ...]
+
+
+class Dependent:
+    """What an app does about settings. Each method does nothing unless it is overridden."""
+
+    def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
+        """Return what the settings name and does not exist."""
+        return []
+
+    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[Move]:
+        """Return what these settings would move. `changed` are the paths that differ from the stored settings."""
+        return []
+
+    def apply(self, project: Project, changed: Collection[str]) -> None:
+        """Change the rows that follow the settings, in the transaction that saved them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a change of settings would do."""
+
+    changes: tuple[Change, ...]
+    moves: tuple[Move, ...]
+
+
+_dependents: list[Dependent] = []
+
+
+def register(dependent: Dependent) -> None:
+    _dependents.append(dependent)
+
+
+def missing_names(project: Project) -> list[Missing]:
+    """Return what the project's settings still name although it is gone."""
+    return [missing for one in _dependents for missing in one.missing(project, project.settings)]
+
+
+def preview_change(project: Project, patch: dict[str, Json]) -> Preview:
+    """Return what the patch would change and move. Raises `Invalid` as saving it would; nothing is written."""
+    document = apply_patch(project.settings_json, patch)
+    changes = differences(project.settings_json, document)
+    settings = ProjectSettings.model_validate(document)
+    refuse_unknown(project, settings, changes)
+    paths = [change.path for change in changes]
+    return Preview(changes, tuple(move for one in _dependents for move in one.moves(project, settings, paths)))
+
+
+def refuse_unknown(project: Project, settings: ProjectSettings, changes: Sequence[Change]) -> None:
+    """Raise `Invalid` where a changed setting names what does not exist. Settings that do not change may."""
+    changed = {change.path for change in changes}
+    found = [missing for one in _dependents for missing in one.missing(project, settings) if missing.path in changed]
+    if found:
+        errors = [FieldError(f"settings.{path}", f"{thing} does not exist") for path, thing in found]
+        raise Invalid("; ".join(error.message for error in errors) + ".", code="unknown_name", errors=errors)
+
+
+def apply_change(project: Project, changes: Sequence[Change]) -> None:
+    """Let the rows follow the settings that were saved."""
+    for one in _dependents:
+        one.apply(project, [change.path for change in changes])
