@@ -12,6 +12,7 @@ from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry,
 
 MAX_LINES = 4
 MAX_PAIRS = 8
+OPEN = 0o777
 EMPTY_FOLDER = Entry("folder", PLAIN_FOLDER)
 NOWHERE = Entry("link", 0o777, b"/nonexistent/elsewhere")
 _COMMENT = re.compile(r"\s*(?:[#;]|//|--)")
@@ -49,6 +50,8 @@ def left_out(
     yield attempt(f"with {path} removed", None)
     if before is not None and before.kind == after.kind and before.mode != after.mode:
         yield attempt(f"with the permissions of {path} left at {before.mode:o}", replace(after, mode=before.mode))
+    if after.kind != "link" and after.mode != OPEN and (chmods if before is None else before.mode != after.mode):
+        yield attempt(f"with {path} open for everybody ({OPEN:o})", replace(after, mode=OPEN), warns=True)
     plain = PLAIN_FOLDER if after.kind == "folder" else PLAIN_FILE
     if before is None and chmods and after.kind != "link" and after.mode != plain:
         yield attempt(f"with the permissions of {path} left at {plain:o}", replace(after, mode=plain))

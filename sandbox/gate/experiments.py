@@ -119,6 +119,7 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
         is_folder = change.after is not None and change.after.kind == "folder"
         if is_folder and not change.only_mode and any(other.startswith(f"{path}/") for other in state):
             continue  # its content counts
+        rooms.checkpoint()
         for attempt in left_out(path, change, known=known, stuffing=stuffing, chmods=chmods, ordered=ordered):
             if attempt.warns or not is_right(attempt, state, base.changes):
                 yield attempt

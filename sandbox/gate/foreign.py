@@ -19,13 +19,14 @@ _NEXT = str.maketrans(
 def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """Return what to call it, and `text` with other content. `known` are words of the checker.
 
-    The variants keep, in turn, the layout and the checker's words; the layout; the words; the count and the lengths of
-    lines, in order.
+    The variants keep, in turn, the layout and the checker's words; the layout; the words; all values, and so their
+    counts and sums; the count and the lengths of lines, in order.
     """
     yield "other values, the checker's own words kept", scrambled(text, keep=known)
     yield "other words and numbers of the same lengths", scrambled(text)
     yield "other numbers, all words kept", WORD.sub(lambda m: _next(m[0]) if m[0].isdigit() else m[0], text)
     lines = text.splitlines()
+    yield "values exchanged between its lines", _exchanged(text)
     yield "foreign lines, as many and as long, sorted", _ended(text, [_filler(n, len(x)) for n, x in enumerate(lines)])
 
 
@@ -69,6 +70,18 @@ def stuffed(texts: Collection[str]) -> str:
             if line.strip() and line not in lines and "\0" not in line and size < MAX_STUFFED:
                 lines[line] = None
     return "".join(f"{line}\n{FOREIGN} {number}\n" for number, line in enumerate(lines, 1)) or f"{FOREIGN}\n"
+
+
+def _exchanged(text: str) -> str:
+    """Return `text` with the last word of each line moved to the line before; lines that would only change their order
+    stay."""
+    lines = text.splitlines()
+    last = {number: found[-1] for number, line in enumerate(lines) if len(found := list(WORD.finditer(line))) > 1}
+    words = [match[0] for match in last.values()]
+    moved = dict(zip(last, [*words[1:], *words[:1]], strict=True))
+    for number, match in last.items():
+        lines[number] = f"{lines[number][: match.start()]}{moved[number]}{lines[number][match.end() :]}"
+    return text if sorted(lines) == sorted(text.splitlines()) else _ended(text, lines)
 
 
 def _next(word: str) -> str:

@@ -1,6 +1,7 @@
-# Makes the entries of every folder again in another order (up, down), or makes every file older by so many seconds.
-# Content, modes and the times of files stay.
+# Makes the entries of every folder again in another order (up, down), with times in that order, or makes every file
+# older by so many seconds. Content and modes stay.
 my $what  = shift;
+my $time  = time - 100000;
 my $older = $what eq 'older' ? shift : 0;
 
 sub visit {
@@ -25,6 +26,7 @@ sub visit {
             rename "$folder/$_", "$aside/$_" for @names;
             rename "$aside/$_",  "$folder/$_" for @names;
             rmdir $aside;
+            utime $time, $time++, $_ for grep { !-l && -f } map { "$folder/$_" } @names;
         }
     }
     utime $stat[8] - $older, $stat[9] - $older, $folder;

@@ -18,6 +18,7 @@ _WRAPPERS = frozenset(
 _SHELLS = frozenset({"sh", "dash", "bash", "ash", "busybox"})
 _RUNS_FILE = _SHELLS | {".", "source", "awk", "gawk", "mawk", "sed", "perl", "python3", "python", "make", "bc", "ed"}
 _EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FUNCTION = re.compile(r"(?m)(?:^|[;{]|&&)\s*(\w+)\s*\(\)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.DOTALL)
 _ABSOLUTE_DATE = re.compile(r"(?:-d|--date=?|-r|--reference=?)\s*(?:@|\d{4}-|/|\$|$)")
 _PROGRAMS: Mapping[str, frozenset[str]] = {
@@ -94,10 +95,11 @@ class _Command:
 def findings_of(checker: str, reference: str, setup: Setup) -> list[Finding]:
     """Return failed checks, each with the line that it is about."""
     found: dict[tuple[str, int], Finding] = {}
+    own = frozenset(_FUNCTION.findall(checker))
     scripts = {file.path for file in setup.fixtures}
     for command in _commands(checker):
         line = checker.count("\n", 0, command.at) + 1
-        for what, shown in _read_by(command):
+        for what, shown in _read_by(command, own):
             found.setdefault((what, line), _finding(f"the checker reads {what}", "checker", checker, line, shown))
         for path in _programs_run(command, scripts):
             text = f"the checker runs {path}, which the agent may write"
@@ -118,10 +120,10 @@ def _finding(what: str, script: str, text: str, line: int, shown: str, path: str
     return Finding(Check(what, False, reason, (Line(f"# line {line} of the {script}\n{source}"),)), path)
 
 
-def _read_by(command: _Command) -> Iterator[tuple[str, str]]:
+def _read_by(command: _Command, own: frozenset[str]) -> Iterator[tuple[str, str]]:
     names = _names(command.words)
     for what, programs in _PROGRAMS.items():
-        for name in names & programs:
+        for name in (names & programs) - own:
             if name != "date" or not _is_absolute_date(command.words):
                 yield what, name
     for what, pattern in _TEXTS.items():
@@ -148,7 +150,9 @@ def _names(words: Sequence[str]) -> set[str]:
     """The programs that a command starts, without their folders."""
     names = {words[0].rsplit("/", 1)[-1]} if words else set()
     if names & _WRAPPERS:
-        names |= {word.rsplit("/", 1)[-1] for word in words[1:]}
+        rest = (word for word in words[1:] if not re.match(r"-|\d|[A-Za-z_]\w*=", word))
+        started = (word for word in rest if word not in _WRAPPERS)
+        names.add(next(started, "").rsplit("/", 1)[-1])
     return names | {word.rsplit("/", 1)[-1] for was, word in zip(words, words[1:], strict=False) if was in _EXECS}
 
 
@@ -182,6 +186,7 @@ def _commands(script: str, at: int = 0, depth: int = 0) -> Iterator[_Command]:
     """Every simple command, those in `$( )`, in quotes of `sh -c` and in here documents too."""
     words: list[Token] = []
     piped = ""
+    parentheses = 0
     for token in tokens(script):
         if token.kind == "word":
             words.append(token)
@@ -191,7 +196,10 @@ def _commands(script: str, at: int = 0, depth: int = 0) -> Iterator[_Command]:
         elif token.kind == "body":
             for start, inner in _substitutions(token.text) if depth < 5 else ():
                 yield from _commands(inner, at + token.start + start, depth + 1)
+        elif token.text == ")" and not parentheses:
+            words = []  # the pattern of a `case`
         else:
+            parentheses += (token.text == "(") - (token.text == ")")
             command = _simple(words, script, at, piped)
             if command is not None:
                 yield command

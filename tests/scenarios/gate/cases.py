@@ -322,6 +322,18 @@ BAD = [
         names="line",
     ),
     Case(
+        "the sum of it",
+        "awk -F, 'NR>1{print $1, $3}' /srv/staff.csv > hours.txt",
+        ASKED + "[ \"$(awk '{s+=$2; n[$1]=1} END{for (k in n) c++; print s, c}' hours.txt)\" = '27 4' ]",
+        {"/srv/staff.csv": STAFF},
+        names="hours.txt",
+    ),
+    Case(
+        "written in this order",
+        "echo one > a.txt\nsleep 0.1\necho two > b.txt",
+        ASKED + checked("one", "a.txt") + checked("two", "b.txt") + '[ -n "$(find b.txt -newer a.txt)" ]',
+    ),
+    Case(
         "a younger file",
         _GREP,
         FINISHED + checked(_ERRORS, "errors.txt") + '[ -n "$(find errors.txt -mmin -5)" ]',

@@ -18,6 +18,8 @@ def found(checker: str, reference: str = "true") -> list[tuple[str, str]]:
         ("if true; then test $SECONDS -lt 5; fi", "reads the clock"),
         ("find . -newermt yesterday", "reads the clock"),
         ("awk 'BEGIN { print systime() }'", "reads the clock"),
+        ("case x in y) date ;; esac", "reads the clock"),
+        ("timeout 5 env LC_ALL=C date +%s", "reads the clock"),
         ("sh -c 'date'", "reads the clock"),
         ("ls -t | head -n 1", "reads the clock"),
         ('echo "${RANDOM}"', "reads random numbers"),
@@ -50,6 +52,9 @@ def test_a_checker_that_depends_on_more_than_the_state_is_named_with_its_line(li
         "[ -x /usr/local/bin/todo ] && grep -q x /usr/local/bin/todo",
         "cat > $TMPDIR/want <<'END'\ndate and $RANDOM\nEND\ncmp $TMPDIR/want list",
         "sort list | head -n 1",
+        "last() { tail -n 1; }\ncat list | last",
+        'case "$TERMINAL" in\nexit) ;;\ndate) exit 1 ;;\nesac',
+        "find . -type f | xargs grep -q last",
     ],
 )
 def test_words_that_are_only_text_are_no_finding(checker: str) -> None:

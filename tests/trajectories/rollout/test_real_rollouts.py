@@ -95,7 +95,7 @@ def test_bundles_are_admitted_and_refused_rightly(server: ModelServer) -> None:
     # A coin decides: all three runs of all three are heads once in 512 times.
     assert any("reference" in reason or "flaky" in reason for _, reason in (found[f"flaky {n}"] for n in range(3)))
     report = GateReport.objects.get(scenario__name="good")
-    assert (report.backend, len(report.checks)) == ("bubblewrap", 6)
+    assert (report.backend, len(report.checks)) == ("bubblewrap", 12)
 
 
 def test_rollouts_end_as_their_script_must(server: ModelServer) -> None:
