@@ -10,7 +10,8 @@ from sandbox.gate.edits import Edits
 from sandbox.gate.foreign import FOREIGN, WORD, foreign_texts, with_other_line, without_line
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry, State
 
-MAX_LINES = 4
+# Lines that are tried alone, over all results; of each result at least one.
+MAX_LINES = 6
 MAX_PAIRS = 8
 OPEN = 0o777
 EMPTY_FOLDER = Entry("folder", PLAIN_FOLDER)
@@ -32,12 +33,12 @@ class Attempt:
 
 
 def left_out(
-    path: str, change: Change, *, known: frozenset[str], stuffing: str, chmods: bool, ordered: bool
+    path: str, change: Change, *, known: frozenset[str], stuffing: str, chmods: bool, ordered: bool, most: int
 ) -> Iterator[Attempt]:
     """What a lazy agent leaves out at one path, everything else done as the reference does it.
 
-    `known` are the checker's words, `stuffing` is a text of all that can be guessed; `chmods`: the reference sets
-    permissions; `ordered`: the order of lines is part of the result.
+    `known` are the checker's words, `stuffing` is a text of all that can be guessed. `chmods`: the reference sets
+    permissions. `ordered`: the order of lines is part of the result. At most `most` lines are tried alone.
     """
     before, after = change.before, change.after
 
@@ -67,7 +68,7 @@ def left_out(
     if after.kind == "folder":
         yield attempt(f"with {path} as a file instead of a folder", Entry("file"))
     if after.kind == "file":
-        yield from _wrong_content(path, before, after, known=known, stuffing=stuffing, ordered=ordered)
+        yield from _wrong_content(path, before, after, known=known, stuffing=stuffing, ordered=ordered, most=most)
 
 
 def swapped(changes: Changes) -> Iterator[Attempt]:
@@ -98,11 +99,14 @@ def pretended(changes: Changes, names: list[str], stuffing: str, *, asked: bool)
     program = Entry("file", 0o755, b"#!/bin/sh\nexit 0\n")
     pretences = {
         "only touched": Entry("file"),
+        "all filled with one text of everything that can be guessed": text,
         "folders": EMPTY_FOLDER,
         "links to nowhere": NOWHERE,
         "programs that do nothing": program,
-        "all filled with one text of everything that can be guessed": text,
     }
+    if changes and not asked:
+        # What passes without the provider's trace passes with it too.
+        pretences = dict(list(pretences.items())[:2])
     for paths in (whole, leaves) if len(leaves) > len(whole) and whole else (leaves,):
         shown = ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")
         for says, entry in pretences.items() if paths else ():
@@ -147,7 +151,7 @@ def is_right(attempt: Attempt, start: State, changes: Changes) -> bool:
 
 
 def _wrong_content(
-    path: str, before: Entry | None, after: Entry, *, known: frozenset[str], stuffing: str, ordered: bool
+    path: str, before: Entry | None, after: Entry, *, known: frozenset[str], stuffing: str, ordered: bool, most: int
 ) -> Iterator[Attempt]:
     def attempt(says: str, text: str, *, warns: bool = False) -> Attempt:
         return Attempt(path, f"with {says}", {path: replace(after, data=text.encode(), digest="")}, warns)
@@ -176,7 +180,7 @@ def _wrong_content(
     lines = text.splitlines()
     if ordered and len(lines) > 1:
         yield attempt(f"the lines of {path} in the opposite order", "\n".join(reversed(lines)) + "\n", warns=True)
-    for number in _own_lines(lines, old):
+    for number in _own_lines(lines, old, most):
         lenient = number == 0 or bool(_COMMENT.match(lines[number]))
         yield attempt(f"line {number + 1} of {path} left out", without_line(text, number), warns=lenient and number > 0)
         yield attempt(f"other words in line {number + 1} of {path}", with_other_line(text, number), warns=lenient)
@@ -189,14 +193,16 @@ def _only_comments(text: str, wrong: str) -> bool:
     return len(lines) == len(others) and all(_COMMENT.match(line) for line in differ)
 
 
-def _own_lines(lines: list[str], old: str | None) -> list[int]:
+def _own_lines(lines: list[str], old: str | None, most: int) -> list[int]:
     """Some of the lines that were not there before: the first, the last and those between them."""
     was = set(old.splitlines()) if old else set()
     own = [number for number, line in enumerate(lines) if line not in was and WORD.search(line)]
-    if len(own) <= MAX_LINES:
+    if len(own) <= most:
         return own
-    step = (len(own) - 1) / (MAX_LINES - 1)
-    return sorted({own[round(number * step)] for number in range(MAX_LINES)})
+    if most == 1:
+        return own[-1:]
+    step = (len(own) - 1) / (most - 1)
+    return sorted({own[round(number * step)] for number in range(most)})
 
 
 def _as_made(entry: Entry, made: Entry | None, undone: Entry | None) -> Entry:

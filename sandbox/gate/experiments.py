@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sandbox.agent.action import Ending
 from sandbox.agent.terminal import exit_code_of
 from sandbox.gate.attempts import Tried, fresh_player, must_be, report_on, try_all
-from sandbox.gate.cheats import Attempt, believed, is_right, left_out, pretended, swapped
+from sandbox.gate.cheats import MAX_LINES, Attempt, believed, is_right, left_out, pretended, swapped
 from sandbox.gate.edits import scripts_of
 from sandbox.gate.foreign import literals_of, scrambled, stuffed, words_of
 from sandbox.gate.play import (
@@ -113,6 +113,7 @@ def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, a
 def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iterator[Attempt]:
     stuffing = _stuffing(rooms, base)
     known = words_of(rooms.task.checker)
+    most = max(1, MAX_LINES // max(1, len(base.changes)))
     chmods = bool(_CHMODS.search(base.body))
     for path, change in base.changes.items():
         ordered = path not in subject.free_order
@@ -120,7 +121,9 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
         if is_folder and not change.only_mode and any(other.startswith(f"{path}/") for other in state):
             continue  # its content counts
         rooms.checkpoint()
-        for attempt in left_out(path, change, known=known, stuffing=stuffing, chmods=chmods, ordered=ordered):
+        for attempt in left_out(
+            path, change, known=known, stuffing=stuffing, chmods=chmods, ordered=ordered, most=most
+        ):
             if attempt.warns or not is_right(attempt, state, base.changes):
                 yield attempt
     for attempt in (*swapped(base.changes), *pretended(base.changes, _more_names(rooms, base), stuffing, asked=True)):
