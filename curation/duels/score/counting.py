@@ -18,6 +18,7 @@ from curation.duels.score.panels import counting_panel
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.document import Thresholds as Edges
+from curation.runs.models import Run
 from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, Status, flag_bits
 from curation.samples.scores.priority import FLIP_BONUS, LEAK_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.lists.id_list import IdList
@@ -44,15 +45,14 @@ class Move:
 def copy_scores(project: Project, ids: Sequence[int] | None = None) -> None:
     """Copy the scores of the project's duels, or of those with these ids. The caller has locked the project."""
     duels = Duel.objects.filter(project=project)
-    samples = Sample.objects.filter(project=project, duel__isnull=False)
     if ids is not None:
-        duels, samples = duels.filter(pk__in=IdList(ids)), samples.filter(duel__in=IdList(ids))
+        duels = duels.filter(pk__in=IdList(ids))
     edges = project.settings.thresholds
     duels.update(counting=_newest(counting_panel(project)))
     # An imported score is nobody's verdict here: it stays until the counting panel scores the duel.
-    imported = Q(run__kind="import", counting=None)
-    samples = samples.exclude(duel__in=duels.filter(imported).values("pk"))
-    duels = duels.exclude(pk__in=duels.filter(imported).values("pk"))
+    imported = Q(counting=None, run__in=Run.objects.filter(project=project, kind="import"))
+    duels = duels.exclude(imported)
+    samples = Sample.objects.filter(pk__in=duels.filter(sample__isnull=False).values("sample"))
     chosen = Score.objects.filter(pk=OuterRef("counting_id"))
     duels.update(
         run=Coalesce(Subquery(chosen.values("run")), F("run")),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from curation.duels.models import Duel, Verdict
+from curation.duels.models import Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams
 from curation.duels.score.models import Score
 from curation.runs.kinds import Json
@@ -125,5 +125,6 @@ def _bases(ids: Sequence[int], params: RescoreParams) -> dict[int, Score]:
     scores = Score.objects.filter(duel__in=IdList(ids)).select_related("panel").order_by("scored_at", "pk")
     if params.run is not None:
         return {row.duel_id: row for row in scores.filter(run=int(params.run))}
-    newest = {row.duel_id: row for row in scores}
-    return newest | {row.duel_id: row for row in scores.filter(counts_for__in=Duel.objects.filter(pk__in=IdList(ids)))}
+    counting = {row.duel_id: row for row in scores.filter(counts_for__isnull=False)}
+    others = [pk for pk in ids if pk not in counting]
+    return counting | {row.duel_id: row for row in scores.filter(duel__in=IdList(others))} if others else counting

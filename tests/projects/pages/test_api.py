@@ -7,7 +7,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from curation.projects.models import AuditEntry, Member, Project, Role
-from tests.factories import make_bearer, make_member, make_project, make_user
+from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -132,6 +132,8 @@ class TestChange:
         return answer.status_code, answer.json()
 
     def test_settings_are_merged_deeply_and_logged(self, client: Client, headers: dict[str, str]) -> None:
+        for name in ("a", "b"):
+            make_endpoint(Project.objects.get(), name)
         self.change(client, headers, settings={"thresholds": {"final": 90}, "panel": {"judges": ["a", "b"]}})
         status, answer = self.change(client, headers, settings={"thresholds": {"refined": 70}})
         assert status == 200
