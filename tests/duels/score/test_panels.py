@@ -311,7 +311,7 @@ def test_a_rescore_with_fewer_judges_stands_beside(models: Models) -> None:
     beside = run_to_end(project, "rescore", judges=["judge-b", "judge-c"])
     assert [row.score for row in scores_of(beside)] == [100.0]
     duel = Duel.objects.get()
-    assert (duel.run, duel.score) == (run, pytest.approx(250 / 3))
+    assert duel.run == run and duel.score == pytest.approx(250 / 3)
 
 
 def test_deleted_models_are_refused_and_named(

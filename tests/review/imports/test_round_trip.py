@@ -150,4 +150,4 @@ def export_by_rest(client: Client, project: Project, user: User) -> tuple[Export
     run = client.post(path, recipe, content_type="application/json", headers=headers)
     export = drive_export(Run.objects.get(pk=run.json()["id"]))
     file = client.get(f"/api/v1/exports/{export.pk}/files/dpo.train.jsonl", headers=headers)
-    return export, b"".join(file.streaming_content)
+    return export, file.getvalue()
