@@ -85,7 +85,7 @@ def _fill(duels: int, api_base: str) -> "Project":
     from curation.projects.models import Project
 
     Project.objects.filter(slug="bench-runs").delete()
-    project = Project.objects.create(slug="bench-runs", name="bench-runs")
+    project = Project.objects.create(slug="bench-runs", name="bench-runs", settings_json={"panel": {"controls": 0.0}})
     shares = [CONCURRENCY // JUDGES + (number < CONCURRENCY % JUDGES) for number in range(JUDGES)]
     for number, share in enumerate(shares):
         values = {"api_base": api_base, "max_concurrency": share, "price_in": 1, "price_out": 2}

@@ -21,6 +21,7 @@ class JudgeTable:
     swap: bool | None = None
     min_judges: int | None = None
     show_reference: bool | None = None
+    controls: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def read_duel_tables(document: Mapping[str, object]) -> DuelFile:
             swap=judge.switch("swap"),
             min_judges=judge.whole("min_judges", 1, 100),
             show_reference=judge.switch("show_reference"),
+            controls=judge.number("controls", 0, 1),
         ),
         duel=DuelTable(
             final=duel.number("final", 0, 100),

@@ -4,7 +4,7 @@ from django.db.models import Count, QuerySet, Sum
 
 from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, Prompt, PullRequest, Side
-from curation.duels.params import AnswerParams, DuelParams, JudgeParams, panel_of
+from curation.duels.params import AnswerParams, DuelParams, JudgeParams, controls_wanted, panel_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
@@ -46,7 +46,8 @@ def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
             answered = Answer.objects.filter(side=side, refusal="", prompt__project=project).values("prompt_id")
             prompts = prompts.filter(pk__in=answered)
     count, tokens = _size(prompts)
-    calls = count * samples * len(panel.orders)
+    own = count * samples
+    calls = (own + controls_wanted(own, project.settings.panel.controls, first=True)) * len(panel.orders)
     tokens_in = (tokens + count * (INSTRUCTIONS + 2 * ANSWER)) * samples * len(panel.orders)
     return Estimate.total(
         Estimate.of_calls(target, calls=calls, tokens_in=tokens_in, tokens_out=calls * VERDICT) for target in targets

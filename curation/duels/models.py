@@ -275,6 +275,16 @@ class DuelQuerySet(models.QuerySet["Duel"]):
         return self.with_answers().defer(None)
 
 
+_AnyDuels = models.Manager.from_queryset(DuelQuerySet)
+
+
+class RunDuels(_AnyDuels["Duel"]):
+    """No list, score, sample, count or export has control duels."""
+
+    def get_queryset(self) -> DuelQuerySet:
+        return DuelQuerySet(self.model, using=self._db).filter(control="")
+
+
 class Duel(models.Model):
     """A challenger's answer against the king's, or against the reference (`king` is None). Each pair has one duel. An
     imported answer without another beside it has no opponent.
@@ -282,6 +292,7 @@ class Duel(models.Model):
     `counting` is the newest score by the panel that counts, and `score` to `flags` are copied from it: they are empty
     until that panel has scored the duel. `run` is the run of that score, before it the run that first scored the duel.
     `scoring` is what an imported file says of its score and label.
+    A control duel has a known outcome, `expected`: 1 challenger, -1 opponent, 0 draw. It has no score and no sample.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="duels")
@@ -299,17 +310,24 @@ class Duel(models.Model):
     bucket = models.CharField(max_length=8, blank=True, default="")
     flags = models.PositiveSmallIntegerField(default=0)
     scoring = models.JSONField(default=dict)
+    control = models.CharField(max_length=6, blank=True, default="", help_text="Kind of a control duel.")
+    expected = models.SmallIntegerField(null=True)
+    planted = models.TextField(blank=True, default="", help_text="A control's answer with the fault.")
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = DuelQuerySet.as_manager()
+    objects = RunDuels()
+    everything = DuelQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["challenger", "king"], condition=models.Q(king__isnull=False), name="duel_pair_once"
+                fields=["challenger", "king"], condition=models.Q(king__isnull=False, control=""), name="duel_pair_once"
             ),
             models.UniqueConstraint(
-                fields=["challenger"], condition=models.Q(king__isnull=True), name="duel_reference_once"
+                fields=["challenger"], condition=models.Q(king__isnull=True, control=""), name="duel_reference_once"
+            ),
+            models.UniqueConstraint(
+                fields=["challenger", "control"], condition=~models.Q(control=""), name="duel_control_once"
             ),
         ]
         indexes: ClassVar = [

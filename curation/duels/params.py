@@ -1,5 +1,6 @@
 """Parameters of the duel run kinds, and the panel that they and the project's settings make."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -12,6 +13,8 @@ from curation.web.problems import FieldError, Invalid
 from judging.panel.rubric import DIMENSIONS
 
 BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
+
+LEAST_CONTROLS = 10
 
 Samples = Annotated[int, Field(ge=1, le=16)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
@@ -125,6 +128,16 @@ def panel_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> 
         as_scored=isinstance(params, RescoreParams),
         params={"temperature": defaults.temperature, "max_tokens": defaults.max_tokens},
     )
+
+
+def controls_wanted(duels: int, share: float, *, first: bool) -> int:
+    """Return how many controls go with these duels: the share, in the first part at least 10. 0 of none.
+
+    Each duel has two answers to make a control of, so there are never more than twice as many.
+    """
+    if not share or not duels:
+        return 0
+    return min(2 * duels, max(LEAST_CONTROLS if first else 0, math.ceil(share * duels)))
 
 
 def model_name(given: str | None, default: str, path: str) -> str:

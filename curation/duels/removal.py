@@ -16,7 +16,7 @@ from curation.runs.models import Run
 def duels_of_others(run: Run) -> Iterable[Rest]:
     """Other runs keep the answers, verdicts and calls that they used. An import's turns go with what was made of them
     (`curation.review.removal` refuses if anything was decided)."""
-    duels = Duel.objects.filter(project=run.project_id)
+    duels = Duel.everything.filter(project=run.project_id)
     url = reverse("duel-list", args=[run.project.slug])
     used = duels.filter(Q(king__run=run) | Q(challenger__run=run)).exclude(run=run).count()
     if used:
@@ -71,9 +71,9 @@ def rows_of_duels(run: Run) -> Iterable[QuerySet[Any]]:
     if not _judged_for_others(run):
         yield Verdict.objects.filter(run=run).exclude(duel__in=kept)
     own = Q(run=run) | Q(prompt__run=run) if run.kind == "import" else Q(run=run)
-    yield Duel.objects.filter(own, project=run.project_id, sample=None)
-    free = ~Exists(Duel.objects.filter(Q(king=OuterRef("pk")) | Q(challenger=OuterRef("pk"))))
+    yield Duel.everything.filter(own, project=run.project_id, sample=None)
+    free = ~Exists(Duel.everything.filter(Q(king=OuterRef("pk")) | Q(challenger=OuterRef("pk"))))
     yield Answer.objects.filter(free, run=run)
-    unasked = ~Exists(Duel.objects.filter(prompt=OuterRef("pk")))
+    unasked = ~Exists(Duel.everything.filter(prompt=OuterRef("pk")))
     yield Prompt.objects.filter(unasked, run=run, imported_again=False)
     yield PullRequest.objects.filter(run=run, imported_again=False)

@@ -16,6 +16,14 @@ _FILE = re.compile(
 _INVENTED = ("legacy", "internal", "shim", "adapter", "compat")
 
 
+class Control(StrEnum):
+    """Why the outcome of a control duel is known: the same answer twice, a planted fault, or people have decided."""
+
+    SAME = "same"
+    FAULT = "fault"
+    PEOPLE = "people"
+
+
 class Fault(StrEnum):
     EMPTY_COMMAND = "empty_command"
     TWO_BLOCKS = "two_blocks"

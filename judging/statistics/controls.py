@@ -4,23 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
+from judging.controls.faults import Control
 from judging.statistics.judges import preferred
 from judging.statistics.rates import Interval, wilson
 from judging.statistics.readings import JudgedDuel, Readings, panel_readings
 
 _Z_95 = 1.959963984540054
-
-
-class Control(StrEnum):
-    """Why the outcome is known: the same answer twice, a planted fault, or people have decided."""
-
-    SAME = "same"
-    FAULT = "fault"
-    PEOPLE = "people"
 
 
 @dataclass(frozen=True, slots=True)

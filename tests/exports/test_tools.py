@@ -62,7 +62,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
 
 
 def judged_project() -> Project:
-    project = make_project(settings_json={"panel": {"judges": list(JUDGES)}})
+    project = make_project(settings_json={"panel": {"judges": list(JUDGES), "controls": 0.0}})
     for name in ("king", "challenger", *JUDGES):
         make_endpoint(project, name, model=f"fake/{name}")
     assert bring(project, "turns", [ROW]).result["prompts"] == 2

@@ -168,7 +168,7 @@ def fill(duels: int, api_base: str) -> Any:
     """A project with prompts, their records and five endpoints with prices."""
     from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request
 
-    project = make_project("storm", settings_json={"panel": {"judges": list(JUDGES)}})
+    project = make_project("storm", settings_json={"panel": {"judges": list(JUDGES), "controls": 0.0}})
     for name in ("king", "challenger", *JUDGES):
         values = {"model": f"openai/{name}", "api_base": api_base, "max_concurrency": 24, "params": {"timeout": 3}}
         make_endpoint(project, name, price_in=Decimal("0.15"), price_out=Decimal("0.6"), **values)

@@ -10,9 +10,10 @@ from django.db.models import F
 
 from curation.duels.answers.stage import fingerprint
 from curation.duels.filters import prompts_in
+from curation.duels.judge.controls import create_controls, mix_in, sides_of
 from curation.duels.judge.pairing import Entrants, pair
-from curation.duels.models import Duel, Order, Verdict
-from curation.duels.params import JudgeParams, Panel, panel_of
+from curation.duels.models import Duel, Opponent, Order, Verdict
+from curation.duels.params import JudgeParams, Panel, controls_wanted, panel_of
 from curation.duels.score.readings import MARK
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
@@ -95,7 +96,10 @@ class JudgeStage:
         marks = plan.fingerprints()
         prompts = prompts_in(run.project, self._params.filter)
         duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=plan.panel.mode)
+        share, first = run.settings.panel.controls, True
         while chunk := list(islice(duels, CHUNK)):
+            controls = create_controls(chunk, controls_wanted(len(chunk), share, first=first))
+            chunk, first = list(mix_in(chunk, controls)), False
             read = {} if self._params.fresh else _parsed(chunk, marks)
             for duel_id in chunk:
                 for judge in plan.panel.judges:
@@ -111,7 +115,7 @@ class JudgeStage:
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, JudgeJob]:
         plan = self.read(run)
-        found = Duel.objects.select_related("prompt__text", "challenger__text", "king__text")
+        found = Duel.everything.select_related("prompt__text", "challenger__text", "king__text")
         duels = found.in_bulk({item.target_id for item in items if item.target_id is not None})
         tried = _tried(list(duels), plan.fingerprints())
         jobs = {}
@@ -158,9 +162,9 @@ def _tried(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, i
 def _prompt(job: JudgeJob) -> JudgePrompt:
     """Return the judge's messages. In mode 1 the reference is one of the answers, so it is not shown beside them."""
     duel, text = job.duel, job.duel.prompt.text
-    opponent, challenger = duel.opponent_text, duel.challenger.text.text
+    opponent, challenger = sides_of(duel)
     first, second = (opponent, challenger) if job.order == Order.KING_FIRST else (challenger, opponent)
-    shown = job.plan.panel.show_reference and duel.king is not None
+    shown = job.plan.panel.show_reference and duel.opponent == Opponent.KING
     return judge_messages(
         instructions=job.plan.instructions.text,
         history=text.history,
@@ -205,5 +209,5 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool)
         update_fields=list(columns),
     )
     if injection:
-        Duel.objects.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
+        Duel.everything.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
     return {"parsed": parsed, "attempts": len(readings)}

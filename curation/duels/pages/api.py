@@ -35,7 +35,7 @@ def list_panels(request: HttpRequest, slug: str) -> list[PanelOut]:
 @router.get("/duels/{duel_id}", response=DuelOut, summary="One duel: answers, facts, leak spans, verdicts")
 def get_duel(request: HttpRequest, duel_id: str, run: str | None = None) -> dict[str, object]:
     """With `run`, its score, bucket and verdicts are those of that run."""
-    visible = Duel.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    visible = Duel.everything.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     duel = find(visible.with_texts(), duel_id, "duel")
     enter(request, duel.project, Scope.READ)
     return duel_out(duel if run is None else duel_of_run(duel, run))

@@ -31,13 +31,15 @@ class DuelList(ListParams):
     run: str | None = Field(
         None, description="The duels that this run scored, with its scores; bucket, flags and score are then the run's."
     )
+    control: bool | None = Field(None, description="Control duels, whose outcome is known, instead of the others.")
     score_min: float | None = None
     score_max: float | None = None
     created_after: Moment | None = None
 
     def rows(self, project: Project) -> DuelQuerySet:
         """The project's duels that match. A run of another project: `NotFound`."""
-        duels = self.narrow(Duel.objects.of(project))
+        rows = Duel.everything.exclude(control="") if self.control else Duel.objects.all()
+        duels = self.narrow(rows.of(project))
         if self.run is not None:
             duels = duels.scored_by(find(Run.objects.of(project), self.run, "run"))
         of = "" if self.run is None else "ran__"

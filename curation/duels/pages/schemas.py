@@ -6,6 +6,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
+from curation.duels.judge.controls import sides_of
 from curation.duels.models import Answer, Duel, Opponent, Verdict
 from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelUse
@@ -112,6 +113,13 @@ class RunScoreOut(Schema):
     counts: bool = Field(description="Whether it is the duel's and the sample's score.")
 
 
+class ControlOut(Schema):
+    """Why the outcome of a control duel is known, and which side must win: `challenger`, `king` or `draw`."""
+
+    kind: str = Field(examples=["fault"])
+    expected: str = Field(examples=["challenger"])
+
+
 class DuelOut(Schema):
     """A duel, the same in lists and on its own. `king` is the challenger's opponent: in mode 1 the reference, and
     null where `opponent` is `none`.
@@ -132,6 +140,7 @@ class DuelOut(Schema):
     run: str | None = Field(examples=["12"])
     panel: str | None = Field(examples=["3f9a1c0b77de"])
     scores: list[RunScoreOut]
+    control: ControlOut | None = Field(description="Null for a run's own duels.")
 
     king: AnswerOut | None
     challenger: ChallengerOut
@@ -142,6 +151,9 @@ class DuelPage(Schema):
     data: list[DuelOut]
     next_cursor: str | None
     total: int | None = None
+
+
+OUTCOMES = {1: "challenger", -1: "king", 0: "draw"}
 
 
 def duel_out(duel: Duel) -> dict[str, object]:
@@ -162,8 +174,14 @@ def duel_out(duel: Duel) -> dict[str, object]:
         "run": None if run is None else str(run),
         "panel": None if found.row is None else found.row.panel.digest,
         "scores": [_score(score, duel) for score in duel.scores.all()],
+        "control": duel.control and {"kind": duel.control, "expected": OUTCOMES[duel.expected or 0]} or None,
         "king": _opponent(duel),
-        "challenger": {**_answer(duel.challenger), "leak": leak, "reading": duel.challenger.reading},
+        "challenger": {
+            **_answer(duel.challenger),
+            **_planted(duel, 1),
+            "leak": leak,
+            "reading": duel.challenger.reading,
+        },
         "verdicts": [_verdict(verdict) for verdict in verdicts_of(duel, found.row)],
     }
 
@@ -193,7 +211,17 @@ def _answer(answer: Answer) -> dict[str, object]:
 def _opponent(duel: Duel) -> dict[str, object] | None:
     if duel.king is not None:
         return _answer(duel.king)
+    if duel.control:
+        return {**_answer(duel.challenger), **_planted(duel, 0)}
     return None if duel.opponent == Opponent.NONE else _reference(duel)
+
+
+def _planted(duel: Duel, side: int) -> dict[str, object]:
+    """Return what a planted fault changes on this side: 0 for the opponent, 1 for the challenger."""
+    text = sides_of(duel)[side] if duel.planted else ""
+    if not text or text != duel.planted:
+        return {}
+    return {"text": text, "facts": {**asdict(answer_facts(text)), "tokens": -(-len(text) // 4)}}
 
 
 def _reference(duel: Duel) -> dict[str, object]:

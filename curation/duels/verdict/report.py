@@ -1,6 +1,6 @@
 """The report of a duel run, for its page, for `report.md` and for REST (`Run.result`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.duels.answers.read import leak_lines
@@ -242,8 +242,14 @@ def _judge_row(judge: Mapping[str, object]) -> JudgeRow:
         tokens=int(str(judge["tokens"])),
         cost="unknown" if cost is None else f"${cost}",
         note=SELF_PREFERENCE if judge["same_family"] else "",
-        findings=tuple(str(finding["sentence"]) for finding in _list(judge.get("findings"))),
+        findings=(*(str(finding["sentence"]) for finding in _list(judge.get("findings"))), *_on_controls(judge)),
     )
+
+
+def _on_controls(judge: Mapping[str, object]) -> Iterator[str]:
+    if judge.get("controls"):
+        right = f"right in {_percent(judge['control_accuracy'])} of {judge['controls']} control duels"
+        yield f"{right}; prefers one of two equal answers in {_percent(judge['false_preference'])} of the readings"
 
 
 def _list(value: object) -> list[Mapping[str, object]]:

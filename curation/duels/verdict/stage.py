@@ -8,15 +8,19 @@ from typing import NamedTuple
 
 from django.db.models import Case, Count, F, Q, When
 
-from curation.duels.models import Answer, Exclusion, Verdict
+from curation.duels.models import Answer, Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
+from curation.duels.score.readings import readings_of
 from curation.duels.score.stage import Scored, read_scores
 from curation.duels.verdict.usage import Usage, usage_of
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket
 from curation.web.lists.id_list import IdList
+from judging.controls.faults import Control
+from judging.panel.scoring import score_duel
 from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
+from judging.statistics.controls import ControlDuel, ControlFigures, control_figures
 from judging.statistics.findings import findings
 from judging.statistics.judges import mean_lengths, summarise
 from judging.statistics.readings import JudgedDuel, panel_readings
@@ -89,6 +93,7 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         judged += [_judged(entry) for entry in scored]
         panels.update(entry.panel.digest for entry in scored)
         facts |= _facts(scored)
+    known = _controls(run, panel)
     verdicts = [_verdict(run, panel, pairs[pair], *pair) for pair in sorted(pairs)]
     total = Counter({"done": 0, "parsed": 0})
     buckets = Counter(dict.fromkeys(Bucket.values, 0))
@@ -104,7 +109,8 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         **single,
         "verdicts": verdicts,
         "panels": [digest for digest, _ in panels.most_common()],
-        "judges": _judges(run, judged, panel.judges, facts),
+        "controls": len(known),
+        "judges": _judges(run, judged, panel.judges, facts, known),
         "costs": [usage.as_json() for usage in usage_of(run)],
         "skipped": skip_reasons(run),
         "exclusions": Exclusion.objects.filter(project=run.project).count(),
@@ -180,7 +186,24 @@ def _facts(scored: list[Scored]) -> set[JudgeFacts]:
     return {JudgeFacts(*row) for row in columns}
 
 
-def _judges(run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: set[JudgeFacts]) -> list[Json]:
+def _controls(run: Run, panel: Panel) -> list[ControlDuel]:
+    """Return the control duels that the run's judges read, with what they said."""
+    items = Item.objects.filter(
+        run=run, stage="judge", target_id__in=Duel.everything.of(run.project).exclude(control="").values("pk")
+    )
+    duels = Duel.everything.in_bulk(sorted({pk for pk in items.values_list("target_id", flat=True) if pk}))
+    found = []
+    for pk, readings in readings_of(run, list(duels), panel, JudgeParams()).items():
+        verdicts = tuple(row.ordered() for row in readings.verdicts if row.judge in panel.judges)
+        score = score_duel(verdicts, panel=panel.judges, orders=panel.orders)
+        duel = duels[pk]
+        found.append(ControlDuel(Control(duel.control), duel.expected or 0, JudgedDuel(verdicts, score)))
+    return found
+
+
+def _judges(
+    run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: set[JudgeFacts], known: list[ControlDuel]
+) -> list[Json]:
     """Return each judge's rates, what is unusual about it, what its own calls of this run cost, the instructions of its
     verdicts, and whether it judged its own family."""
     paid = {usage.model: usage for usage in usage_of(run) if usage.stage == "judge"}
@@ -188,6 +211,7 @@ def _judges(run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: s
     said: dict[str, list[Json]] = {name: [] for name in names}
     for finding in findings(readings):
         said[finding.judge].append({"flaw": finding.flaw, "sentence": finding.sentence, "p": finding.p})
+    on_controls = {figures.judge: figures for figures in control_figures(known, panel=names)}
     found = []
     for summary in summarise(readings):
         name = summary.judge
@@ -197,12 +221,23 @@ def _judges(run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: s
                 "name": name,
                 **{key: value for key, value in asdict(summary).items() if key != "judge"},
                 **{key: usage[key] for key in ("calls", "tokens", "cost", "cost_known", "cost_unknown_calls")},
+                **_control_columns(on_controls[name]),
                 "findings": said[name],
                 "same_family": any(fact.own for fact in facts if fact.judge == name),
                 "instructions": sorted({fact.instructions for fact in facts if fact.judge == name}),
             }
         )
     return found
+
+
+def _control_columns(figures: ControlFigures) -> Json:
+    return {
+        "controls": figures.n,
+        "control_accuracy": figures.accuracy,
+        "control_interval": asdict(figures.accuracy_interval),
+        "control_kinds": figures.by_kind,
+        "false_preference": figures.false_preference,
+    }
 
 
 def skip_reasons(run: Run) -> Json:
@@ -217,7 +252,9 @@ def skip_reasons(run: Run) -> Json:
 
 def duels_of(run: Run) -> Iterator[int]:
     """Return the ids of the duels in the run's stage `judge`, ascending."""
-    rows = Item.objects.filter(run=run, stage="judge").order_by("target_id").values_list("target_id", flat=True)
+    known = Duel.everything.of(run.project).exclude(control="").values("pk")
+    items = Item.objects.filter(run=run, stage="judge").exclude(target_id__in=known)
+    rows = items.order_by("target_id").values_list("target_id", flat=True)
     for target_id in rows.distinct().iterator(5000):
         if target_id is not None:
             yield target_id

@@ -66,6 +66,11 @@ class Panel(Section):
         title="Weights",
         description="One `dimension = number` per line. Missing dimensions weigh 1; empty: all weigh the same.",
     )
+    controls: Share = Field(
+        0.05,
+        title="Control duels",
+        description="Share of duels with a known outcome among those that judges read, at least 10 a run; 0: none.",
+    )
     counting: Annotated[str, Field(pattern=r"^([0-9a-f]{12})?$")] = Field(
         "",
         title="Panel whose scores count",

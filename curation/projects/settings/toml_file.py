@@ -17,6 +17,7 @@ JUDGE = {
     "swap": "panel.swap",
     "min_judges": "panel.min_judges",
     "show_reference": "panel.show_reference",
+    "controls": "panel.controls",
 }
 DUEL = {
     "final": "thresholds.final",

@@ -39,7 +39,7 @@ def turns_in(path: Path) -> int:
 
 @pytest.fixture
 def project(model_server: ModelServer) -> Project:
-    project = make_project()
+    project = make_project(settings_json={"panel": {"controls": 0.0}})
     for name in ("king-a", "challenger-a", *JUDGES):
         make_endpoint(project, name, model=f"openai/{name}", api_base=model_server.api_base)
     model_server.behave("judge-broken", text="I cannot decide.")

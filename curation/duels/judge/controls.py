@@ -1,0 +1,113 @@
+"""Control duels: duels whose outcome is known, mixed in among a run's own without a mark."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from curation.duels.models import Answer, Duel, Opponent
+from curation.web.lists.id_list import IdList
+from judging.controls.faults import Control, faults_in_turn
+from judging.messages import content_of
+
+OUTCOME_OF_PICK = {"opponent": -1, "candidate": 1, "draw": 0}  # curation.review.models.Pick
+MOST_DECISIONS = 2000
+ROUND = (Control.FAULT, Control.SAME, Control.PEOPLE)
+
+
+def sides_of(duel: Duel) -> tuple[str, str]:
+    """Return the texts of the opponent and of the challenger as judges read them."""
+    own = duel.challenger.text.text
+    if duel.control == Control.FAULT:
+        return (duel.planted, own) if duel.expected == 1 else (own, duel.planted)
+    return (own if duel.control == Control.SAME else duel.opponent_text), own
+
+
+def mix_in(duels: Sequence[int], controls: Sequence[int]) -> Iterator[int]:
+    """Yield the duels in their order, with the controls spread evenly among them."""
+    places: dict[int, list[int]] = {}
+    for number, control in enumerate(controls):
+        places.setdefault((2 * number + 1) * len(duels) // (2 * len(controls)), []).append(control)
+    for place, duel in enumerate(duels):
+        yield from places.get(place, ())
+        yield duel
+
+
+def create_controls(duels: Sequence[int], wanted: int) -> list[int]:
+    """Return the ids of `wanted` control duels about these duels' prompts, fewer if answers do not suffice.
+
+    They depend on the duels alone: a later run with the same duels has the same controls, whose verdicts it reuses.
+    """
+    if not wanted:
+        return []
+    chosen = [
+        duels[number * len(duels) // wanted] if wanted <= len(duels) else duels[number % len(duels)]
+        for number in range(wanted)
+    ]
+    found = Duel.objects.select_related("prompt__text", "king__text", "challenger__text").in_bulk(set(chosen))
+    decided = _decided(duels)
+    made: dict[tuple[int, str], Duel] = {}
+    for number, pk in enumerate(chosen):
+        duel = found[pk]
+        second = number % 2 if wanted <= len(duels) else number // len(duels) + number
+        answer = duel.king if duel.king is not None and second % 2 else duel.challenger
+        control = _control(duel, answer, ROUND[number % len(ROUND)], decided)
+        made.setdefault((control.challenger_id, control.control), control)
+    Duel.everything.bulk_create(made.values(), ignore_conflicts=True)
+    rows = Duel.everything.exclude(control="").filter(challenger__in=IdList([challenger for challenger, _ in made]))
+    ids = {(challenger, kind): pk for challenger, kind, pk in rows.values_list("challenger_id", "control", "pk")}
+    return [ids[key] for key in made]
+
+
+@dataclass(slots=True)
+class _Decided:
+    """Duels that people have decided, and their outcome: 1 for the challenger, -1 for its opponent, 0 for a draw."""
+
+    duels: list[Duel] = field(default_factory=list)
+    outcomes: dict[int, int] = field(default_factory=dict)
+
+
+def _control(duel: Duel, answer: Answer, kind: Control, decided: _Decided) -> Duel:
+    """Return a control of this kind, or of the next that can be made: the same answer twice always can."""
+    if kind == Control.PEOPLE and decided.duels:
+        known = decided.duels.pop(0)
+        return Duel(
+            project_id=known.project_id,
+            prompt_id=known.prompt_id,
+            opponent=known.opponent,
+            king_id=known.king_id,
+            challenger_id=known.challenger_id,
+            control=Control.PEOPLE,
+            expected=decided.outcomes[known.pk],
+        )
+    control = Duel(
+        project_id=duel.project_id,
+        prompt_id=duel.prompt_id,
+        opponent=duel.opponent,
+        challenger=answer,
+        control=Control.SAME,
+        expected=0,
+    )
+    if kind != Control.SAME:
+        history = "\n".join(content_of(message) for message in duel.prompt.text.history)
+        if planted := faults_in_turn(answer.text.text, history=history, seed=answer.pk):
+            control.control, control.planted = Control.FAULT, planted[1]
+            # Both sides lose as often, or a judge that always prefers one would look right.
+            control.expected = 1 if answer.pk // 4 % 2 else -1
+    return control
+
+
+def _decided(duels: Sequence[int]) -> _Decided:
+    """Return duels of the same project with a preference that stands, of which most reviewers say the same."""
+    project = Duel.objects.filter(pk=duels[0]).values("project")
+    rows = Duel.objects.filter(
+        project__in=project,
+        opponent=Opponent.KING,
+        sample__decisions__undone_by=None,
+        sample__decisions__pick__in=OUTCOME_OF_PICK,
+        # An approval without a preference keeps the challenger's answer, which says nothing about the king's.
+        sample__decisions__preference__gt="",
+    )
+    votes: dict[int, int] = {}
+    for pk, pick in rows.order_by("pk").values_list("pk", "sample__decisions__pick")[:MOST_DECISIONS]:
+        votes[pk] = votes.get(pk, 0) + OUTCOME_OF_PICK[pick]
+    outcomes = {pk: (vote > 0) - (vote < 0) for pk, vote in votes.items()}
+    return _Decided(list(Duel.objects.filter(pk__in=IdList(list(outcomes)))), outcomes)

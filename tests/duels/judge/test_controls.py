@@ -1,0 +1,157 @@
+"""Control duels: mixed in unmarked, judged like others, and in no score, sample, list or count."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from curation.duels.judge.controls import mix_in, sides_of
+from curation.duels.models import Duel, Order, Verdict
+from curation.duels.params import controls_wanted
+from curation.llm.client.completion import Request
+from curation.projects.access import Access
+from curation.projects.models import SCOPES_OF_ROLE, Project, Role
+from curation.review.decisions.decide import decide
+from curation.review.models import Action
+from curation.runs.models import Item, Run
+from curation.samples.models import Sample
+from judging.answers.facts import answer_facts
+from judging.controls.faults import Control
+from tests.duels.running import JUDGES, Models, against, first, make_arena, run_to_end, shown, verdict
+from tests.factories import make_bearer, make_member, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SETTINGS: dict[str, Any] = {"panel": {"judges": list(JUDGES), "controls": 0.05}}
+
+
+def careful(request: Request) -> str:
+    """A judge that sees what is planted: two blocks, no command, a file that nobody named; else the challenger wins."""
+    one, two = (_faults(text) for text in shown(request))
+    if one != two:
+        return verdict(*[1 if one < two else 2] * 5)
+    return verdict(*[0] * 5) if shown(request)[0] == shown(request)[1] else better_challenger(request)
+
+
+def better_challenger(request: Request) -> str:
+    return verdict(*[1 if "CHALLENGER" in shown(request)[0] else 2] * 5)
+
+
+def _faults(text: str) -> int:
+    facts = answer_facts(text)
+    return abs(facts.blocks - 1) + abs(facts.commands - 1)
+
+
+@pytest.fixture
+def run(models: Models) -> Run:
+    """12 duels. One judge is careful, one always prefers the challenger's words, one the first seat."""
+    models.says |= {"judge-a": careful, "judge-b": better_challenger, "judge-c": first}
+    project, _ = make_arena(prompts=12, settings=SETTINGS)
+    return run_to_end(project)
+
+
+def controls_of(project: Project) -> list[Duel]:
+    rows = (
+        Duel.everything.of(project).exclude(control="").select_related("challenger__text", "king__text", "prompt__text")
+    )
+    return list(rows)
+
+
+def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(run: Run, models: Models) -> None:
+    found = controls_of(run.project)
+    assert len(found) == 10
+    assert Counter(duel.control for duel in found) == {Control.FAULT: 7, Control.SAME: 3}
+    for duel in found:
+        asked = set(Verdict.objects.filter(duel=duel).values_list("judge", "order"))
+        assert asked == {(judge, order) for judge in JUDGES for order in Order.values}
+    items = list(Item.objects.filter(run=run, stage="judge").order_by("id").values_list("target_id", flat=True))
+    known = {duel.pk for duel in found}
+    marks = [target in known for target in items[:: 2 * len(JUDGES)]]
+    assert sum(marks) == 10 and any(marks[:6]) and any(marks[-6:]) and not all(marks[:3])
+    assert "control" not in models.text_sent("judge-a").lower()
+
+
+def test_a_fault_is_on_either_side_and_the_judge_reads_it_there(run: Run) -> None:
+    faults = [duel for duel in controls_of(run.project) if duel.control == Control.FAULT]
+    assert {duel.expected for duel in faults} == {1, -1}
+    for duel in faults:
+        opponent, challenger = sides_of(duel)
+        sound, planted = (challenger, opponent) if duel.expected == 1 else (opponent, challenger)
+        assert (sound, planted) == (duel.challenger.text.text, duel.planted) and sound != planted
+    assert all(len(set(sides_of(duel))) == 1 for duel in controls_of(run.project) if duel.control == Control.SAME)
+
+
+def test_each_judge_gets_an_accuracy_and_a_false_preference(run: Run) -> None:
+    careful_one, sided, seated = run.result["judges"]
+    assert (run.result["controls"], careful_one["controls"]) == (10, 10)
+    assert (careful_one["control_accuracy"], careful_one["false_preference"]) == (1.0, 0.0)
+    assert careful_one["control_interval"]["low"] > 0.7
+    assert (seated["control_accuracy"], seated["false_preference"]) == (0.0, 1.0)
+    assert sided["control_accuracy"] < 1.0
+    assert set(careful_one["control_kinds"]) == {"same", "fault"}
+
+
+def test_they_are_in_no_figure_score_sample_list_or_count(run: Run, client: Client) -> None:
+    result, project = run.result, run.project
+    assert (result["done"], result["parsed"], sum(result["buckets"].values())) == (12, 12, 12)
+    assert Duel.objects.of(project).count() == Sample.objects.filter(project=project).count() == 12
+    assert {judge["n"] for judge in result["judges"]} == {12}
+    bearer = make_bearer(make_member(project))
+    listed = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100", headers=bearer).json()["data"]
+    assert len(listed) == 12 and {duel["control"] for duel in listed} == {None}
+    of_run = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100&run={run.pk}", headers=bearer).json()["data"]
+    assert len(of_run) == 12
+    asked = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100&control=true", headers=bearer).json()["data"]
+    assert len(asked) == 10 and {duel["control"]["kind"] for duel in asked} == {"same", "fault"}
+    fault = next(duel for duel in asked if duel["control"]["expected"] == "challenger")
+    assert fault["king"]["text"] == Duel.everything.get(pk=fault["id"]).planted != fault["challenger"]["text"]
+    assert fault["sample"] is None and fault["king"]["facts"] != fault["challenger"]["facts"]
+    one = client.get(f"/api/v1/duels/{fault['id']}", headers=bearer)
+    assert one.status_code == 200 and len(one.json()["verdicts"]) == 6
+
+
+def test_a_second_run_has_the_same_controls_and_reads_nothing_again(run: Run, models: Models) -> None:
+    asked = len(models.asked)
+    again = run_to_end(run.project)
+    assert len(models.asked) == asked and len(controls_of(run.project)) == 10
+    assert again.result["controls"] == 10
+    assert again.result["judges"][0]["control_accuracy"] == 1.0
+
+
+def test_a_duel_that_people_decided_is_a_control(models: Models) -> None:
+    models.says |= dict.fromkeys(JUDGES, against)
+    project, _ = make_arena(prompts=4)
+    run_to_end(project)
+    access = Access(make_user(), project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
+    sample = Sample.objects.filter(project=project).order_by("pk").first()
+    assert sample is not None
+    decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference="challenger")
+    project.settings_json["panel"]["controls"] = 0.5
+    project.save()
+    run = run_to_end(project)
+    (known,) = [duel for duel in controls_of(project) if duel.control == Control.PEOPLE]
+    assert (known.expected, known.king_id) == (1, sample.duel.king_id)
+    assert run.result["judges"][0]["control_kinds"]["people"] == [0.0, 1]
+
+
+def test_the_share_is_a_setting_and_nothing_is_mixed_in_without_it(models: Models) -> None:
+    project, _ = make_arena(prompts=2)
+    run = run_to_end(project)
+    assert controls_of(project) == [] and run.result["controls"] == 0
+    assert run.result["judges"][0]["control_accuracy"] is None
+
+
+@pytest.mark.parametrize(
+    ("duels", "share", "first_part", "wanted"),
+    [(1000, 0.05, True, 50), (100, 0.05, True, 10), (1000, 0.05, False, 50), (3, 0.05, True, 6), (40, 0.0, True, 0)]
+    + [(0, 0.05, True, 0), (201, 0.05, True, 11), (7, 0.05, False, 1)],
+)
+def test_how_many(duels: int, share: float, first_part: bool, wanted: int) -> None:
+    assert controls_wanted(duels, share, first=first_part) == wanted
+
+
+def test_they_are_spread_evenly() -> None:
+    mixed = list(mix_in(range(100), [-1, -2, -3, -4, -5]))
+    assert [mixed.index(control) for control in (-1, -2, -3, -4, -5)] == [10, 31, 52, 73, 94]
+    assert [duel for duel in mixed if duel >= 0] == list(range(100))
+    assert sorted(mix_in([1], [-1, -2])) == [-2, -1, 1]
