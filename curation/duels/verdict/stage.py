@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from django.db.models import Case, Count, F, Q, When
 
+from curation.duels.answers.read import leak_figures
 from curation.duels.models import Answer, Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.readings import readings_of
@@ -112,6 +113,7 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         "controls": len(known),
         "judges": _judges(run, judged, panel.judges, facts, known),
         "costs": [usage.as_json() for usage in usage_of(run)],
+        "leak_findings": leak_figures(run),
         "skipped": skip_reasons(run),
         "exclusions": Exclusion.objects.filter(project=run.project).count(),
     }
