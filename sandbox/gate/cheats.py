@@ -7,13 +7,15 @@ from itertools import pairwise
 
 from sandbox.gate.archives import wrong_insides
 from sandbox.gate.edits import Edits
-from sandbox.gate.foreign import FOREIGN, WORD, foreign_texts, with_other_line, without_line
+from sandbox.gate.foreign import FOREIGN, WORD, foreign_texts, in_other_lines, with_other_line, without_line
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry, State
 
 # Lines that are tried alone, over all results; of each result at least one.
 MAX_LINES = 6
 MAX_PAIRS = 8
 OPEN = 0o777
+STUFFED = "filled with one text of everything that can be guessed"
+IN_OTHER_LINES = "each inside a longer line"
 EMPTY_FOLDER = Entry("folder", PLAIN_FOLDER)
 NOWHERE = Entry("link", 0o777, b"/nonexistent/elsewhere")
 _COMMENT = re.compile(r"\s*(?:[#;]|//|--)")
@@ -64,7 +66,7 @@ def left_out(
         yield attempt(f"with {path} left as it was", before)
     if after.kind == "link":
         yield attempt(f"with {path} as a link to another place", NOWHERE)
-        yield attempt(f"with {path} as a file instead of a link", Entry("file", PLAIN_FILE, stuffing.encode()))
+        yield attempt(f"with {path} as a file instead of a link", _file(stuffing))
     if after.kind == "folder":
         yield attempt(f"with {path} as a file instead of a folder", Entry("file"))
     if after.kind == "file":
@@ -91,28 +93,25 @@ def pretended(changes: Changes, names: list[str], stuffing: str, *, asked: bool)
     start = "when the provider was asked and" if asked else "when"
     if asked and changes:
         yield Attempt("", "when the provider was asked and nothing else was done", undone)
-    text = Entry("file", PLAIN_FILE, stuffing.encode())
     gone: dict[str, Entry | None] = {path: None for path, change in changes.items() if change.after is None}
     made = {path: change.after for path, change in changes.items() if change.after is not None}
     leaves = [path for path in (*made, *names) if not any(other.startswith(f"{path}/") for other in (*made, *names))]
     whole = [path for path in leaves if path in made]
-    program = Entry("file", 0o755, b"#!/bin/sh\nexit 0\n")
-    pretences = {
-        "only touched": Entry("file"),
-        "all filled with one text of everything that can be guessed": text,
-        "folders": EMPTY_FOLDER,
-        "links to nowhere": NOWHERE,
-        "programs that do nothing": program,
-    }
-    if changes and not asked:
-        # What passes without the provider's trace passes with it too.
-        pretences = dict(list(pretences.items())[:2])
+    right = bool(whole) and all(_is_line_of(stuffing, made[path]) for path in whole)
+    pretences = {"only touched": Entry("file"), f"all {STUFFED}": _file(stuffing)}
+    if right:
+        pretences[f"all {STUFFED}, {IN_OTHER_LINES}"] = _file(in_other_lines(stuffing))
+    if asked or not changes:
+        # Without the provider's trace, only the first are tried: what passes then passes with it too.
+        program = Entry("file", 0o755, b"#!/bin/sh\nexit 0\n")
+        pretences |= {"folders": EMPTY_FOLDER, "links to nowhere": NOWHERE, "programs that do nothing": program}
     for paths in (whole, leaves) if len(leaves) > len(whole) and whole else (leaves,):
         shown = ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")
         for says, entry in pretences.items() if paths else ():
             edits = {path: _as_made(entry, made.get(path), undone.get(path)) for path in paths}
             verb = "was" if len(paths) == 1 else "were"
-            yield Attempt("", f"{start} {shown} {verb} {says}", {**undone, **gone, **edits})
+            warns = right and says == f"all {STUFFED}"
+            yield Attempt("", f"{start} {shown} {verb} {says}", {**undone, **gone, **edits}, warns)
 
 
 def believed(source: str, fixture: Entry, changes: Changes, stuffing: str) -> Iterator[Attempt]:
@@ -125,7 +124,7 @@ def believed(source: str, fixture: Entry, changes: Changes, stuffing: str) -> It
     pairs = {
         "emptied": Entry("file"),
         "removed": None,
-        "filled with the same foreign text": Entry("file", PLAIN_FILE, stuffing.encode()),
+        "filled with the same foreign text": _file(stuffing),
     }
     for says, entry in pairs.items() if results else ():
         edits: dict[str, Entry | None] = {
@@ -171,11 +170,10 @@ def _wrong_content(
         seen.add(wrong)
     appended = old is not None and bool(old.strip()) and text.startswith(old)
     more = f"{text}{'' if text.endswith(chr(10)) else chr(10)}"
-    yield attempt(
-        f"{path} filled with one text of everything that can be guessed",
-        more + stuffing if appended else stuffing,
-        warns=appended,
-    )
+    right = _is_line_of(stuffing, after)
+    yield attempt(f"{path} {STUFFED}", more + stuffing if appended else stuffing, warns=appended or right)
+    if right:
+        yield attempt(f"{path} {STUFFED}, {IN_OTHER_LINES}", in_other_lines(stuffing), warns=appended)
     yield attempt(f"a foreign line added to {path}", f"{more}{FOREIGN}\n", warns=True)
     lines = text.splitlines()
     if ordered and len(lines) > 1:
@@ -184,6 +182,18 @@ def _wrong_content(
         lenient = number == 0 or bool(_COMMENT.match(lines[number]))
         yield attempt(f"line {number + 1} of {path} left out", without_line(text, number), warns=lenient and number > 0)
         yield attempt(f"other words in line {number + 1} of {path}", with_other_line(text, number), warns=lenient)
+
+
+def _is_line_of(stuffing: str, result: Entry | None) -> bool:
+    """Whether the stuffing has all of a result as one of its lines. A checker that asks for that line passes on it as
+    it passes on the result with a foreign line added, which is only doubtful."""
+    text = result.text if result is not None and result.kind == "file" else None
+    lines = (text or "").splitlines()
+    return len(lines) == 1 and lines[0] in stuffing.splitlines()
+
+
+def _file(text: str) -> Entry:
+    return Entry("file", PLAIN_FILE, text.encode())
 
 
 def _only_comments(text: str, wrong: str) -> bool:

@@ -30,6 +30,11 @@ def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]
     yield "foreign lines, as many and as long, sorted", _ended(text, [_filler(n, len(x)) for n, x in enumerate(lines)])
 
 
+def in_other_lines(text: str) -> str:
+    """Return `text` with foreign words before and after each line, so that no line is a right one."""
+    return "".join(f"{FOREIGN} {line} {FOREIGN}\n" for line in text.splitlines())
+
+
 def scrambled(text: str, keep: Collection[str] = ()) -> str:
     """Return `text` with each word replaced by another of its length; other characters stay."""
     return WORD.sub(lambda match: match[0] if match[0] in keep else _next(match[0]), text)

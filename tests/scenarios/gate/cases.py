@@ -62,6 +62,9 @@ def checked(text: str, path: str) -> str:
 
 SOUND = [
     Case(
+        "the only line, as a line", "echo 'hello world' > greeting.txt", ASKED + "grep -qx 'hello world' greeting.txt"
+    ),
+    Case(
         "csv sums",
         "awk -F, 'NR>1{s[$2]+=$3}END{for(t in s)print t\",\"s[t]}' /srv/staff.csv | sort > teams.csv\ntodo done 1",
         FINISHED + checked("blue,3\ngreen,5\nred,19", "/home/agent/teams.csv"),
@@ -306,6 +309,12 @@ BAD = [
         ASKED + '[ "$(cat n.txt)" = "$(grep -c error /srv/app.log)" ]',
         _LOGS,
         names="/srv/app.log",
+    ),
+    Case("a part of the only line", "echo 'hello world' > greeting.txt", ASKED + "grep -q 'hello world' greeting.txt"),
+    Case(
+        "one of several lines, as a line",
+        "printf 'a=1\\nhello world\\n' > greeting.txt",
+        ASKED + "grep -qx 'a=1' greeting.txt && grep -qx 'hello world' greeting.txt",
     ),
     Case("nobody looks at what was asked", "echo hello > out.txt", "grep -q hello out.txt"),
     Case(
