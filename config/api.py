@@ -9,6 +9,7 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.renderers import BaseRenderer
 
 from curation.dashboard.overview.api import router as dashboard_router
+from curation.duels.judges.api import router as judges_router
 from curation.duels.pages.api import router as duels_router
 from curation.duels.prompts.api import router as prompts_router
 from curation.evaluations.compare.api import router as comparisons_router
@@ -83,6 +84,7 @@ for router in (
     prompts_router,
     trajectories_router,
     duels_router,
+    judges_router,
     review_router,
     exports_router,
     hub_router,

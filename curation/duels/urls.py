@@ -2,12 +2,14 @@
 
 from django.urls import path
 
+from curation.duels.judges import views as judges
 from curation.duels.pages import views
 from curation.duels.prompts import views as prompts
 
 urlpatterns = [
     path("p/<slug:slug>/duels/", views.duel_list, name="duel-list"),
     path("p/<slug:slug>/duels/panels/", views.panel_list, name="panel-list"),
+    path("p/<slug:slug>/judges/", judges.judge_list, name="judge-list"),
     path("p/<slug:slug>/duels/<str:pk>/", views.duel_page, name="duel-page"),
     path("p/<slug:slug>/prompts/", prompts.prompt_list, name="prompt-list"),
     path("p/<slug:slug>/prompts/exclusions/", prompts.exclusion_list, name="exclusion-list"),

@@ -54,6 +54,7 @@ OF_PROJECT = (
         "sample-list",
         "duel-list",
         "panel-list",
+        "judge-list",
         "prompt-list",
         "exclusion-list",
         "import-new",

@@ -235,10 +235,10 @@ def _judge_row(judge: Mapping[str, object]) -> JudgeRow:
     return JudgeRow(
         name=str(judge["name"]),
         duels=int(str(judge["n"])),
-        win_rate=_percent(judge["win_rate"]),
-        flip_rate=_percent(judge["flip_rate"]),
-        parse_rate=_percent(judge["parse_rate"]),
-        agreement=_percent(judge.get("panel_agreement", judge["agreement"])),
+        win_rate=percent(judge["win_rate"]),
+        flip_rate=percent(judge["flip_rate"]),
+        parse_rate=percent(judge["parse_rate"]),
+        agreement=percent(judge.get("panel_agreement", judge["agreement"])),
         tokens=int(str(judge["tokens"])),
         cost="unknown" if cost is None else f"${cost}",
         note=SELF_PREFERENCE if judge["same_family"] else "",
@@ -248,8 +248,8 @@ def _judge_row(judge: Mapping[str, object]) -> JudgeRow:
 
 def _on_controls(judge: Mapping[str, object]) -> Iterator[str]:
     if judge.get("controls"):
-        right = f"right in {_percent(judge['control_accuracy'])} of {judge['controls']} control duels"
-        yield f"{right}; prefers one of two equal answers in {_percent(judge['false_preference'])} of the readings"
+        right = f"right in {percent(judge['control_accuracy'])} of {judge['controls']} control duels"
+        yield f"{right}; prefers one of two equal answers in {percent(judge['false_preference'])} of the readings"
 
 
 def _list(value: object) -> list[Mapping[str, object]]:
@@ -265,5 +265,5 @@ def number(value: object, digits: int) -> str:
     return f"{value:.{digits}f}" if isinstance(value, int | float) else "–"
 
 
-def _percent(value: object) -> str:
+def percent(value: object) -> str:
     return f"{100 * value:.1f} %" if isinstance(value, int | float) else "–"

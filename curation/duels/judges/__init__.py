@@ -1,0 +1,1 @@
+"""Pages and REST of judges: how each behaved over a run, and the verdict without some of them."""

@@ -1,0 +1,140 @@
+"""What the page of judges shows: figures by judge, and the verdicts without some judges or with other weights."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Self
+
+from django.http import HttpRequest
+from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
+
+from curation.duels.judges.queries import Pair, WithPeople, gates_without, judged_runs, with_people
+from curation.duels.models import Verdict
+from curation.duels.verdict.stage import Contestant
+from curation.llm.models import Endpoint
+from curation.projects.models import Project
+from curation.runs.kinds import Json
+from curation.runs.models import Run
+from curation.web.ids import find
+from curation.web.lists.filters import RowFilter, Words
+from curation.web.problems import FieldError, Invalid
+from judging.panel.rubric import DIMENSIONS
+from judging.statistics.acceptance import GateResult
+
+Weight = Field(None, ge=0, le=1000, description="Weight of the dimension, 1 if only others are given.")
+
+
+class JudgesQuery(RowFilter):
+    """The run and what to try: judges to leave out and weights of dimensions."""
+
+    run: str | None = Field(None, description="A run with scores; the newest one if missing.")
+    panel: str | None = Field(None, description="Only runs with scores of this panel.")
+    without: Words = Field((), description="Judges to leave out.")
+    correctness: float | None = Weight
+    grounding: float | None = Weight
+    progress: float | None = Weight
+    protocol: float | None = Weight
+    efficiency: float | None = Weight
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def of_request(cls, data: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Read the parameters of a REST call as those of a page."""
+        request = (info.context or {}).get("request")
+        return cls.from_query(request.GET) if isinstance(request, HttpRequest) else handler(data)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for group in self.without for name in group))
+
+    @property
+    def weights(self) -> dict[str, float] | None:
+        given: dict[str, float | None] = {name: getattr(self, name) for name in DIMENSIONS}
+        if all(weight is None for weight in given.values()):
+            return None
+        return {name: 1.0 if weight is None else weight for name, weight in given.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeView:
+    """A judge's figures in the run's result, with those that depend on people's decisions.
+
+    `deleted`: no model of the project has its name. `per_verdict` is in dollars: the run's calls of the judge by the
+    verdicts of them that parsed; None if there are none, or the cost of a call is unknown.
+    """
+
+    figures: Json
+    people: WithPeople
+    deleted: bool
+    per_verdict: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """A pair's gate as the run decided it, and as it is without some judges or with other weights."""
+
+    challenger: Contestant
+    opponent: Contestant
+    before: Mapping[str, object]
+    after: GateResult
+
+
+@dataclass(frozen=True, slots=True)
+class JudgesView:
+    """`run` is None if no run has judged anything. `pairs` is None unless judges are left out or weights are given."""
+
+    runs: tuple[Run, ...]
+    run: Run | None
+    judges: tuple[JudgeView, ...]
+    pairs: tuple[PairView, ...] | None
+
+
+def judges_view(project: Project, query: JudgesQuery) -> JudgesView:
+    """Raise `NotFound` for an unknown run, `Invalid` for judges outside the panel or weights that are all 0."""
+    runs = judged_runs(project, query.panel)
+    if query.run is not None:
+        run = find(Run.objects.of(project).filter(pk__in=[each.pk for each in runs]), query.run, "run of judges")
+    elif runs:
+        run = runs[0]
+    else:
+        return JudgesView((), None, (), None)
+    figures = run.result["judges"]
+    names = [judge["name"] for judge in figures]
+    _check(query, names)
+    known = set(Endpoint.objects.filter(project=project, name__in=names).values_list("name", flat=True))
+    people = with_people(run, names)
+    judges = tuple(
+        JudgeView(judge, people[judge["name"]], judge["name"] not in known, _per_verdict(run, judge))
+        for judge in figures
+    )
+    tried = query.left_out or query.weights
+    return JudgesView(tuple(runs), run, judges, tuple(_pairs(run, names, query)) if tried else None)
+
+
+def _check(query: JudgesQuery, names: list[str]) -> None:
+    unknown = [name for name in query.left_out if name not in names]
+    if unknown:
+        raise Invalid(
+            f"{', '.join(unknown)} did not judge in this run; {', '.join(names)} did.",
+            errors=[FieldError("without", "not a judge of this run")],
+        )
+    if set(query.left_out) == set(names):
+        raise Invalid("No judge is left.", errors=[FieldError("without", "leave at least one judge")])
+    if query.weights and not any(query.weights.values()):
+        raise Invalid("All weights are 0.", errors=[FieldError("correctness", "give one dimension more than 0")])
+
+
+def _pairs(run: Run, names: list[str], query: JudgesQuery) -> Iterator[PairView]:
+    before = {_pair(verdict): verdict for verdict in run.result.get("verdicts", ()) if verdict["challenger"]}
+    for pair, after in gates_without(run, names, query.left_out, query.weights).items():
+        yield PairView(*pair, before.get(pair, {}), after)
+
+
+def _pair(verdict: Json) -> Pair:
+    return Contestant(**verdict["challenger"]), Contestant(**verdict["opponent"])
+
+
+def _per_verdict(run: Run, judge: Json) -> Decimal | None:
+    useful = Verdict.objects.filter(run=run, judge=judge["name"], parsed=True).count()
+    cost = judge.get("cost")
+    return Decimal(cost) / useful if useful and cost is not None else None

@@ -1,0 +1,92 @@
+"""The page of judges."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from curation.duels.judges.pages import JudgesQuery, JudgeView, PairView, judges_view
+from curation.duels.verdict.report import number, percent
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from judging.panel.rubric import DIMENSIONS
+
+
+class Cell(NamedTuple):
+    """One figure with its name; `url` lists the duels behind it, or the calls."""
+
+    name: str
+    text: str
+    url: str = ""
+
+
+@require_GET
+@project_page(Scope.READ)
+def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
+    query = JudgesQuery.from_query(request.GET)
+    view = judges_view(access.project, query)
+    weights = query.weights or {}
+    context = {
+        "view": view,
+        "query": query,
+        "judges": [(judge, tuple(_cells(judge, access.project.slug, view.run.pk))) for judge in view.judges]
+        if view.run
+        else [],
+        "matrix": _matrix(view.judges),
+        "tried": None if view.pairs is None else [(pair, _outcomes(pair)) for pair in view.pairs],
+        "weights": [(name, weights.get(name)) for name in DIMENSIONS],
+        "api_path": f"/api/v1/projects/{access.project.slug}/judges",
+    }
+    return render(request, "duels/judges/list.html", context)
+
+
+def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
+    figures, people = judge.figures, judge.people
+    duels = f"{reverse('duel-list', args=[slug])}?run={run}"
+    yield Cell("Duels", str(figures["n"]), duels)
+    yield Cell("Win rate", percent(figures["win_rate"]), duels)
+    halves = figures.get("halves") or (None, None)
+    yield Cell("First and second half", " → ".join(map(percent, halves)), duels)
+    leak, clean = figures.get("by_leak") or (None, None)
+    yield Cell("With a leak flag", percent(leak), f"{duels}&flags=leak,leak_reader")
+    yield Cell("Without", percent(clean), duels)
+    expected = figures.get("first_expected")
+    range_ = f" (expected {percent(expected['low'])} to {percent(expected['high'])})" if expected else ""
+    yield Cell("First seat", percent(figures.get("first_share")) + range_, duels)
+    flips = figures.get("flips") or {}
+    for name in DIMENSIONS:
+        yield Cell(f"Flips: {name}", percent(flips.get(name)), f"{duels}&flags=flip")
+    yield Cell("Draws", percent(figures.get("draw_rate")), duels)
+    yield Cell("Length: points per doubling", number(figures.get("length_slope"), 1), duels)
+    yield Cell("Parsed per attempt", percent(figures["parse_rate"]), f"{duels}&bucket=unparsed")
+    yield Cell("κ with people", f"{number(people.kappa.kappa, 2)} ({people.kappa.n} duels)", duels)
+    yield Cell("Right by people", percent(people.accuracy), duels)
+    controls = f"{percent(figures.get('control_accuracy'))} ({figures.get('controls', 0)} duels)"
+    yield Cell("Right on control duels", controls, f"{reverse('duel-list', args=[slug])}?control=true")
+    cost = "unknown" if judge.per_verdict is None else f"${judge.per_verdict:.6f}"
+    calls = reverse("run-calls", args=[slug, run])
+    yield Cell("Cost per parsed verdict", cost if figures.get("calls") else "no calls of its own", calls)
+
+
+def _matrix(judges: tuple[JudgeView, ...]) -> list[tuple[str, list[str]]]:
+    names = [judge.figures["name"] for judge in judges]
+    shares = [judge.figures.get("agreement") or {} for judge in judges]
+    return [(name, [percent(share.get(other)) for other in names]) for name, share in zip(names, shares, strict=True)]
+
+
+def _outcomes(pair: PairView) -> list[tuple[str, str, str, str]]:
+    """Return (name, margin, LCB, word) before and after."""
+    before, after = pair.before, pair.after
+    return [
+        _outcome("The run", before.get("margin"), before.get("lcb"), before.get("accepted"), before),
+        _outcome("Tried", after.margin, after.lcb, after.accepted, {"undecided_without": after.undecided_without}),
+    ]
+
+
+def _outcome(name: str, margin: object, lcb: object, accepted: object, rest: object) -> tuple[str, str, str, str]:
+    undecided = isinstance(rest, dict) and rest.get("undecided_without")
+    word = "Accepted" if accepted else "Undecided" if undecided else "Not accepted"
+    return name, number(margin, 1), number(lcb, 1), word

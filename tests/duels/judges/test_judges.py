@@ -1,0 +1,108 @@
+"""The page and the REST call of judges."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from curation.llm.models import Endpoint
+from curation.projects.access import Access
+from curation.projects.models import SCOPES_OF_ROLE, Project, Role, Scope
+from curation.review.decisions.decide import decide
+from curation.review.models import Action
+from curation.runs.models import Call, Run
+from curation.samples.models import Sample
+from tests.duels.running import Models, against, fair, first, make_arena, run_to_end
+from tests.factories import make_bearer, make_member, make_project, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def run(models: Models) -> Run:
+    """24 duels: judge-a prefers the challenger, judge-b its opponent, judge-c the answer shown first."""
+    models.says |= {"judge-a": fair(), "judge-b": against, "judge-c": first}
+    project, _ = make_arena(prompts=24)
+    return run_to_end(project)
+
+
+def read(client: Client, project: Project, query: str = "", status: int = 200) -> Any:
+    headers = make_bearer(make_member(project, make_user()), Scope.READ)
+    response = client.get(f"/api/v1/projects/{project.slug}/judges{query}", headers=headers)
+    assert response.status_code == status, response.content
+    return response.json()
+
+
+def test_figures_are_those_that_the_judges_replies_give(client: Client, run: Run) -> None:
+    found = read(client, run.project)
+    a, b, c = found["judges"]
+    assert (found["run"], found["verdicts"]) == (str(run.pk), None)
+    assert [judge["figures"]["win_rate"] for judge in (a, b, c)] == [1.0, 0.0, 0.5]
+    assert [judge["figures"]["first_share"] for judge in (a, b, c)] == [0.5, 0.5, 1.0]
+    assert set(c["figures"]["flips"].values()) == {1.0}
+    assert any("prefers the first answer: 100 %" in finding["sentence"] for finding in c["figures"]["findings"])
+    assert not any("prefers the first answer: 100 %" in finding["sentence"] for finding in a["figures"]["findings"])
+    assert a["figures"]["agreement"] == {"judge-b": 0.0, "judge-c": 0.0}
+    assert a["people"] == {"n": 0, "kappa": None, "kappa_interval": None, "accuracy": None}
+
+
+def test_the_verdict_without_a_judge_is_that_of_the_others(client: Client, run: Run) -> None:
+    calls = Call.objects.count()
+    [without_b] = read(client, run.project, "?without=judge-b")["verdicts"]
+    assert without_b["before"]["margin"] == pytest.approx(0.0)
+    # judge-a says 1 and judge-c 0.5 in every duel: 2 × 75 − 100.
+    assert without_b["after"]["margin"] == pytest.approx(50.0)
+    [only_b] = read(client, run.project, "?without=judge-a,judge-c")["verdicts"]
+    assert (only_b["after"]["margin"], only_b["after"]["accepted"]) == (pytest.approx(-100.0), False)
+    run.refresh_from_db()
+    assert (Call.objects.count(), run.result["margin"]) == (calls, pytest.approx(0.0))
+
+
+def test_weights_change_the_verdict_of_judges_that_win_some_dimensions(client: Client, models: Models) -> None:
+    models.says |= {"judge-a": fair(won=1)}
+    project, _ = make_arena(prompts=3, judges=("judge-a",))
+    run_to_end(project)
+    [equal] = read(client, project, "?correctness=1")["verdicts"]
+    [only] = read(client, project, "?grounding=0&progress=0&protocol=0&efficiency=0")["verdicts"]
+    # The challenger wins correctness and draws the rest: 0.6 on average.
+    assert equal["after"]["margin"] == pytest.approx(20.0)
+    assert only["after"]["margin"] == pytest.approx(100.0)
+
+
+def test_people_are_compared_with_each_judge(client: Client, run: Run) -> None:
+    user = make_member(run.project, make_user("ada"), Role.REVIEWER)
+    access = Access(user, run.project, Role.REVIEWER, SCOPES_OF_ROLE[Role.REVIEWER])
+    for number, sample in enumerate(Sample.objects.order_by("pk")[:4]):
+        preference = "candidate" if number < 3 else "opponent"
+        decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference=preference)
+    a, b, c = (judge["people"] for judge in read(client, run.project)["judges"])
+    assert (a["n"], a["accuracy"], b["accuracy"], c["accuracy"]) == (4, 0.75, 0.25, 0.0)
+    assert (a["kappa"], b["kappa"]) == (0.0, 0.0)
+
+
+def test_cost_per_verdict_is_unknown_where_a_price_is(client: Client, run: Run) -> None:
+    for judge in read(client, run.project)["judges"]:
+        cost = judge["figures"]["cost"]
+        assert (judge["cost_per_verdict"] is None) == (cost is None)
+        assert cost is None or float(judge["cost_per_verdict"]) == pytest.approx(float(cost) / 48)
+
+
+@pytest.mark.parametrize("query", ["?without=nobody", "?without=judge-a,judge-b,judge-c", "?run=999999"])
+def test_what_cannot_be_computed_is_refused(client: Client, run: Run, query: str) -> None:
+    read(client, run.project, query, 404 if "run" in query else 422)
+
+
+def test_the_page_names_the_flaw_and_the_deleted_judge(client: Client, run: Run) -> None:
+    Endpoint.objects.filter(name="judge-c").delete()
+    client.force_login(make_member(run.project, make_user("ada")))
+    html = client.get(f"/p/{run.project.slug}/judges/?without=judge-c&protocol=0.5").content.decode()
+    assert "prefers the first answer: 100 %" in html and html.count("deleted model") == 1
+    assert f"/duels/?run={run.pk}&amp;flags=flip" in html and 'id="tried"' in html and 'value="0.5"' in html
+
+
+def test_strangers_see_no_judges_and_an_empty_project_says_what_to_do(client: Client) -> None:
+    project = make_project("acme")
+    client.force_login(make_user("eve"))
+    assert client.get("/p/acme/judges/").status_code == 404
+    client.force_login(make_member(project, make_user("ada")))
+    assert "A duel run has a panel of judges" in client.get("/p/acme/judges/").content.decode()
