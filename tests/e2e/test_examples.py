@@ -85,7 +85,8 @@ def models(product: Product) -> None:
 def test_the_script_of_the_api_page_runs(product: Product, models: None, tmp_path: Path) -> None:
     script = next(block for block in PYTHON.findall((ROOT / "docs/api.md").read_text()) if "duel" in block)
     (tmp_path / "turns.jsonl").write_text(json.dumps({"instance_id": "acme__billing-1", "messages": CHAT}) + "\n")
-    record = {"instance_id": "acme__billing-1", "repo": "acme/billing", "title": "Round half to even", "patch": "+x"}
+    patch = "--- a/billing/totals.py\n+++ b/billing/totals.py\n@@ -1 +1 @@\n-round(x)\n+half_even(x)\n"
+    record = {"instance_id": "acme__billing-1", "repo": "acme/billing", "title": "Round half to even", "patch": patch}
     (tmp_path / "pr_records.jsonl").write_text(json.dumps(record) + "\n")
     token = product.token("read,run,export")
     (tmp_path / "script.py").write_text(here(product, script))
