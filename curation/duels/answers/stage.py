@@ -26,6 +26,8 @@ from judging.leaks.reader import READ
 from judging.messages import content_of, request_messages
 
 CHUNK = 2000
+# An answer that another replaces keeps so much of its fingerprint, which is unique.
+REPLACED_LENGTH = 50
 Message = Mapping[str, object]
 
 
@@ -241,7 +243,7 @@ class AnswerStage:
         if not attempt.refusal:
             same = Answer.objects.filter(prompt_id=job.prompt_id, fingerprint=mark, sample_index=index, refusal="")
             if job.plan.fresh:
-                same.update(fingerprint=f"{mark[:50]}~{attempt.answered.call_id}")  # the fingerprint is unique
+                same.update(fingerprint=f"{mark[:REPLACED_LENGTH]}~{attempt.answered.call_id}")
             elif found := same.first():
                 return found.pk
         facts = answer_facts(completion.text)

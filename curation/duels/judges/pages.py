@@ -8,9 +8,9 @@ from typing import Self
 from django.http import HttpRequest
 from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 
-from curation.duels.judges.queries import Pair, WithPeople, gates_without, judged_runs, with_people
+from curation.duels.judges.queries import WithPeople, gates_without, judged_runs, with_people
 from curation.duels.models import Verdict
-from curation.duels.verdict.stage import Contestant
+from curation.duels.verdict.stage import Contestant, Pair, keys_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -125,9 +125,9 @@ def _check(query: JudgesQuery, names: list[str]) -> None:
 
 
 def _pairs(run: Run, names: list[str], query: JudgesQuery) -> Iterator[PairView]:
-    before = {_pair(verdict): verdict for verdict in run.result.get("verdicts", ()) if verdict["challenger"]}
-    for pair, after in gates_without(run, names, query.left_out, query.weights).items():
-        yield PairView(*pair, before.get(pair, {}), after)
+    before = {keys_of(_pair(verdict)): verdict for verdict in run.result.get("verdicts", ()) if verdict["challenger"]}
+    for pair, after in gates_without(run, names, query.left_out, query.weights):
+        yield PairView(*pair, before.get(keys_of(pair), {}), after)
 
 
 def _pair(verdict: Json) -> Pair:

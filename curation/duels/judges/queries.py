@@ -12,7 +12,7 @@ from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelRules
 from curation.duels.score.readings import verdicts_with
 from curation.duels.verdict.report import REPORTED_KINDS
-from curation.duels.verdict.stage import REFERENCE, Contestant
+from curation.duels.verdict.stage import REFERENCE, Contestant, Pair, keys_of
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.lists.id_list import IdList
@@ -20,7 +20,6 @@ from judging.panel.scoring import DuelScore, score_duel
 from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
 from judging.statistics.controls import Kappa, cohens_kappa
 
-Pair = tuple[Contestant, Contestant]
 _CONTESTANT = ("side", "model", "instructions_hash", "fingerprint")
 
 
@@ -56,21 +55,23 @@ def with_people(run: Run, judges: Sequence[str]) -> dict[str, WithPeople]:
 
 def gates_without(
     run: Run, panel: Sequence[str], without: Sequence[str], weights: Mapping[str, float] | None
-) -> dict[Pair, GateResult]:
-    """Return the gate of each pair for the panel without some judges, or with other weights. Nothing is written.
+) -> list[tuple[Pair, GateResult]]:
+    """Return each pair of contestants with its gate for the panel without some judges, or with other weights.
 
-    Without weights those of each score remain. A duel then needs at most as many judges as are left.
+    Nothing is written. Without weights those of each score remain. A duel needs at most as many judges as are left.
     """
     judges = [judge for judge in panel if judge not in without]
     rows = list(Score.objects.filter(run=run).select_related("panel").order_by("duel_id"))
     facts = _facts(run)
-    pairs: dict[Pair, list[GateDuel]] = defaultdict(list)
+    pairs: dict[tuple[str, str], Pair] = {}
+    gated: dict[tuple[str, str], list[GateDuel]] = defaultdict(list)
     needed = len(judges)
     for row in rows:
         needed = min(needed, row.panel.min_judges)
     for duel, score in _rescored(rows, without, weights):
         pair, repo, instance_id, leak = facts[duel]
-        pairs[pair].append(GateDuel(score, repo, instance_id, leak))
+        pairs[keys_of(pair)] = pair
+        gated[keys_of(pair)].append(GateDuel(score, repo, instance_id, leak))
     gate = run.settings.gate
     settings = GateSettings(
         min_parsed=gate.min_parsed,
@@ -80,7 +81,9 @@ def gates_without(
         cluster=gate.cluster,
         min_judges=needed,
     )
-    return {pair: acceptance(pairs[pair], panel=judges, settings=settings) for pair in sorted(pairs)}
+    return [
+        (pair, acceptance(gated[keys_of(pair)], panel=judges, settings=settings)) for pair in sorted(pairs.values())
+    ]
 
 
 def _rescored(

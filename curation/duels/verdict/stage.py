@@ -1,6 +1,6 @@
 """Stage `verdict`: accept each challenger against its opponent or not, and compute how the judges behaved."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from django.db.models import Case, Count, F, Q, When
 
 from curation.duels.answers.read import leak_figures
+from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.models import Answer, Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.readings import readings_of
@@ -68,14 +69,26 @@ class Contestant(NamedTuple):
     instructions: str
     fingerprint: str
 
+    @property
+    def key(self) -> str:
+        """What its answers have in common, also those under another endpoint's name, and those that were replaced and
+        keep the beginning of their fingerprint. Imported answers have only a name in common."""
+        return self.fingerprint[:REPLACED_LENGTH] if self.instructions else self.model
 
+
+Pair = tuple[Contestant, Contestant]
 REFERENCE = Contestant("reference", "", "", "")
+
+
+def keys_of(pair: Pair) -> tuple[str, str]:
+    return pair[0].key, pair[1].key
 
 
 @dataclass(slots=True)
 class _Figures:
-    """The duels of one challenger against one opponent."""
+    """The duels of one challenger against one opponent. `pair` has the names that their newest answers have."""
 
+    pair: Pair
     gated: list[GateDuel] = field(default_factory=list)
     buckets: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Bucket.values, 0))
     winners: list[int] = field(default_factory=list)
@@ -83,7 +96,7 @@ class _Figures:
 
 
 def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) -> Json:
-    pairs: dict[tuple[Contestant, Contestant], _Figures] = defaultdict(_Figures)
+    pairs: dict[tuple[str, str], _Figures] = {}
     judged: list[JudgedDuel] = []
     panels: Counter[str] = Counter()
     facts: set[JudgeFacts] = set()
@@ -95,14 +108,14 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         panels.update(entry.panel.digest for entry in scored)
         facts |= _facts(scored)
     known = _controls(run, panel)
-    verdicts = [_verdict(run, panel, pairs[pair], *pair) for pair in sorted(pairs)]
+    verdicts = [_verdict(run, panel, figures) for figures in sorted(pairs.values(), key=lambda one: one.pair)]
     total = Counter({"done": 0, "parsed": 0})
     buckets = Counter(dict.fromkeys(Bucket.values, 0))
     for verdict in verdicts:
         total.update({"done": verdict["done"], "parsed": verdict["parsed"]})
         buckets.update(verdict["buckets"])
     # With several pairs there is no margin of the run: each pair has its own.
-    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, _Figures())
+    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, None)
     return {
         **dict.fromkeys(OF_ONE_PAIR),
         **total,
@@ -119,9 +132,10 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
     }
 
 
-def _verdict(
-    run: Run, panel: Panel, figures: _Figures, challenger: Contestant | None = None, opponent: Contestant | None = None
-) -> Json:
+def _verdict(run: Run, panel: Panel, figures: _Figures | None) -> Json:
+    """Return the verdict on one pair; None for a run without duels."""
+    challenger, opponent = figures.pair if figures else (None, None)
+    figures = figures or _Figures((REFERENCE, REFERENCE))
     gate = run.settings.gate
     settings = GateSettings(
         min_parsed=gate.min_parsed,
@@ -140,10 +154,12 @@ def _verdict(
     }
 
 
-def _count(pairs: dict[tuple[Contestant, Contestant], _Figures], scored: list[Scored]) -> None:
+def _count(pairs: dict[tuple[str, str], _Figures], scored: list[Scored]) -> None:
     for entry in scored:
         king, challenger = entry.duel.king, entry.duel.challenger
-        figures = pairs[_contestant(challenger), REFERENCE if king is None else _contestant(king)]
+        pair = _contestant(challenger), REFERENCE if king is None else _contestant(king)
+        figures = pairs.setdefault(keys_of(pair), _Figures(pair))
+        figures.pair = pair
         prompt, leak = entry.duel.prompt, challenger.leak_flag or challenger.reader_flag
         figures.gated.append(GateDuel(entry.score, prompt.repo, prompt.instance_id, leak))
         figures.buckets[entry.bucket] += 1

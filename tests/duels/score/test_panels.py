@@ -281,6 +281,18 @@ def test_every_pair_of_contestants_has_a_verdict_of_its_own(models: Models, clie
     assert page(client, pooled).count("challenger minus") == 3
 
 
+def test_a_model_under_another_name_and_replaced_answers_are_the_same_contestant(models: Models) -> None:
+    project, _ = make_arena(prompts=2)
+    models.says |= dict.fromkeys(JUDGES, against)
+    run_to_end(project)
+    make_endpoint(project, "renamed", model="fake/king")
+    renamed = run_to_end(project, king_model="renamed")
+    assert [(v["done"], v["opponent"]["model"]) for v in renamed.result["verdicts"]] == [(2, "king")]
+    run_to_end(project, fresh=True)
+    everything = run_to_end(project, "rescore")
+    assert [v["done"] for v in everything.result["verdicts"]] == [4]
+
+
 def test_a_report_names_mode_panel_instructions_and_reasons(models: Models, client: Client) -> None:
     models.says["judge-b"] = lambda request: verdict(1, 1, 1, 1, 1, reason="because of `this`")
     models.says["judge-c"] = prose
