@@ -165,7 +165,7 @@ class _Judge:
             share = float(_same_seats(self.judge, other).mean())
             pairs = [_same_seats(self.judge, third) for third in self.others]
             rest = f"; with the others {_percent(float(np.concatenate(pairs).mean()))}" if pairs else ""
-            sentence = f"repeats {other.judge}: the same in {_percent(share)} of the dimensions{rest}"
+            sentence = f"repeats {other.judge}: its replies are the same in {_percent(share)} of the dimensions{rest}"
             yield self._test(Flaw.COPY, p, True, lambda sentence=sentence: sentence)  # type: ignore[misc]
 
     def _random(self) -> _Test:

@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from curation.duels.judges.pages import JudgesQuery, JudgeView, PairView, judges_view
+from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
 from curation.duels.verdict.report import number, percent
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -32,9 +32,7 @@ def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "view": view,
         "query": query,
-        "judges": [(judge, tuple(_cells(judge, access.project.slug, view.run.pk))) for judge in view.judges]
-        if view.run
-        else [],
+        "figures": _figures(view, access.project.slug),
         "matrix": _matrix(view.judges),
         "tried": None if view.pairs is None else [(pair, _outcomes(pair)) for pair in view.pairs],
         "weights": [(name, weights.get(name)) for name in DIMENSIONS],
@@ -43,24 +41,32 @@ def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "duels/judges/list.html", context)
 
 
+def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[Cell, ...]]]:
+    """Return each figure with its cells, one for each judge."""
+    if view.run is None:
+        return []
+    columns = [tuple(_cells(judge, slug, view.run.pk)) for judge in view.judges]
+    return [(cells[0].name, cells) for cells in zip(*columns, strict=True)]
+
+
 def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     figures, people = judge.figures, judge.people
     duels = f"{reverse('duel-list', args=[slug])}?run={run}"
     yield Cell("Duels", str(figures["n"]), duels)
     yield Cell("Win rate", percent(figures["win_rate"]), duels)
     halves = figures.get("halves") or (None, None)
-    yield Cell("First and second half", " → ".join(map(percent, halves)), duels)
+    yield Cell("Win rate, first half → second half", " → ".join(map(percent, halves)), duels)
     leak, clean = figures.get("by_leak") or (None, None)
-    yield Cell("With a leak flag", percent(leak), f"{duels}&flags=leak,leak_reader")
-    yield Cell("Without", percent(clean), duels)
+    yield Cell("Win rate with a leak flag", percent(leak), f"{duels}&flags=leak,leak_reader")
+    yield Cell("Win rate without a leak flag", percent(clean), duels)
     expected = figures.get("first_expected")
     range_ = f" (expected {percent(expected['low'])} to {percent(expected['high'])})" if expected else ""
-    yield Cell("First seat", percent(figures.get("first_share")) + range_, duels)
+    yield Cell("Prefers the first answer", percent(figures.get("first_share")) + range_, duels)
     flips = figures.get("flips") or {}
     for name in DIMENSIONS:
         yield Cell(f"Flips: {name}", percent(flips.get(name)), f"{duels}&flags=flip")
     yield Cell("Draws", percent(figures.get("draw_rate")), duels)
-    yield Cell("Length: points per doubling", number(figures.get("length_slope"), 1), duels)
+    yield Cell("Points for an answer twice as long", number(figures.get("length_slope"), 1), duels)
     yield Cell("Parsed per attempt", percent(figures["parse_rate"]), f"{duels}&bucket=unparsed")
     yield Cell("κ with people", f"{number(people.kappa.kappa, 2)} ({people.kappa.n} duels)", duels)
     yield Cell("Right by people", percent(people.accuracy), duels)

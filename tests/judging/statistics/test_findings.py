@@ -19,7 +19,7 @@ SENTENCES = {
     Flaw.DRAWS: r"calls nearly everything a draw: 100 %, the others \d+ %",
     Flaw.CONSTANT: r"gives the same verdict in 100 % of its replies, the others \d+ %",
     Flaw.CONTRARIAN: r"sides against the other judges: .* \d+ %",
-    Flaw.COPY: r"repeats sound-a: the same in 9\d % of the dimensions; with the others \d+ %",
+    Flaw.COPY: r"repeats sound-a: its replies are the same in 9\d % of the dimensions; with the others \d+ %",
     Flaw.UNPARSED: r"does not give a verdict that can be read: [34]\d % of \d+ replies",
     Flaw.DRIFT: r"changes over the run: prefers the challenger in \d+ % of the first half and \d+ % of the second.*",
     Flaw.LEAK: r"prefers answers with a leak: \d+ % of them, the others \d+ %; without one \d+ %",
