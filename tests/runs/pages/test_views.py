@@ -66,7 +66,8 @@ class TestLaunch:
 
     def test_the_estimate_counts_calls(self, curator: Client) -> None:
         fragment = curator.post("/p/acme/runs/new/estimate/?kind=duel", self.FORM).content.decode()
-        assert '<span class="figure__value">4</span>' in fragment  # king, challenger, one judge in both orders
+        # King, challenger, and one judge that reads the duel and two controls in both orders.
+        assert '<span class="figure__value">8</span>' in fragment
 
     def test_reviewers_may_look_and_not_launch(self, client: Client, project: Project) -> None:
         client.force_login(make_member(project, make_user(), "reviewer"))
