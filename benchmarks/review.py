@@ -4,13 +4,14 @@ Asked for: 150 pairs (take and decide) a second on two cores, p95 of each under 
 in the same run is the bare conditional update of one row that a decision cannot do without. Afterwards the log is
 compared with what the clients were answered.
 
-    python -m benchmarks.review [--samples 5000 1000000] [--seconds 15] [--clients 8] [--empty]
+    python -m benchmarks.review [--samples 5000 1000000] [--seconds 15] [--clients 8] [--empty] [--reading 0]
 """
 
 import argparse
 import http.client
 import json
 import os
+import random
 import resource
 import signal
 import socket
@@ -48,10 +49,13 @@ class Figures:
     wrong: tuple[str, ...]
 
 
-def measure(samples: int, *, clients: int = 8, seconds: float = 15.0, empty: bool = False) -> Figures:
+def measure(
+    samples: int, *, clients: int = 8, seconds: float = 15.0, empty: bool = False, reading: float = 0.0
+) -> Figures:
     """Fills a fresh database, serves and drives it: SQLite, or the PostgreSQL of `BENCH_DATABASE_URL`, emptied.
 
-    `empty`: until no sample is left, however long it takes.
+    `empty`: until no sample is left, however long it takes. `reading`: the mean seconds between the answer to taking a
+    sample and the decision, spread evenly between half and one and a half of it; 0 is a script that never waits.
     """
     with tempfile.TemporaryDirectory(prefix="winnow-bench-") as data:
         environment = {**os.environ, "WINNOW_DATA": data, "PORT": str(_free_port()), "LOG_LEVEL": "ERROR"}
@@ -61,7 +65,9 @@ def measure(samples: int, *, clients: int = 8, seconds: float = 15.0, empty: boo
         given = _rows(environment, "fill", str(samples), str(clients))
         before = _children_cpu()
         with _server(environment):
-            takes, decides, ids, spent = _drive(int(environment["PORT"]), given["tokens"], None if empty else seconds)
+            takes, decides, ids, spent = _drive(
+                int(environment["PORT"]), given["tokens"], None if empty else seconds, reading
+            )
         answered = Path(data, "answered.json")
         answered.write_text(json.dumps(ids))
         audit = _rows(environment, "audit", str(answered))
@@ -114,7 +120,7 @@ def _server(environment: dict[str, str]) -> Iterator[None]:
 
 
 def _drive(
-    port: int, tokens: list[str], seconds: float | None
+    port: int, tokens: list[str], seconds: float | None, reading: float
 ) -> tuple[list[float], list[float], list[tuple[int, str]], float]:
     """(seconds of each take and decision, client and sample of each, all seconds); `None`: until all are decided."""
     takes: list[float] = []
@@ -123,6 +129,7 @@ def _drive(
     errors: list[BaseException] = []
     together = threading.Barrier(len(tokens) + 1)
     stop = threading.Event()
+    pauses = random.Random(0)
 
     def review(number: int, token: str) -> None:
         try:
@@ -134,6 +141,7 @@ def _drive(
                 if got is None:
                     return
                 takes.append(spent)
+                time.sleep(reading * pauses.uniform(0.5, 1.5))
                 sample = got["sample"]
                 body = {"action": "approve", "version": sample["version"], "seconds": 1}
                 decides.append(client("POST", f"/samples/{sample['id']}/decisions", body, 201)[0])
@@ -207,9 +215,10 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=15.0)
     options.add_argument("--clients", type=int, default=8)
     options.add_argument("--empty", action="store_true")
+    options.add_argument("--reading", type=float, default=0.0)
     given = options.parse_args()
     for samples in given.samples:
-        found = measure(samples, clients=given.clients, seconds=given.seconds, empty=given.empty)
+        found = measure(samples, clients=given.clients, seconds=given.seconds, empty=given.empty, reading=given.reading)
         print(
             f"{found.samples:>9,} samples, {found.clients} clients: {found.pairs_per_second:6.0f} pairs/s, "
             f"take p95 {found.take_p95:5.1f} ms, decide p95 {found.decide_p95:5.1f} ms, "

@@ -33,7 +33,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 def hide_invitation(text: str) -> str:
-    """Return the text without the path below `/invitations/`: whoever reads it could join the project."""
+    """Return the text without the path below `/invitations/`: with it, anyone could join the project."""
     return INVITATION.sub("[hidden]", text)
 
 

@@ -12,9 +12,10 @@ large enough to matter; the floors are the constants below.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,15 @@ def _duels_read(judge: Readings) -> int:
     return int((~np.isnan(judge.seats)).any(axis=(1, 2)).sum())
 
 
+def _copy_sentence(judge: Readings, other: Readings, rest: Sequence[Readings]) -> str:
+    share = float(_same_seats(judge, other).mean())
+    said = f"repeats {other.judge}: its replies are the same in {_percent(share)} of the dimensions"
+    if rest:
+        shares = np.concatenate([_same_seats(judge, third) for third in rest])
+        said += f"; with the others {_percent(float(shares.mean()))}"
+    return said
+
+
 def _seat_sentence(judge: Readings) -> str:
     if (found := first_share(judge)) is None:
         return ""
@@ -162,11 +172,7 @@ class _Judge:
     def _copy(self) -> Iterator[_Test]:
         for other in self.copies:
             p = _copy_p(self.judge, other)
-            share = float(_same_seats(self.judge, other).mean())
-            pairs = [_same_seats(self.judge, third) for third in self.others]
-            rest = f"; with the others {_percent(float(np.concatenate(pairs).mean()))}" if pairs else ""
-            sentence = f"repeats {other.judge}: its replies are the same in {_percent(share)} of the dimensions{rest}"
-            yield self._test(Flaw.COPY, p, True, lambda sentence=sentence: sentence)  # type: ignore[misc]
+            yield self._test(Flaw.COPY, p, True, partial(_copy_sentence, self.judge, other, self.others))
 
     def _random(self) -> _Test:
         """No more consistent than chance with the others, who agree more among themselves; or so with itself."""

@@ -1,1 +1,1 @@
-"""Model calls in the traces and logs of other tools, as chat messages, wherever a document comes from."""
+"""Model calls in the traces and logs of other tools, as chat messages."""
