@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
+from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind
@@ -156,6 +157,7 @@ class ImportRun(Kind[ImportParams]):
     title = "Import of rows"
     params = ImportParams
     launch_page = "import-new"
+    section_template = "imports/_run_section.html"
 
     def stages(self, params: ImportParams) -> Sequence[Stage]:
         return [ImportStage(params)]
@@ -171,6 +173,20 @@ class ImportRun(Kind[ImportParams]):
         if params.upload:
             hold_upload(run.project, params.upload)
         return {"kind": params.kind, "rows": 0, "bad_rows": 0, **import_kind(params.kind).begin(run)}
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        """What came in, and where it is. Counts of zero are left out."""
+        kind, result = import_kind(run.params["kind"]), run.result
+        bad_rows_url = f"{reverse('run-items', args=[run.project.slug, run.pk])}?stage={BAD_ROW}"
+        return {
+            **{name: result.get(name, "") for name in ("source", "format", "layout")},
+            "rows": result.get("rows", 0),
+            "bad_rows": result.get("bad_rows", 0),
+            "bad_rows_url": bad_rows_url,
+            "counts": [(words, result[name]) for name, words in kind.words.items() if result.get(name)],
+            "notes": [(words, result[name]) for name, words in kind.note_words.items() if result.get(name)],
+            "links": kind.links(run),
+        }
 
 
 def _commit(

@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -61,12 +61,15 @@ class RowPreview:
 
 
 class ImportKind(ABC, Generic[O, E]):
-    """One kind of rows. `unit` is the plural of what a row gives, such as "turns"."""
+    """One kind of rows. `unit` is the plural of what a row gives, such as "turns". `words` says in words what `write`
+    counts, `note_words` what it notes."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     unit: ClassVar[str]
     columns: ClassVar[str]
+    words: ClassVar[Mapping[str, str]] = {}
+    note_words: ClassVar[Mapping[str, str]] = {}
     options: type[O]
 
     def of(self, project: Project) -> Self:
@@ -92,6 +95,10 @@ class ImportKind(ABC, Generic[O, E]):
     def begin(self, run: Run) -> Json:
         """The run's first result; called in the launch's transaction."""
         return {}
+
+    def links(self, run: Run) -> Sequence[tuple[str, str]]:
+        """Words and addresses of what came in and of the next step, for the run's page."""
+        return []
 
     def weight(self, entry: E) -> int:
         """Characters in an entry: a chunk of long rows has fewer of them."""

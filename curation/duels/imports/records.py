@@ -1,8 +1,11 @@
 """Import pull-request records. There is one per instance; an existing one is updated."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+from django.urls import reverse
 from pydantic import Field
 
 from curation.duels.imports.layouts import name_of, repo_of, without_nul
@@ -53,7 +56,22 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
     title = "Pull-request records"
     unit = "records"
     columns = "instance_id; issue, title, description, files, commit, patch"
+    words: ClassVar[Mapping[str, str]] = {
+        "records": "New records",
+        "updated": "Changed records",
+        "duplicates": "Known records, unchanged",
+        "not_needed": "Records that no turn needs, left out",
+        "oversized": "Excluded, because the patch is too long",
+        "doubtful": "Doubtful: may belong to another task",
+    }
     options = RecordOptions
+
+    def links(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug = run.project.slug
+        shown = [("Show the turns with a record", f"{reverse('prompt-list', args=[slug])}?has_record=true")]
+        if run.result.get("doubtful"):
+            shown.append(("Check doubtful records", f"{reverse('prompt-list', args=[slug])}?doubtful=true"))
+        return [*shown, ("Launch a duel run", f"{reverse('run-new', args=[slug])}?kind=duel")]
 
     def parse(self, row: Row, options: RecordOptions) -> PullRequestRow:
         value = row.value

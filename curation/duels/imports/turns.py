@@ -1,8 +1,11 @@
 """Import agent turns: each row is a conversation, and its assistant messages become prompts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import urlencode
 
+from django.urls import reverse
 from pydantic import Field
 
 from curation.duels.imports.layouts import Conversation
@@ -12,6 +15,7 @@ from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
 from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json
+from curation.runs.models import Run
 from judging.messages import message_text
 
 
@@ -46,6 +50,14 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
     title = "Agent turns"
     unit = "turns"
     columns = "messages, trajectory or conversations; Inspect logs; OpenTelemetry, Phoenix and Langfuse traces"
+    words: ClassVar[Mapping[str, str]] = {
+        "prompts": "New turns",
+        "duplicates": "Known turns, not imported again",
+        "copies": "Known from another source",
+        "doubtful": "Records made doubtful",
+        "calls_without_content": "Model calls whose text the trace does not record",
+    }
+    note_words: ClassVar[Mapping[str, str]] = {"copies_of": "Known from", "also_as": "Changed rows are source"}
     options = TurnOptions
 
     def parse(self, row: Row, options: TurnOptions) -> TurnRow:
@@ -56,6 +68,12 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
             document,
             pick_turns(turns, most=options.turns_per_row, seed=options.seed, offset=row.offset),
         )
+
+    def links(self, run: Run) -> Sequence[tuple[str, str]]:
+        sources = [run.result[name] for name in ("source", "also_as") if run.result.get(name)]
+        turns = f"{reverse('prompt-list', args=[run.project.slug])}?{urlencode({'source': sources}, doseq=True)}"
+        launch = reverse("run-new", args=[run.project.slug])
+        return [("Show the turns", turns), ("Launch a duel run", f"{launch}?kind=duel")]
 
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations

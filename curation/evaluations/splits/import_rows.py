@@ -1,5 +1,10 @@
 """Import rows for evaluations: each import makes a split, with its rows in file order."""
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from django.urls import reverse
+
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.evaluations.splits.rows import EvalRow, read_row
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
@@ -22,12 +27,20 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
     title = "Evaluation rows"
     unit = "rows"
     columns = "messages with the expected answer last; task_id, tier or difficulty, source"
+    words: ClassVar[Mapping[str, str]] = {"eval_rows": "Rows of the split"}
     options = EvalRowOptions
 
     def begin(self, run: Run) -> Json:
         """Create the split; it gets the name of the file once that is read."""
         split = Split.objects.create(project=run.project, run=run, name=str(run.params.get("name") or "split"))
         return {"split": str(split.pk)}
+
+    def links(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug, split = run.project.slug, run.result.get("split")
+        if split is None:
+            return []
+        launch = f"{reverse('evaluation-new', args=[slug])}?split={split}"
+        return [("Show the split", reverse("split-page", args=[slug, split])), ("Evaluate models on it", launch)]
 
     def parse(self, row: Row, options: EvalRowOptions) -> Entry:
         return row.offset, read_row(row.value)

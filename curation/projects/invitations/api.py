@@ -42,7 +42,7 @@ def delete_invitation(request: HttpRequest, slug: str, invitation_id: str) -> St
 
 
 @router.get(
-    "/invitations", response=s.ReceivedInvitationPage, exclude_unset=True, summary="Invitations for your user name"
+    "/invitations", response=s.ReceivedInvitationPage, exclude_unset=True, summary="Invitations for your username"
 )
 def list_received_invitations(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     principal = principal_of(request)

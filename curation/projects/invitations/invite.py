@@ -41,7 +41,7 @@ def invite(
     username, note = username.strip(), note.strip()
     errors = []
     if len(username) > MAX_USERNAME or "\x00" in username:
-        errors.append(FieldError("username", "is not a user name"))
+        errors.append(FieldError("username", "is not a username"))
     if len(note) > MAX_NOTE or "\x00" in note:
         errors.append(FieldError("note", f"at most {MAX_NOTE} characters"))
     if not 1 <= expires_in_days <= MAX_DAYS:

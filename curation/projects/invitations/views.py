@@ -20,7 +20,7 @@ class InvitationForm(ProblemForm):
     role = forms.ChoiceField(choices=Role.choices, initial=Role.REVIEWER)
     username = forms.CharField(
         required=False,
-        label="User name",
+        label="Username",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
         help_text="Only the user of this name can accept. Leave empty: anyone who has the link can, once.",
     )

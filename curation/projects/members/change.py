@@ -12,7 +12,7 @@ from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Not
 
 
 def may_see_users(user: User) -> bool:
-    """Whether the user may learn which user names exist. Others invite people."""
+    """Whether the user may learn which usernames exist. Others invite people."""
     return user.is_superuser or user.is_staff
 
 

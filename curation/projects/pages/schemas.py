@@ -166,7 +166,7 @@ class AuditList(ListParams):
     }
 
     action: Words = Field((), description="Such as `model.update`; a comma list matches any of them.")
-    actor: Words = Field((), description="A user name; a comma list matches any of them.")
+    actor: Words = Field((), description="A username; a comma list matches any of them.")
     created_after: Moment | None = None
     created_before: Moment | None = None
 

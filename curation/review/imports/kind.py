@@ -1,7 +1,10 @@
 """The import kind `samples`: rows of training data, each with its answer and the decision that it carries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+from urllib.parse import urlencode
 
+from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
@@ -36,10 +39,26 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
     title = "Samples, with their answers and decisions"
     unit = "samples"
     columns = "messages, conversations, prompt and completion (label), chosen and rejected, instruction and output"
+    words: ClassVar[Mapping[str, str]] = {
+        "samples": "New samples",
+        "approved": "Approved by the file",
+        "rejected": "Rejected by the file",
+        "pending": "To be decided",
+        "duplicates": "Known samples, not imported again",
+        "answers": "Answers without a judgement",
+        "scores": "Scores",
+    }
+    note_words: ClassVar[Mapping[str, str]] = {"also_as": "Changed rows are source"}
     options = SampleOptions
 
     def scopes(self, options: Json) -> Sequence[Scope]:
         return [Scope.REVIEW] if options.get("decisions") else []
+
+    def links(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug = run.project.slug
+        sources = [run.result[name] for name in ("source", "also_as") if run.result.get(name)]
+        shown = f"{reverse('sample-list', args=[slug])}?{urlencode({'source': sources}, doseq=True)}"
+        return [("Show the samples", shown), ("Review", reverse("queue", args=[slug]))]
 
     def begin(self, run: Run) -> Json:
         if _decides(run) and _person(run) is None:

@@ -15,7 +15,8 @@ RATE_WINDOW = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """The items of one stage by state. `state` is shown: waiting, at work, stopped or done."""
+    """The items of one stage by state. `state` is shown: waiting, at work, paused (every open item waits
+    for an endpoint), stopped or done."""
 
     name: str
     total: int
@@ -42,7 +43,11 @@ class Progress:
 
     @property
     def current(self) -> StageProgress | None:
-        return next((stage for stage in self.stages if stage.state == "at work"), None)
+        return next((stage for stage in self.stages if stage.state in ("at work", "paused")), None)
+
+    @property
+    def paused(self) -> bool:
+        return self.current is not None and self.current.state == "paused"
 
 
 def progress_of(run: Run) -> Progress:
@@ -55,6 +60,8 @@ def progress_of(run: Run) -> Progress:
     names = [stage.name for stage in stages_of(run)]
     at = names.index(run.stage) if run.stage in names else len(names)
     stages = [_stage(name, counted.get(name, {}), index, at, live) for index, name in enumerate(names)]
+    # Items that no stage works on, such as the bad rows of an import.
+    stages += [_stage(name, states, 0, 1, live) for name, states in counted.items() if name not in names]
     rate = _rate(run) if live else None
     current = stages[at] if live and at < len(stages) else None
     left = (current.total - current.ended) / rate if current and rate else None
@@ -65,7 +72,10 @@ def _stage(name: str, states: dict[str, int], index: int, at: int, live: bool) -
     state, tone = ("waiting", "") if index > at else ("done", "good")
     if index == at:
         open_items = sum(states.get(open_state, 0) for open_state in OPEN)
-        state, tone = ("at work", "attention") if live else ("stopped", "") if open_items else ("done", "good")
+        if live:
+            state, tone = ("paused" if 0 < open_items == states.get(ItemState.WAITING, 0) else "at work"), "attention"
+        else:
+            state, tone = ("stopped", "") if open_items else ("done", "good")
     return StageProgress(
         name=name,
         total=sum(states.values()),

@@ -50,7 +50,7 @@ class SampleFilter(RowFilter):
     repo: Words = ()
     action_style: Words = ()
     instance_id: Words = ()
-    reviewer: Words = Field(default=(), description="User names of the reviewers who decided.")
+    reviewer: Words = Field(default=(), description="Usernames of the reviewers who decided.")
     run: Annotated[Words, ids_of("run")] = Field(
         default=(),
         description="Ids of the runs that scored them. Bucket and score are then those that the run gave.",

@@ -1,11 +1,14 @@
 """Rows of the import kind `scenarios`: one bundle each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
+
+from django.urls import reverse
 
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
+from curation.runs.models import Run
 from curation.scenarios.bundles.document import Bundle, canonical, parse_bundle
 from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy, taxonomy_of
@@ -22,6 +25,11 @@ class ScenarioKind(ImportKind[Options, Bundle]):
     title: ClassVar[str] = "Scenarios"
     unit: ClassVar[str] = "scenarios"
     columns: ClassVar[str] = "a bundle per row: name, announcement, reference_solution, checker, expected_terminal, …"
+    words: ClassVar[Mapping[str, str]] = {
+        "scenarios": "New scenarios",
+        "updated": "Changed scenarios, drafts again",
+        "unchanged": "Known scenarios, unchanged",
+    }
     options = Options
 
     def __init__(self, taxonomy: Taxonomy | None = None) -> None:
@@ -29,6 +37,11 @@ class ScenarioKind(ImportKind[Options, Bundle]):
 
     def of(self, project: Project) -> Self:
         return type(self)(taxonomy_of(project.settings))
+
+    def links(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug = run.project.slug
+        shown = f"{reverse('scenario-list', args=[slug])}?run={run.pk}"
+        return [("Show the scenarios", shown), ("Launch the gate", f"{reverse('run-new', args=[slug])}?kind=gate")]
 
     def parse(self, row: Row, options: Options) -> Bundle:
         try:

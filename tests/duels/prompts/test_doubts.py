@@ -106,7 +106,8 @@ def test_pages_show_the_doubt_and_clear_it(client: Client) -> None:
     prompt = project.prompts.order_by("-turn_index")[0]
     page = reverse("prompt-page", args=["acme", prompt.pk])
 
-    assert "doubtful" in client.get(reverse("prompt-list", args=["acme"]), {"doubtful": "true"}).content.decode()
+    listed = client.get(reverse("prompt-list", args=["acme"]), {"doubtful": "true"}).content.decode()
+    assert "show no file, directory or identifier" in listed and "Clear the record of doubtful" in listed
     assert "Clear the record" in client.get(page).content.decode()
     client.post(reverse("record-clear", args=["acme"]), {"instance_id": "doubtful", "next": page})
     after = client.get(page).content.decode()

@@ -1,4 +1,4 @@
-"""Invitations: made by admins, accepted once by the right person, and silent about which user names exist."""
+"""Invitations: made by admins, accepted once by the right person, and silent about which usernames exist."""
 
 import re
 from datetime import timedelta

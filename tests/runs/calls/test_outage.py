@@ -19,6 +19,7 @@ from curation.runs.engine.waiting import wake_due
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.pages.progress import progress_of
 from tests.factories import make_bearer, make_member, make_project, make_user
 from tests.model_server import ModelServer
 from tests.runs.asking import asked, end, make_asked, start
@@ -253,6 +254,8 @@ def test_an_old_run_in_the_queue_waits_from_its_first_try(dead: ModelServer) -> 
     item = Item.objects.get(run=run)
     assert item.state == ItemState.WAITING
     assert item.waiting_since
+    run.refresh_from_db()
+    assert progress_of(run).paused
     assert (timezone.now() - item.waiting_since).total_seconds() < 5
 
 
