@@ -145,7 +145,7 @@ def model_name(given: str | None, default: str, path: str) -> str:
     name = given or default
     if not name:
         raise Invalid(
-            f"No {path}: name it in the run, or in the project's settings.",
+            f"Choose a model as `{path}`, for this run or in the project's settings.",
             errors=[FieldError(f"params.{path}", "missing")],
         )
     return name

@@ -62,7 +62,7 @@ def test_json_says_the_same() -> None:
 @pytest.mark.parametrize(
     ("given", "path", "said"),
     [
-        ({"colour": "red"}, "filter.colour", "the filter knows id, name, status"),
+        ({"colour": "red"}, "filter.colour", "no such filter; the filters are id, name, status"),
         ({"status": "good"}, "filter.status", "draft, admitted, rejected, dry_run"),
         ({"id": "seven"}, "filter.id", "id of a scenario"),
         ({"axes": "task"}, "filter.axes", "axis=value"),

@@ -190,7 +190,7 @@ class RowFilter(Schema):
                 field = str(entry["loc"][0]) if entry["loc"] else ""
                 message = entry["msg"].removeprefix("Value error, ")
                 if entry["type"] == "extra_forbidden":
-                    message = f"unknown, the filter knows {', '.join(cls.model_fields)}"
+                    message = f"no such filter; the filters are {', '.join(cls.model_fields)}"
                 errors[field] = FieldError(".".join(part for part in (path, field) if part), message)
             code = "invalid" if cls.beside.issuperset(errors) else "bad_filter"
             raise kind.fields(list(errors.values()), code=code) from None

@@ -50,7 +50,7 @@ def test_the_canonical_query_reads_back() -> None:
 @pytest.mark.parametrize(
     ("query", "path", "said"),
     [
-        ("colour=red", "colour", "the filter knows bucket"),
+        ("colour=red", "colour", "no such filter; the filters are bucket"),
         ("bucket=purple", "bucket", "final, refined, defeat, unparsed"),
         ("status=done", "status", "pending, approved, rejected, needs_refine"),
         ("flags=big", "flags", "leak, flip"),

@@ -141,7 +141,7 @@ class TestFiles:
         run_command("export", str(tmp_path), "--filter", "status=draft")
 
         assert [path.name for path in tmp_path.glob("*.json")] == ["two.json"]
-        assert "the filter knows" in run_command("export", str(tmp_path), "--filter", "colour=red")[2]
+        assert "no such filter" in run_command("export", str(tmp_path), "--filter", "colour=red")[2]
 
     def test_an_invalid_file_is_reported_by_its_path_and_the_others_are_imported(
         self, project: Project, tmp_path: Path
