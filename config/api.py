@@ -12,6 +12,7 @@ from curation.dashboard.overview.api import router as dashboard_router
 from curation.duels.judges.api import router as judges_router
 from curation.duels.pages.api import router as duels_router
 from curation.duels.prompts.api import router as prompts_router
+from curation.duels.reigns.api import router as reigns_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router
 from curation.evaluations.live.api import router as episodes_router
@@ -85,6 +86,7 @@ for router in (
     trajectories_router,
     duels_router,
     judges_router,
+    reigns_router,
     review_router,
     exports_router,
     hub_router,

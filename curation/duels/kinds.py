@@ -12,12 +12,14 @@ from curation.duels.judge.pairing import Entrants
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
 from curation.duels.params import AnswerParams, DuelParams, JudgeParams, RescoreParams, model_name, panel_of
+from curation.duels.reigns.crown import crown_by_setting, king_by_default, king_note, reigning
+from curation.duels.reigns.pages import crownings
 from curation.duels.score.stage import ScoreStage
 from curation.duels.verdict.run_section import TEMPLATE, report_section
 from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_reasons
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Preset, Stage
 from curation.runs.models import Run
 from curation.web.ids import find
 from curation.web.lists.id_list import IdList
@@ -90,8 +92,11 @@ class JudgeRun(Kind[JudgeParams]):
     def estimate(self, project: Project, params: JudgeParams) -> Estimate:
         return judge_estimate(project, params)
 
+    def finish(self, run: Run, params: JudgeParams) -> Json:
+        return crown_by_setting(run)
+
     def section(self, run: Run) -> Mapping[str, object]:
-        return report_section(run)
+        return {**report_section(run), "run": run, "crownings": crownings(run)}
 
 
 class DuelRun(Kind[DuelParams]):
@@ -129,17 +134,33 @@ class DuelRun(Kind[DuelParams]):
         targets_named(project, [params.challenger_model], "challenger_model")
         _check_reader(project)
         if params.mode == 2:
-            params.king_model = model_name(params.king_model, given.king_model, "king_model")
+            default = "" if params.king_model else king_by_default(project) or given.king_model
+            params.king_model = model_name(params.king_model, default, "king_model")
             targets_named(project, [params.king_model], "king_model")
 
     def estimate(self, project: Project, params: DuelParams) -> Estimate:
         sides = [answer_estimate(project, Side.CHALLENGER, params.challenger_model or "", params)]
         if params.mode == 2:
             sides.insert(0, answer_estimate(project, Side.KING, params.king_model or "", params))
-        return Estimate.total([*sides, judge_estimate(project, params)])
+        note = king_note(project, params.king_model or "") if params.mode == 2 else ""
+        return Estimate.total([*sides, judge_estimate(project, params)], *filter(None, [note]))
+
+    def presets(self, project: Project) -> Mapping[str, Preset]:
+        king = reigning(project)
+        if king is None:
+            return {}
+        return {"king_model": Preset(king.model, king_note(project, king.model))}
+
+    def begin(self, run: Run, params: DuelParams) -> Json:
+        """Say for ever whether the run was launched as a defence."""
+        note = king_note(run.project, params.king_model or "") if params.mode == 2 else ""
+        return {"king": note} if note else {}
+
+    def finish(self, run: Run, params: DuelParams) -> Json:
+        return crown_by_setting(run)
 
     def section(self, run: Run) -> Mapping[str, object]:
-        return report_section(run)
+        return {**report_section(run), "run": run, "crownings": crownings(run)}
 
 
 class RescoreRun(Kind[RescoreParams]):
@@ -179,7 +200,7 @@ class RescoreRun(Kind[RescoreParams]):
         return Estimate(notes=("No model is called.",))
 
     def section(self, run: Run) -> Mapping[str, object]:
-        return report_section(run)
+        return {**report_section(run), "run": run, "crownings": crownings(run)}
 
 
 def _judged(params: JudgeParams, entrants: Callable[[Run], Entrants]) -> list[Stage]:

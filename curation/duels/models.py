@@ -5,13 +5,14 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
+from curation.duels.reigns.models import Reign
 from curation.duels.score.models import Score, ScorePanel
 from curation.projects.models import Project
 from curation.runs.models import Call, Run
 from curation.samples.models import UNSCORED, Sample, flag_names
 from judging.messages import message_text
 
-__all__ = ["Score", "ScorePanel"]  # Django finds the models of an app here
+__all__ = ["Reign", "Score", "ScorePanel"]  # Django finds the models of an app here
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):

@@ -44,6 +44,13 @@ def _judged_for_others(run: Run) -> set[int]:
 
 
 @rests_on(Run)
+def reigns_of_run(run: Run) -> Iterable[Rest]:
+    """The line of kings rests on the verdicts that made it."""
+    if crowned := run.reigns.count():
+        yield Rest(f"Kings that it crowned: {crowned}.", reverse("reign-list", args=[run.project.slug]))
+
+
+@rests_on(Run)
 def answers_from_records(run: Run) -> Iterable[Rest]:
     records = PullRequest.objects.filter(run=run, imported_again=False)
     if not records.exists():

@@ -5,10 +5,14 @@ from django.urls import path
 from curation.duels.judges import views as judges
 from curation.duels.pages import views
 from curation.duels.prompts import views as prompts
+from curation.duels.reigns import views as reigns
 
 urlpatterns = [
     path("p/<slug:slug>/duels/", views.duel_list, name="duel-list"),
     path("p/<slug:slug>/duels/panels/", views.panel_list, name="panel-list"),
+    path("p/<slug:slug>/duels/reigns/", reigns.reign_list, name="reign-list"),
+    path("p/<slug:slug>/duels/reigns/crown/", reigns.reign_crown, name="reign-crown"),
+    path("p/<slug:slug>/duels/reigns/<str:pk>/end/", reigns.reign_end, name="reign-end"),
     path("p/<slug:slug>/judges/", judges.judge_list, name="judge-list"),
     path("p/<slug:slug>/duels/<str:pk>/", views.duel_page, name="duel-page"),
     path("p/<slug:slug>/prompts/", prompts.prompt_list, name="prompt-list"),

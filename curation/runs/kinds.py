@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -166,6 +166,13 @@ class Estimate:
         )
 
 
+class Preset(NamedTuple):
+    """A value of the launch form, and a sentence that says where it comes from."""
+
+    value: str
+    why: str
+
+
 class Kind(ABC, Generic[P]):
     """A kind of run: its parameters, its stages, its checks, its results, and where its pages are.
 
@@ -192,6 +199,10 @@ class Kind(ABC, Generic[P]):
     def scopes(self, params: Mapping[str, Any]) -> Sequence[Scope]:
         """Return the permissions that a launch with these parameters needs."""
         return [self.scope]
+
+    def presets(self, project: Project) -> Mapping[str, Preset]:
+        """Return what the launch form shows in a field of these names, instead of the settings' value."""
+        return {}
 
     def estimate(self, project: Project, params: P) -> Estimate:
         return Estimate(items=1, notes=("No model is called.",))

@@ -103,7 +103,11 @@ class Generation(Section):
     """How king and challenger answer by default."""
 
     king_model: str = Field(
-        "", max_length=60, title="King", description="Name of a model endpoint.", json_schema_extra=OF_MODELS
+        "",
+        max_length=60,
+        title="King",
+        description="Name of a model endpoint, for duel runs until a challenger is crowned.",
+        json_schema_extra=OF_MODELS,
     )
     challenger_model: str = Field(
         "", max_length=60, title="Challenger", description="Name of a model endpoint.", json_schema_extra=OF_MODELS
@@ -132,6 +136,9 @@ class Gate(Section):
         True,
         title="Resample by instance",
         description="Turns of one pull request depend on each other, so they are sampled together.",
+    )
+    crown: bool = Field(
+        False, title="Crown by itself", description="An accepted challenger becomes king when its run ends."
     )
 
 

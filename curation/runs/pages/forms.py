@@ -56,9 +56,13 @@ class LaunchForm(forms.Form):
     def __init__(self, kind: Kind[Any], project: Project, data: Any = None, initial: Json | None = None) -> None:
         self._kind = kind
         names = list(Endpoint.objects.of(project).values_list("name", flat=True))
-        super().__init__(data, initial={**_defaults(kind.params, project), **(initial or {})})
+        presets = kind.presets(project)
+        known = _defaults(kind.params, project) | {name: preset.value for name, preset in presets.items()}
+        super().__init__(data, initial={**known, **(initial or {})})
         for name, info in kind.params.model_fields.items():
             self.fields[name] = _field(name, info, names)
+        for name, preset in presets.items():
+            self.fields[name].help_text = preset.why
         self.order_fields(FIRST)
         self.fields["budget"] = forms.DecimalField(
             required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it spends more."

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -92,7 +93,7 @@ def run_estimate(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def run_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project).select_related("created_by", "project"), pk, "run")
-    return render(request, "runs/page.html", _run_context(run))
+    return render(request, "runs/page.html", _run_context(request, access, run))
 
 
 @require_GET
@@ -100,7 +101,7 @@ def run_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 def run_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The page's live part; it asks for itself again only while the run is live."""
     run = find(Run.objects.of(access.project).select_related("created_by", "project"), pk, "run")
-    return render(request, "runs/_live.html", _run_context(run))
+    return render(request, "runs/_live.html", _run_context(request, access, run))
 
 
 @require_GET
@@ -149,7 +150,7 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
     return redirect("run-page", access.project.slug, run.pk)
 
 
-def _run_context(run: Run) -> dict[str, object]:
+def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, object]:
     progress = progress_of(run)
     kind = kind_of(run.kind)
     return {
@@ -163,12 +164,20 @@ def _run_context(run: Run) -> dict[str, object]:
         "kind": kind,
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
         "failures": Item.objects.failed(run)[:SHOWN_FAILURES],
-        "section": render_to_string(kind.section_template, dict(kind.section(run))) if kind.section_template else "",
+        "section": _section(request, access, run, kind),
         "broker_answers": run.state not in LIVE or broker_answers(),
         "may_resume": run.state in (RunState.CANCELLED, RunState.FAILED),
         "may_retry": run.items_failed > 0,
         "api_path": f"/api/v1/runs/{run.pk}",
     }
+
+
+def _section(request: HttpRequest, access: Access, run: Run, kind: Kind[Any]) -> str:
+    """The kind's part of the page. It has its own context: the page's processors would query everything twice."""
+    if not kind.section_template:
+        return ""
+    around = {"project": access.project, "access": access, "csrf_token": get_token(request)}
+    return render_to_string(kind.section_template, {**around, **kind.section(run)})
 
 
 def run_tabs(path: str, params: RunList) -> tuple[Tab, ...]:

@@ -15,17 +15,28 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from curation.duels.models import AnswerText, Duel
+from curation.duels.answers.stage import fingerprint
+from curation.duels.models import AnswerText, Duel, Reign
 from curation.evaluations.models import Evaluation, Split, SplitRow, SplitRowText
 from curation.evaluations.screen import add_served_models
 from curation.exports.models import ExportFile
+from curation.llm.client.gateway import target_of
 from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
 from curation.projects.models import AuditEntry, Invitation, Project, Token
 from curation.projects.tokens.auth import hash_of
 from curation.review.models import Clearance
+from curation.runs.calls.targets import call_params
 from curation.runs.models import Item, Run
-from tests.factories import make_bearer, make_member, make_project, make_pull_request, make_scenario, make_user
+from tests.factories import (
+    make_bearer,
+    make_member,
+    make_project,
+    make_pull_request,
+    make_run,
+    make_scenario,
+    make_user,
+)
 from tests.web.http import test_refusals as refusals
 from tests.web.http.test_refusals import DOCUMENT, JSON, OPEN, READING, Rows
 
@@ -144,6 +155,23 @@ def _with_hub(rows: Rows, owner: User) -> None:
     Project.objects.filter(pk=rows.project.pk).update(settings_json={"hub": hub})
 
 
+def _accepted(rows: Rows, owner: User) -> dict[str, str]:
+    """A run whose verdict accepted judge-a against another king, and no king."""
+    Reign.objects.all().delete()
+    run = make_run(rows.project, state="succeeded")
+    target = target_of(Endpoint.objects.get(name="judge-a"))
+    given = run.settings.generation
+    params = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
+    mark = fingerprint("challenger", target, "0" * 64, params)
+    sides = {
+        "challenger": {"side": "challenger", "model": "judge-a", "instructions": "0" * 64, "fingerprint": mark},
+        "opponent": {"side": "king", "model": "king", "instructions": "0" * 64, "fingerprint": "1" * 64},
+    }
+    figures = {"accepted": True, "reasons": [], "margin": 5.0, "lcb": 1.0, "undecided_without": []}
+    Run.objects.filter(pk=run.pk).update(result={"verdicts": [{**sides, **figures}]})
+    return {"run": str(run.pk)}
+
+
 # What a call needs beside the rows of `rows`; what is returned replaces the example of the body.
 PREPARE: dict[str, Prepare] = {
     f"PATCH {SLUG}/members/{{username}}": _bob,
@@ -153,6 +181,7 @@ PREPARE: dict[str, Prepare] = {
     f"POST {V1}/samples/{{sample_id}}/clearances": _found_address,
     f"DELETE {V1}/samples/{{sample_id}}/clearances/{{rule}}/{{value_sha256}}": _cleared,
     f"POST {SLUG}/pull-requests/clear": _doubtful,
+    f"POST {SLUG}/reigns": _accepted,
     f"POST {SLUG}/models": lambda rows, owner: {"name": "new", "model": "scripted/king"},
     f"POST {SLUG}/runs": lambda rows, owner: {"kind": "king", "params": {"model": "judge-a"}},
     f"POST {V1}/runs/{{run_id}}/cancel": _in_state("running"),

@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from config.api import api
-from curation.duels.models import Duel, Exclusion, Prompt
+from curation.duels.models import Duel, Exclusion, Prompt, Reign
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Split
 from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.llm.models import Endpoint
@@ -111,7 +111,9 @@ def rows(owner: User) -> Rows:
     )
     asked = Call.objects.create(project=project, run=run, endpoint_name="judge-a", content_hash="0" * 64)
     deletion = Deletion.objects.create(noun="run", target_id=1, project_id=project.pk, label="run 1")
+    reign = Reign.objects.create(project=project, model="judge-a", margin=5.0, lcb=1.0)
     ids = {
+        "reign_id": str(reign.pk),
         "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),
         "sha256": "0" * 64, "rule": "email", "value_sha256": "0" * 64,
         "slug": project.slug, "username": owner.username, "run_id": str(run.pk), "prompt_id": str(duel.prompt_id),

@@ -1,0 +1,150 @@
+"""The line of kings: each reign with the runs against its king, and what can be crowned."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from curation.duels.answers.stage import REPLACED_LENGTH
+from curation.duels.reigns.contestant import changes_since
+from curation.duels.reigns.crown import claim_of, pair_of, turned_by
+from curation.duels.reigns.models import Reign
+from curation.duels.verdict.report import REPORTED_KINDS
+from curation.duels.verdict.stage import Contestant
+from curation.projects.models import Project
+from curation.runs.kinds import Json
+from curation.runs.models import Run, RunState
+from curation.web.problems import Problem
+
+OUTCOMES = {"accepted": "good", "undecided": "attention", "not accepted": "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A run against the king while it reigned. It is a defence if the king answered as the version that was crowned;
+    else `why` says what differs. `crowned`: this run ended the reign."""
+
+    run: int
+    kind: str
+    at: datetime
+    challenger: str
+    outcome: str
+    margin: float | None
+    lcb: float | None
+    reasons: tuple[str, ...]
+    crowned: bool
+    why: str
+
+    @property
+    def tone(self) -> str:
+        return OUTCOMES[self.outcome]
+
+    @property
+    def defence(self) -> bool:
+        return not self.why and not self.crowned
+
+
+@dataclass(frozen=True, slots=True)
+class ReignView:
+    """`notes` say what no longer holds: a deleted endpoint, another version, a verdict that turned."""
+
+    row: Reign
+    challenges: tuple[Challenge, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Crowning:
+    """An accepted verdict of a run: it can crown its challenger now, or `why` it cannot."""
+
+    model: str
+    fingerprint: str
+    why: str
+
+
+def reign_views(project: Project, reigns: Sequence[Reign]) -> list[ReignView]:
+    """Return the reigns with the runs against each, in the order given."""
+    challenges = _challenges(project, reigns)
+    return [ReignView(row, tuple(challenges[row.pk]), tuple(_notes(project, row))) for row in reigns]
+
+
+def crownings(run: Run) -> list[Crowning]:
+    """Return the run's accepted verdicts against a king, with what keeps each from being crowned."""
+    if run.kind not in REPORTED_KINDS or run.state != RunState.SUCCEEDED:
+        return []
+    found = []
+    for verdict in run.result.get("verdicts", ()):
+        if verdict["accepted"] and verdict["opponent"]["side"] == "king":
+            winner, why = verdict["challenger"], ""
+            try:
+                claim_of(run, verdict)
+            except Problem as problem:
+                why = problem.detail
+            found.append(Crowning(winner["model"], winner["fingerprint"], why))
+    return found
+
+
+def _challenges(project: Project, reigns: Sequence[Reign]) -> dict[int, list[Challenge]]:
+    """Return the runs against each king, the oldest first, by the id of its reign."""
+    found: dict[int, list[Challenge]] = defaultdict(list)
+    if not reigns:
+        return found
+    crowned: dict[int | None, set[str]] = defaultdict(set)
+    for run_id, mark in Reign.objects.filter(project=project).values_list("run_id", "fingerprint"):
+        crowned[run_id].add(mark[:REPLACED_LENGTH])
+    first = min(row.crowned_at for row in reigns)
+    runs = Run.objects.of(project).filter(kind__in=REPORTED_KINDS, state=RunState.SUCCEEDED, finished_at__gte=first)
+    columns = runs.order_by("finished_at", "pk").values_list("pk", "kind", "finished_at", "result__verdicts")
+    for pk, kind, at, verdicts in columns:
+        for verdict in verdicts or ():
+            if at is None or not verdict["challenger"]:
+                continue
+            challenger, opponent = pair_of(verdict)
+            won = challenger.key in crowned[pk]
+            for row in reigns:
+                # The run that crowned the next king ended a moment before or after it did.
+                meanwhile = row.crowned_at <= at and (won or row.ended_at is None or at <= row.ended_at)
+                if row.run_id != pk and meanwhile and opponent.side == "king" and opponent.model == row.model:
+                    why = "" if opponent.key == row.king_fingerprint[:REPLACED_LENGTH] else _other(opponent, row)
+                    found[row.pk].append(_challenge(pk, kind, at, verdict, won and not why, why))
+    return found
+
+
+def _challenge(pk: int, kind: str, at: datetime, verdict: Json, crowned: bool, why: str) -> Challenge:
+    outcome = "accepted" if verdict["accepted"] else "undecided" if verdict["undecided_without"] else "not accepted"
+    return Challenge(
+        run=pk,
+        kind=kind,
+        at=at,
+        challenger=verdict["challenger"]["model"],
+        outcome=outcome,
+        margin=verdict["margin"],
+        lcb=verdict["lcb"],
+        reasons=tuple(verdict["reasons"]),
+        crowned=crowned,
+        why=why,
+    )
+
+
+def _other(opponent: Contestant, reign: Reign) -> str:
+    if opponent.instructions != reign.king_instructions_hash:
+        return f"no defence: the king had other instructions ({opponent.instructions[:12] or 'unknown'})"
+    return "no defence: the king's model, address or parameters were others"
+
+
+def _notes(project: Project, row: Reign) -> list[str]:
+    """Return what a reader must know about the crowning verdict and about the king today."""
+    notes = changes_since(project, row) if row.reigns else []
+    if notes and "deleted" not in notes[0]:
+        notes = [*notes, "A run against it now is no defence."]
+    if row.run is None:
+        return [*notes, "The run that crowned it was deleted."]
+    for verdict in row.run.result.get("verdicts", ()):
+        pair = pair_of(verdict) if verdict["challenger"] else None
+        if pair is None or pair[0].key != row.fingerprint[:REPLACED_LENGTH] or pair[1].side != "king":
+            continue
+        if not verdict["accepted"]:
+            notes = [*notes, f"Run {row.run_id} was worked on again and no longer accepts it."]
+        elif turned := turned_by(row.run, pair):
+            notes = [*notes, f"Run {turned.pk} scored the same duels again and does not accept it."]
+    return notes

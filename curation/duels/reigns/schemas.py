@@ -1,0 +1,110 @@
+"""Request and response schemas of reigns."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, ClassVar
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from curation.duels.reigns.pages import Challenge, ReignView
+from curation.web.lists.params import ListParams
+
+
+class ReignList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+
+
+class CrownIn(Schema):
+    """`challenger` is its model or the beginning of its fingerprint, where the run accepted several."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str = Field(examples=["12"])
+    challenger: str = Field("", examples=[""])
+
+
+class EndReignIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str = Field(examples=["The endpoint answers with another model since Monday."])
+
+
+class ChallengeOut(Schema):
+    """A run against the king while it reigned."""
+
+    run: str = Field(examples=["14"])
+    kind: str = Field(examples=["duel"])
+    at: datetime
+    challenger: str = Field(examples=["model-c"])
+    outcome: str = Field(examples=["undecided"], description="`accepted`, `undecided` or `not accepted`.")
+    margin: float | None = Field(examples=[1.2], description="Points.")
+    lcb: float | None = Field(examples=[-0.8], description="Points.")
+    reasons: list[str]
+    crowned: bool = Field(description="Its challenger is the next king.")
+    defence: bool = Field(description="The king answered as the version that was crowned, and reigned on.")
+    why: str = Field(examples=[""], description="Why it is no defence.")
+
+    @staticmethod
+    def of(row: Challenge) -> "ChallengeOut":
+        return ChallengeOut(**{**asdict(row), "run": str(row.run)}, defence=row.defence)
+
+
+class VersionOut(Schema):
+    """SHA-256 of the instructions, and the fingerprint over stage, model, instructions and parameters."""
+
+    instructions: str
+    fingerprint: str
+
+
+class ReignOut(Schema):
+    """A crowned contestant. `challenger` is the version whose answers won, `king` the one that answers blind."""
+
+    id: str = Field(examples=["3"])
+    model: str = Field(examples=["model-b"], description="The endpoint's name.")
+    target: dict[str, Any] = Field(
+        examples=[{"model": "openai/model-b", "api_base": "", "params": {"temperature": 0.7, "max_tokens": 2048}}],
+        description="What the endpoint was when it was crowned.",
+    )
+    challenger: VersionOut
+    king: VersionOut
+    run: str | None = Field(examples=["12"])
+    margin: float = Field(examples=[14.2], description="Points, over the king before.")
+    lcb: float = Field(examples=[8.1], description="Points.")
+    panels: list[str] = Field(examples=[["3f9a1c0b77de"]])
+    crowned_by: str | None = Field(examples=["ada"], description="Null: by the project's setting.")
+    crowned_at: datetime
+    ended_at: datetime | None = Field(description="Null: it reigns.")
+    ended_by: str | None
+    end_reason: str = Field(examples=[""], description="Empty: the next king followed.")
+    notes: list[str] = Field(description="What has changed since: a deleted endpoint, another version, a new verdict.")
+    challenges: list[ChallengeOut]
+
+    @staticmethod
+    def of(view: ReignView) -> "ReignOut":
+        row = view.row
+        return ReignOut(
+            id=str(row.pk),
+            model=row.model,
+            target=row.target,
+            challenger=VersionOut(instructions=row.instructions_hash, fingerprint=row.fingerprint),
+            king=VersionOut(instructions=row.king_instructions_hash, fingerprint=row.king_fingerprint),
+            run=None if row.run_id is None else str(row.run_id),
+            margin=row.margin,
+            lcb=row.lcb,
+            panels=row.panels,
+            crowned_by=row.crowned_by.get_username() if row.crowned_by else None,
+            crowned_at=row.crowned_at,
+            ended_at=row.ended_at,
+            ended_by=row.ended_by.get_username() if row.ended_by else None,
+            end_reason=row.end_reason,
+            notes=list(view.notes),
+            challenges=[ChallengeOut.of(challenge) for challenge in view.challenges],
+        )
+
+
+class ReignPage(Schema):
+    data: list[ReignOut]
+    next_cursor: str | None
+    total: int | None = None

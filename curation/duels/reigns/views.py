@@ -1,0 +1,46 @@
+"""The page of the line of kings, and its actions."""
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.duels.reigns.crown import crown, end_reign
+from curation.duels.reigns.models import Reign
+from curation.duels.reigns.pages import reign_views
+from curation.duels.reigns.schemas import ReignList
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.runs.models import Run
+from curation.web.ids import find
+from curation.web.lists.pages import list_context
+
+
+@require_GET
+@project_page(Scope.READ)
+def reign_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = ReignList.from_query(request.GET)
+    rows = Reign.objects.filter(project=access.project).select_related("run", "crowned_by", "ended_by")
+    page = params.page(rows)
+    context = {
+        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/reigns"),
+        "reigns": reign_views(access.project, page.rows),
+        "may_end": access.may(Scope.ADMIN),
+    }
+    return render(request, "duels/reigns/list.html", context)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def reign_crown(request: HttpRequest, access: Access) -> HttpResponse:
+    run = find(Run.objects.of(access.project).select_related("project"), request.POST.get("run", ""), "run")
+    crown(access=access, run=run, challenger=request.POST.get("challenger", ""))
+    return HttpResponseRedirect(reverse("reign-list", args=[access.project.slug]))
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def reign_end(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    reign = find(Reign.objects.filter(project=access.project), pk, "reign")
+    end_reign(access=access, reign=reign, reason=request.POST.get("reason", ""))
+    return HttpResponseRedirect(reverse("reign-list", args=[access.project.slug]))
