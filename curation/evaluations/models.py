@@ -8,6 +8,7 @@ from django.db import models
 
 from curation.projects.models import Project, Removable
 from curation.runs.models import Call, Run, RunState
+from judging.contamination.levels import Level
 
 
 class SplitQuerySet(models.QuerySet["Split"]):
@@ -273,6 +274,12 @@ class ContaminationCheck(models.Model):
         return f"{self.split_id} against {self.against}"
 
 
+class ContaminatedRowQuerySet(models.QuerySet["ContaminatedRow"]):
+    def contaminated(self, check: ContaminationCheck | None) -> "ContaminatedRowQuerySet":
+        """Without rows that only share a common answer with the training data."""
+        return self.filter(check_of=check).exclude(level=Level.COMMON)
+
+
 class ContaminatedRow(models.Model):
     """A row of the split that is in the training data. `level` is the highest of `levels`."""
 
@@ -281,6 +288,8 @@ class ContaminatedRow(models.Model):
     level = models.CharField(max_length=12)
     levels = models.JSONField(default=list)
     matches = models.JSONField(default=list, help_text="Per training row: its number, levels, prompt and answer.")
+
+    objects = ContaminatedRowQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["check_of", "row"], name="contaminated_row_once")]

@@ -133,7 +133,7 @@ class FrozenRow(models.Model):
 
 class ContaminatedSample(models.Model):
     """A sample of an export that contains a held-out row. `levels` say how it matches, the strongest way first
-    (`judging.commands.contamination`); `row` counts from 1. `prompt` is the end of the held-out row's prompt,
+    (`judging.contamination.levels`); `row` counts from 1. `prompt` is the end of the held-out row's prompt,
     `answer` the beginning of its answer."""
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="contaminated", db_index=False)

@@ -7,7 +7,7 @@ from ninja import Query, Router, Status
 from pydantic import ValidationError
 
 from curation.evaluations.contamination import schemas as s
-from curation.evaluations.models import ContaminatedRow, ContaminationCheck
+from curation.evaluations.models import ContaminationCheck
 from curation.evaluations.splits.api import enter_split
 from curation.evaluations.splits.filters import ContaminatedList
 from curation.imports.sources.stored import store_upload
@@ -56,9 +56,8 @@ def post_check(request: HttpRequest, response: HttpResponse, split_id: str) -> S
 def list_contaminated(request: HttpRequest, split_id: str, params: Query[ContaminatedList]) -> Answer:
     _, split = enter_split(request, split_id)
     check = ContaminationCheck.objects.newest(split)
-    rows = params.narrow(ContaminatedRow.objects.filter(check_of=check).select_related("row"))
     found = s.contamination_out(check) if check else None
-    return {"check": found, **params.page(rows).response(s.contaminated_out)}
+    return {"check": found, **params.page(params.rows_of_check(check)).response(s.contaminated_out)}
 
 
 def _check_params(request: HttpRequest, project: Project) -> dict[str, Any]:

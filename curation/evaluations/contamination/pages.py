@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from curation.evaluations.models import ContaminationCheck
-from judging.commands.contamination import Level
+from judging.contamination.levels import Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,13 @@ class LevelLine:
 
 @dataclass(frozen=True, slots=True)
 class Contamination:
-    """The result of a check, shown above the scores."""
+    """The result of a check, shown above the scores. `absent` are the levels that no row has."""
 
     check: ContaminationCheck
     rows: int
     contaminated: int
     levels: tuple[LevelLine, ...]
+    absent: tuple[str, ...]
     url: str
 
     @property
@@ -35,6 +36,9 @@ def contamination_of(slug: str, check: ContaminationCheck | None) -> Contaminati
         return None
     url = reverse("split-page", args=[slug, check.split_id])
     levels = tuple(
-        LevelLine(level.sentence, check.counts.get(level.value, 0), f"{url}?level={level.value}") for level in Level
+        LevelLine(level.sentence, count, f"{url}?level={level.value}")
+        for level in Level
+        if (count := check.counts.get(level.value, 0))
     )
-    return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, url)
+    absent = tuple(level.sentence for level in Level if check.counts.get(level.value) == 0)
+    return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, absent, url)

@@ -22,7 +22,8 @@ class CheckIn(Schema):
 
 
 class ContaminationOut(Schema):
-    """Rows of the split that are in the training data, by level; `contaminated` counts each row once."""
+    """Rows of the split that are in the training data, by level. `contaminated` counts each row once, without rows
+    that only share a `common` answer."""
 
     id: str
     split: str
@@ -36,7 +37,7 @@ class ContaminationOut(Schema):
 
 
 class ContaminatedOut(Schema):
-    """`levels`: exact, prompt, near, task_answer; `matches` are the training rows with their texts."""
+    """`levels` are all that apply, the strongest first; `matches` are the training rows with their texts."""
 
     row: str
     number: int

@@ -5,17 +5,18 @@ from contextlib import closing
 
 from curation.evaluations.contamination.training import CheckParams, rows_of_split, training_data
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
-from curation.evaluations.splits.rows import EvalRow, prompt_text
+from curation.evaluations.splits.rows import EvalRow
 from curation.imports.sources.rows import SourceError
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
-from judging.commands.contamination import EvalRow as ComparedRow
-from judging.commands.contamination import Level, Match, contamination
+from judging.contamination.find import EvalRow as ComparedRow
+from judging.contamination.find import Match, contamination
+from judging.contamination.levels import Level, contaminates, in_order
 
 SHOWN_CHARACTERS = 4000
 SHOWN_MATCHES = 3
 CHECKPOINT_EVERY = 1000
-Found = dict[int, list[tuple[Match, EvalRow]]]
+Found = dict[int, list[Match]]
 
 
 class CheckStage:
@@ -40,7 +41,7 @@ class CheckStage:
             reader = _Reader(training, context)
             try:
                 for match in contamination(rows, reader, volatile=project.settings.evaluation.volatile):
-                    found.setdefault(match.row, []).append((match, reader.current))
+                    found.setdefault(match.row, []).append(match)
             except SourceError as error:
                 raise ItemFailed(str(error)) from None
         if reader.count == 0:
@@ -49,46 +50,46 @@ class CheckStage:
 
 
 class _Reader:
-    """The training rows as they are compared; `current` is the row of the last match."""
+    """The training rows as they are compared."""
 
     def __init__(self, rows: Iterator[EvalRow], context: WorkContext) -> None:
         self._rows, self._context = rows, context
         self.count = 0
-        self.current = EvalRow([], "", "", "", "")
 
     def __iter__(self) -> Iterator[ComparedRow]:
         for row in self._rows:
             if self.count % CHECKPOINT_EVERY == 0:
                 self._context.checkpoint()
             self.count += 1
-            self.current = row
             yield row.compared()
 
 
 def _write(check: ContaminationCheck, row_ids: Sequence[int], found: Found, training_rows: int) -> Json:
-    counts: Json = {"rows": len(row_ids), "training_rows": training_rows, "contaminated": len(found)}
+    counts: Json = {"rows": len(row_ids), "training_rows": training_rows, "contaminated": 0}
     counts |= {level.value: 0 for level in Level}
     ContaminatedRow.objects.filter(check_of=check).delete()
     entries = []
     for number, matches in found.items():
-        levels = [level.value for level in Level if any(level in match.levels for match, _ in matches)]
+        levels = in_order(level for match in matches for level in match.levels)
+        counts["contaminated"] += contaminates(levels)
         for level in levels:
             counts[level] += 1
-        shown = [_match_json(match, row) for match, row in matches[:SHOWN_MATCHES]]
+        names = [level.value for level in levels]
+        shown = [_match_json(match) for match in matches[:SHOWN_MATCHES]]
         entries.append(
-            ContaminatedRow(check_of=check, row_id=row_ids[number], level=levels[0], levels=levels, matches=shown)
+            ContaminatedRow(check_of=check, row_id=row_ids[number], level=names[0], levels=names, matches=shown)
         )
     ContaminatedRow.objects.bulk_create(entries, batch_size=500)
     ContaminationCheck.objects.filter(pk=check.pk).update(counts=counts, ready=True)
     return counts
 
 
-def _match_json(match: Match, row: EvalRow) -> Json:
-    prompt = prompt_text(row.messages)
+def _match_json(match: Match) -> Json:
+    prompt, answer = match.training.prompt, match.training.answer
     return {
         "training_row": match.train_row + 1,
         "levels": [level.value for level in match.levels],
         "prompt": prompt[:SHOWN_CHARACTERS],
         "cut": len(prompt) > SHOWN_CHARACTERS,
-        "answer": row.expected[:SHOWN_CHARACTERS],
+        "answer": answer[:SHOWN_CHARACTERS],
     }

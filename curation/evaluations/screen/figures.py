@@ -73,7 +73,7 @@ def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) 
     sources = _groups(screened, F("row__source"), names)
     if check is None:
         return Figures(rows, tiers, sources)
-    contaminated = ContaminatedRow.objects.filter(check_of=check, row=OuterRef("row"))
+    contaminated = ContaminatedRow.objects.contaminated(check).filter(row=OuterRef("row"))
     by_check = {group.name: group.rows for group in _groups(screened, Exists(contaminated), names)}
     return Figures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
 

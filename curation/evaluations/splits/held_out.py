@@ -14,7 +14,7 @@ from curation.exports.hygiene.held_out import (
 )
 from curation.projects.models import Project
 from curation.web.ids import find_param
-from judging.commands.contamination import EvalRow
+from judging.contamination.find import EvalRow
 
 CHUNK = 500
 

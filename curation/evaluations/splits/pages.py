@@ -6,7 +6,7 @@ from django.utils.safestring import SafeString
 
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, SplitRow
 from curation.web.text.markup import visible
-from judging.commands.contamination import Level
+from judging.contamination.levels import Level
 
 
 @dataclass(frozen=True, slots=True)

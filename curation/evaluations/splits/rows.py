@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
 from curation.web.text.storable import storable, storable_json
-from judging.commands import contamination
+from judging.contamination import find
 from judging.messages import content_of
 
 Message = dict[str, object]
@@ -35,8 +35,8 @@ class EvalRow:
     def preview(self) -> str:
         return preview_of(self.opening)
 
-    def compared(self) -> contamination.EvalRow:
-        return contamination.EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id)
+    def compared(self) -> find.EvalRow:
+        return find.EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id)
 
 
 def read_row(value: Mapping[str, object]) -> EvalRow:

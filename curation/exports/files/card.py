@@ -14,7 +14,7 @@ from curation.exports.formats.row import Column, Columns, DataFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
 from curation.projects.models import Project
-from judging.commands.contamination import Level
+from judging.contamination.levels import Level
 
 BAR = 40
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

@@ -11,10 +11,13 @@ from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import FilteredSample
 from curation.projects.models import Project
 from curation.web.problems import Invalid
-from judging.commands.contamination import EvalRow, Level, contamination
+from judging.contamination.find import EvalRow, Match, contamination
+from judging.contamination.levels import Level
 
 # Characters of a prompt and of an answer that are kept.
 _SHOWN = 1_000
+# A shorter answer says nothing: with the same task, and by itself. Sessions on one machine share short commands.
+_FEWEST_WORDS = {Level.TASK_ANSWER: 2, Level.ANSWER: 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,11 @@ def read_match(stored: str) -> dict[str, object]:
 
 
 class _Reader:
-    """Reads a held-out set. `current` is the row of the last match."""
+    """Reads a held-out set."""
 
     def __init__(self, rows: Iterator[EvalRow], checkpoint: Callable[[], None]) -> None:
         self._rows, self._checkpoint = rows, checkpoint
         self.count = 0
-        self.current = EvalRow("", "", "")
         self.digest = hashlib.sha256()
 
     def __iter__(self) -> Iterator[EvalRow]:
@@ -55,7 +57,6 @@ class _Reader:
             self.count += 1
             if self.count > MOST_ROWS:
                 raise Invalid(f"A held-out set has more than {MOST_ROWS:,} rows. Hold the recipe against a part of it.")
-            self.current = row
             self.digest.update(row_digest(row))
             yield row
 
@@ -86,7 +87,7 @@ class HeldOutSets:
             reader = _Reader(held_out.rows(), checkpoint)
             for match in contamination(rows, reader, volatile=self.volatile):
                 if _tells(match.levels, rows[match.row]):
-                    self._add(samples[match.row], held_out.name, reader, match.levels)
+                    self._add(samples[match.row], held_out.name, match)
             self.figures[held_out.name] = {
                 "name": held_out.name,
                 "label": held_out.label,
@@ -94,13 +95,13 @@ class HeldOutSets:
                 "sha256": reader.digest.hexdigest(),
             }
 
-    def _add(self, sample_id: int, name: str, reader: _Reader, levels: tuple[Level, ...]) -> None:
+    def _add(self, sample_id: int, name: str, match: Match) -> None:
         known = self.matches.get(sample_id)
         order = list(Level)
-        if known is None or order.index(levels[0]) < order.index(known.levels[0]):
-            row = reader.current
+        if known is None or order.index(match.levels[0]) < order.index(known.levels[0]):
+            row = match.training
             self.matches[sample_id] = HeldOutMatch(
-                name, reader.count, levels, row.prompt[-_SHOWN:], row.answer[:_SHOWN]
+                name, match.train_row + 1, match.levels, row.prompt[-_SHOWN:], row.answer[:_SHOWN]
             )
 
     def as_json(self, matches: Mapping[int, HeldOutMatch], *, left_out: bool) -> dict[str, object]:
@@ -123,5 +124,5 @@ def _compared(example: Example, task_id: str) -> Iterator[EvalRow]:
 
 
 def _tells(levels: Sequence[Level], row: EvalRow) -> bool:
-    """Return whether a match is more than the same one-word answer, such as `exit`, below the same first paragraph."""
-    return levels[0] != Level.TASK_ANSWER or len(row.answer.split()) > 1
+    """Return whether a match is more than the same short answer, such as `exit` below the same first paragraph."""
+    return levels[0].contaminates and len(row.answer.split()) >= _FEWEST_WORDS.get(levels[0], 0)

@@ -16,7 +16,7 @@ from curation.imports.sources.rows import BadRow, Position, SourceError
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
-from judging.commands.contamination import EvalRow
+from judging.contamination.find import EvalRow
 from judging.messages import message_text
 
 FIELD = "recipe.held_out"

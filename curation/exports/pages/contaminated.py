@@ -10,7 +10,7 @@ from pydantic import Field
 from curation.exports.hygiene.contamination import HeldOutMatch
 from curation.exports.models import ContaminatedSample
 from curation.web.lists.params import ListParams
-from judging.commands.contamination import Level
+from judging.contamination.levels import Level
 
 
 class ContaminatedList(ListParams):
@@ -24,7 +24,7 @@ class ContaminatedSampleOut(Schema):
     sample: str = Field(examples=["17"])
     held_out: str = Field(examples=["export/12/val"])
     row: int = Field(examples=[3], description="The held-out row, counted from 1.")
-    levels: list[str] = Field(examples=[["near"]], description="How it matches: exact, prompt, near, task_answer.")
+    levels: list[str] = Field(examples=[["near"]], description="How it matches, the strongest way first.")
     prompt: str
     answer: str
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from judging.commands.contamination import VOLATILE_LABELS
 from judging.commands.families import FAMILIES, prefix_family
+from judging.contamination.normalise import VOLATILE_LABELS
 from judging.panel.rubric import DIMENSIONS
 from judging.scan.rules import BY_NAME
 

@@ -34,7 +34,10 @@ _BITS = re.compile(r"(?:[01]{7,8}[\s,]{1,2}){3,200}[01]{7,8}")
 _RUN = re.compile(r"[A-Za-z0-9_.$-]{5,80}")
 _MOST = 60
 # Cyrillic and Greek letters that look like Latin ones; NFKC keeps them.
-_LOOKS = str.maketrans("аеорсухіјѕһԁԛԝкмтвнοανρτυκ", "aeopcyxijshdqwkmtbhoavptuk")
+_LOOKS = str.maketrans(
+    "аеорсухіјѕһԁԛԝкмтвнοανρτυκАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "aeopcyxijshdqwkmtbhoavptukABEKMHOPCTYXIJSABEZHIKMNOPTYX",
+)
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
@@ -46,6 +49,11 @@ def find(case: Case) -> Iterator[Found]:
             yield Found(ENCODED, span, found[0], f"decoded: {found[1]}")
     yield from _shifted(case)
     yield from _lookalikes(case)
+
+
+def plain_letters(text: str) -> str:
+    """Return the text in NFKC, with Latin letters for those that look like them and without invisible characters."""
+    return _HIDDEN.sub("", unicodedata.normalize("NFKC", text)).translate(_LOOKS)
 
 
 def _leak_in(case: Case, decoded: str) -> tuple[Place, str] | None:
@@ -182,6 +190,6 @@ def _lookalikes(case: Case) -> Iterator[Found]:
     for match in re.finditer(r"[^\s`'\"(),]{4,200}", case.answer):
         if match[0].isascii():
             continue
-        plain = _HIDDEN.sub("", unicodedata.normalize("NFKC", match[0])).translate(_LOOKS)
+        plain = plain_letters(match[0])
         if plain != match[0] and plain.isascii() and (found := _leak_in(case, plain)):
             yield Found(ENCODED, match.span(), found[0], f"decoded: {found[1]}")

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from judging.commands.contamination import EvalRow, Level, contamination, normalised, task_of
+from judging.contamination.find import EvalRow, contamination
+from judging.contamination.levels import Level
+from judging.contamination.normalise import normalised, task_of
 from tests.parts import shared_data
 
 
@@ -76,7 +78,7 @@ def test_the_published_split() -> None:
     for match in contamination(rows, training):
         for level in match.levels:
             counted[level].add(match.row)
-    assert {level: len(found) for level, found in counted.items()} == {
+    assert {level: len(counted[level]) for level in list(Level)[:4]} == {
         Level.EXACT: 0,
         Level.PROMPT: 11,
         Level.NEAR: 147,

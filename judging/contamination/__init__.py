@@ -1,0 +1,1 @@
+"""Rows of an evaluation that occur in training data: what counts as the same, and the search for it."""

@@ -1,0 +1,219 @@
+"""Finds the rows of an evaluation that occur in training data."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from judging.contamination.levels import Level, in_order
+from judging.contamination.normalise import (
+    FEWEST_WORDS,
+    FOR_ANSWERS,
+    FOR_PROMPTS,
+    FOR_TASKS,
+    FOR_WORDS,
+    VOLATILE_LABELS,
+    needed_steps,
+    normalise,
+    normalised,
+    task_of,
+)
+from judging.contamination.similar import (
+    SIMILAR_FROM,
+    SIMILAR_WITH_ANSWER,
+    Beginnings,
+    Similar,
+    is_beginning,
+    similar_answers,
+)
+
+# So many tasks share a common answer. A shorter answer is common in any case.
+COMMON_FROM, SHORT_ANSWER = 3, 3
+# Of a longer prompt the end is compared where more than numbers, times and ids may differ.
+LONGEST = 20_000
+SHOWN_ANSWERS = 3
+SAME_PROMPT = frozenset({Level.PROMPT, Level.NEAR, *FOR_PROMPTS})
+
+
+@dataclass(frozen=True)
+class EvalRow:
+    """What is compared of a row. `prompt` is every message before the answer, `opening` the first user message."""
+
+    prompt: str
+    opening: str
+    answer: str
+    task_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """`row` and `train_row` count from 0 in the given order; `levels` are all that apply, the strongest first.
+
+    `training` is the training row."""
+
+    row: int
+    train_row: int
+    levels: tuple[Level, ...]
+    training: EvalRow
+
+
+class _Compared:
+    """A row with the digests by which it is found."""
+
+    def __init__(self, row: EvalRow, volatile: Sequence[str]) -> None:
+        self.row, self._volatile = row, volatile
+        self.task = task_of(row.opening)
+        self.answer = row.answer.strip()
+        self.prompt = row.prompt[-LONGEST:]
+        self.near = _digest(normalised(row.prompt, volatile=volatile))
+        self.asked = _digest(*normalise([self.prompt], FOR_PROMPTS, volatile=volatile))
+        self.task_answer = _digest(*normalise([self.task, self.answer], FOR_TASKS, volatile=volatile))
+        (self.plain_answer,) = normalise([self.answer], FOR_ANSWERS, volatile=volatile)
+
+    @cached_property
+    def words(self) -> str:
+        """The prompt from the task on, without what the system says before it."""
+        begin = self.row.prompt.find(self.row.opening) if self.row.opening else 0
+        (words,) = normalise([self.row.prompt[max(0, begin) :][:LONGEST]], FOR_WORDS, volatile=self._volatile)
+        return words
+
+    @cached_property
+    def task_words(self) -> str:
+        (words,) = normalise([self.task], FOR_WORDS, volatile=self._volatile)
+        return words
+
+    def digests(self) -> Iterator[bytes]:
+        """By id and by words: a training file may not have the evaluation's ids."""
+        yield _digest("near", self.near.hex())
+        yield _digest("asked", self.asked.hex())
+        if len(self.words.split()) >= FEWEST_WORDS:
+            yield _digest("words", self.words)
+        yield _digest("task", self.task_answer.hex())
+        if self.row.task_id:
+            yield _digest("id", self.row.task_id, self.plain_answer)
+        yield self.answer_key
+
+    @cached_property
+    def answer_key(self) -> bytes:
+        return _digest("answer", self.plain_answer)
+
+
+def contamination(
+    rows: Sequence[EvalRow], training: Iterable[EvalRow], *, volatile: Sequence[str] = VOLATILE_LABELS
+) -> Iterator[Match]:
+    """The matches, in the order of the training rows; a row's first match of each level is given, later ones not.
+
+    Matches by the answer alone come last: only then it is known how many tasks share the answer. The evaluation is
+    held in memory, the training data is read once and may be of any length.
+    """
+    search = _Search(rows, volatile)
+    for number, row in enumerate(training):
+        yield from search.matches(number, row)
+    yield from search.answers()
+
+
+class _Search:
+    def __init__(self, rows: Sequence[EvalRow], volatile: Sequence[str]) -> None:
+        self._volatile = volatile
+        self._rows = [_Compared(row, volatile) for row in rows]
+        self._by_key: dict[bytes, list[int]] = {}
+        for number, row in enumerate(self._rows):
+            for key in set(row.digests()):
+                self._by_key.setdefault(key, []).append(number)
+        self._similar = Similar([row.words for row in self._rows])
+        self._beginnings = Beginnings([row.words for row in self._rows])
+        self._found: set[tuple[int, Level]] = set()
+        self._needed: dict[tuple[bytes, ...], frozenset[Level] | None] = {}
+        self._tasks: dict[bytes, set[str]] = {}
+        for row in self._rows:
+            self._tasks.setdefault(row.answer_key, set()).add(row.task_words)
+        self._answers: dict[int, list[Match]] = {}
+
+    def matches(self, train_row: int, row: EvalRow) -> Iterator[Match]:
+        given = _Compared(row, self._volatile)
+        levels: dict[int, set[Level]] = {}
+        for number in {number for key in given.digests() for number in self._by_key.get(key, ())}:
+            levels[number] = self._same(self._rows[number], given)
+        for number, similarity in self._similar.candidates(given.words):
+            if not levels.get(number, set()) & SAME_PROMPT and self._are_similar(number, given, similarity):
+                levels.setdefault(number, set()).add(Level.SIMILAR)
+        for number in self._beginnings.matches(given.words):
+            if similar_answers(self._rows[number].plain_answer, given.plain_answer):
+                levels.setdefault(number, set()).add(Level.PREFIX)
+        self._note_answers(train_row, given, levels)
+        for number, found in sorted(levels.items()):
+            new = [level for level in found if (number, level) not in self._found]
+            if new:
+                self._found.update((number, level) for level in new)
+                yield Match(number, train_row, in_order(new), row)
+
+    def answers(self) -> Iterator[Match]:
+        """Yield the rows whose answer, and nothing else, is in the training data."""
+        clean = self._answers.keys() - {number for number, _ in self._found}
+        for number in sorted(clean):
+            row = self._rows[number]
+            is_common = len(row.answer.split()) < SHORT_ANSWER or len(self._tasks[row.answer_key]) >= COMMON_FROM
+            for match in self._answers[number]:
+                levels = (Level.COMMON,) if is_common else (Level.ANSWER, *match.levels)
+                yield Match(number, match.train_row, levels, match.training)
+
+    def _same(self, one: _Compared, other: _Compared) -> set[Level]:
+        """The levels of two rows that share a key."""
+        levels: set[Level] = set()
+        same_answer = one.answer == other.answer
+        if one.row.prompt == other.row.prompt:
+            levels |= {Level.PROMPT, Level.EXACT} if same_answer else {Level.PROMPT}
+        if one.near == other.near:
+            levels.add(Level.NEAR)
+            if Level.PROMPT not in levels and one.row.prompt.split() == other.row.prompt.split():
+                levels.add(Level.WHITESPACE)
+        elif one.asked == other.asked:
+            levels |= self._steps(one.asked, [one.prompt], [other.prompt], FOR_PROMPTS)
+        elif one.words == other.words and len(one.words.split()) >= FEWEST_WORDS:
+            levels.add(Level.SIMILAR)  # under other instructions
+        same_task = one.task == other.task or (one.row.task_id != "" and one.row.task_id == other.row.task_id)
+        same_words = one.plain_answer == other.plain_answer
+        if same_words and not same_answer and (levels or same_task):
+            levels |= self._steps(one.answer_key, [one.answer], [other.answer], FOR_ANSWERS)
+        if same_words and same_task:
+            levels.add(Level.TASK_ANSWER)
+        elif one.task_answer == other.task_answer:
+            texts = [one.task, one.answer], [other.task, other.answer]
+            if needed := self._steps(one.task_answer, *texts, FOR_TASKS):
+                levels |= needed | {Level.TASK_ANSWER}
+        if (levels or same_task) and is_beginning(one.plain_answer, other.plain_answer):
+            levels.add(Level.PREFIX)
+        return levels
+
+    def _steps(self, key: bytes, mine: list[str], theirs: list[str], steps: tuple[Level, ...]) -> frozenset[Level]:
+        """The steps that two texts need to be equal; remembered, since many rows have the same texts."""
+        pair = (key, _digest(*mine), _digest(*theirs))
+        if pair not in self._needed:
+            self._needed[pair] = needed_steps(mine, theirs, steps, volatile=self._volatile)
+        return self._needed[pair] or frozenset()
+
+    def _are_similar(self, number: int, other: _Compared, similarity: float) -> bool:
+        one = self._rows[number]
+        same_answer = one.plain_answer == other.plain_answer and len(one.answer.split()) >= SHORT_ANSWER
+        if same_answer:
+            return similarity >= SIMILAR_WITH_ANSWER
+        return similarity >= SIMILAR_FROM and similar_answers(one.plain_answer, other.plain_answer)
+
+    def _note_answers(self, train_row: int, given: _Compared, levels: dict[int, set[Level]]) -> None:
+        """Remember who shares the answer of a training row, until it is known how common it is."""
+        if not given.answer or given.answer_key not in self._by_key:
+            return
+        tasks = self._tasks[given.answer_key]
+        if len(tasks) < COMMON_FROM:
+            tasks.add(given.task_words)
+        for number in self._by_key[given.answer_key]:
+            row, kept = self._rows[number], self._answers.setdefault(number, [])
+            if not levels.get(number) and len(kept) < SHOWN_ANSWERS:
+                needed: frozenset[Level] = frozenset()
+                if row.answer != given.answer:
+                    needed = self._steps(row.answer_key, [row.answer], [given.answer], FOR_ANSWERS)
+                kept.append(Match(number, train_row, in_order(needed), given.row))
+
+
+def _digest(*parts: str) -> bytes:
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
