@@ -78,6 +78,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "id"], name="prompt_list"),
+                    models.Index(fields=["project", "instance_id", "id"], name="prompt_by_instance"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "source", "row_offset", "turn_index"), name="prompt_once"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PullRequest",
@@ -97,6 +108,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("project", "instance_id"), name="pull_request_once")]
+            },
         ),
         migrations.CreateModel(
             name="AnswerText",
@@ -201,6 +215,25 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "id"], name="duel_list"),
+                    models.Index(fields=["project", "score_key", "id"], name="duel_list_score"),
+                    models.Index(fields=["project", "bucket", "id"], name="duel_list_bucket"),
+                    models.Index(fields=["project", "bucket", "score_key", "id"], name="duel_bucket_score"),
+                    models.Index(fields=["project", "flags", "id"], name="duel_list_flags"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("king__isnull", False)),
+                        fields=("challenger", "king"),
+                        name="duel_pair_once",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("king__isnull", True)), fields=("challenger",), name="duel_reference_once"
+                    ),
+                ],
+            },
         ),
         migrations.AddField(
             model_name="answer",
@@ -264,6 +297,7 @@ class Migration(migrations.Migration):
                 ),
                 ("run", models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to="runs.run")),
             ],
+            options={"constraints": [models.UniqueConstraint(fields=("duel", "judge", "order"), name="verdict_once")]},
         ),
         migrations.CreateModel(
             name="Exclusion",
@@ -290,52 +324,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddIndex(
-            model_name="prompt",
-            index=models.Index(fields=["project", "id"], name="prompt_list"),
-        ),
-        migrations.AddIndex(
-            model_name="prompt",
-            index=models.Index(fields=["project", "instance_id", "id"], name="prompt_by_instance"),
-        ),
-        migrations.AddConstraint(
-            model_name="prompt",
-            constraint=models.UniqueConstraint(
-                fields=("project", "source", "row_offset", "turn_index"), name="prompt_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="duel",
-            index=models.Index(fields=["project", "id"], name="duel_list"),
-        ),
-        migrations.AddIndex(
-            model_name="duel",
-            index=models.Index(fields=["project", "score_key", "id"], name="duel_list_score"),
-        ),
-        migrations.AddIndex(
-            model_name="duel",
-            index=models.Index(fields=["project", "bucket", "id"], name="duel_list_bucket"),
-        ),
-        migrations.AddIndex(
-            model_name="duel",
-            index=models.Index(fields=["project", "bucket", "score_key", "id"], name="duel_bucket_score"),
-        ),
-        migrations.AddIndex(
-            model_name="duel",
-            index=models.Index(fields=["project", "flags", "id"], name="duel_list_flags"),
-        ),
-        migrations.AddConstraint(
-            model_name="duel",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("king__isnull", False)), fields=("challenger", "king"), name="duel_pair_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="duel",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("king__isnull", True)), fields=("challenger",), name="duel_reference_once"
-            ),
-        ),
-        migrations.AddIndex(
             model_name="answer",
             index=models.Index(fields=["prompt", "side", "id"], name="answer_by_prompt"),
         ),
@@ -350,13 +338,5 @@ class Migration(migrations.Migration):
                 fields=("prompt", "fingerprint", "sample_index"),
                 name="answer_accepted_once",
             ),
-        ),
-        migrations.AddConstraint(
-            model_name="pullrequest",
-            constraint=models.UniqueConstraint(fields=("project", "instance_id"), name="pull_request_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="verdict",
-            constraint=models.UniqueConstraint(fields=("duel", "judge", "order"), name="verdict_once"),
         ),
     ]

@@ -136,6 +136,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"indexes": [models.Index(fields=["project", "-id"], name="evaluation_by_project")]},
         ),
         migrations.AddField(
             model_name="evaluatedmodel",
@@ -225,6 +226,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"indexes": [models.Index(fields=["project", "-id"], name="split_by_project")]},
         ),
         migrations.AddField(
             model_name="evaluation",
@@ -263,6 +265,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"indexes": [models.Index(fields=["split", "ready", "-id"], name="check_newest")]},
         ),
         migrations.CreateModel(
             name="SplitRowText",
@@ -324,6 +327,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("check_of", "row"), name="contaminated_row_once")]
+            },
         ),
         migrations.AddConstraint(
             model_name="evaluatedmodel",
@@ -336,18 +342,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="episode",
             constraint=models.UniqueConstraint(fields=("by", "key"), name="episode_once"),
-        ),
-        migrations.AddIndex(
-            model_name="split",
-            index=models.Index(fields=["project", "-id"], name="split_by_project"),
-        ),
-        migrations.AddIndex(
-            model_name="evaluation",
-            index=models.Index(fields=["project", "-id"], name="evaluation_by_project"),
-        ),
-        migrations.AddIndex(
-            model_name="contaminationcheck",
-            index=models.Index(fields=["split", "ready", "-id"], name="check_newest"),
         ),
         migrations.AddConstraint(
             model_name="splitrow",
@@ -368,9 +362,5 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="screenedanswer",
             constraint=models.UniqueConstraint(fields=("by", "row"), name="screened_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="contaminatedrow",
-            constraint=models.UniqueConstraint(fields=("check_of", "row"), name="contaminated_row_once"),
         ),
     ]

@@ -40,6 +40,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"indexes": [models.Index(fields=["project", "-id"], name="export_by_project")]},
         ),
         migrations.CreateModel(
             name="ExportFile",
@@ -61,6 +62,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [models.UniqueConstraint(fields=("export", "name"), name="export_file_once")],
             },
         ),
         migrations.CreateModel(
@@ -79,6 +81,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("export", "sample_id", "pair_id"), name="frozen_pair_once")
+                ]
+            },
         ),
         migrations.CreateModel(
             name="FrozenRow",
@@ -108,6 +115,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"constraints": [models.UniqueConstraint(fields=("export", "sample_id"), name="frozen_row_once")]},
         ),
         migrations.CreateModel(
             name="SavedRecipe",
@@ -131,26 +139,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [models.UniqueConstraint(fields=("project", "name"), name="recipe_name_once")],
             },
-        ),
-        migrations.AddIndex(
-            model_name="export",
-            index=models.Index(fields=["project", "-id"], name="export_by_project"),
-        ),
-        migrations.AddConstraint(
-            model_name="exportfile",
-            constraint=models.UniqueConstraint(fields=("export", "name"), name="export_file_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="frozenpair",
-            constraint=models.UniqueConstraint(fields=("export", "sample_id", "pair_id"), name="frozen_pair_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="frozenrow",
-            constraint=models.UniqueConstraint(fields=("export", "sample_id"), name="frozen_row_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="savedrecipe",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="recipe_name_once"),
         ),
     ]

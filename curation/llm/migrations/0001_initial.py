@@ -51,6 +51,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [models.UniqueConstraint(fields=("project", "name"), name="endpoint_name_once")],
             },
         ),
         migrations.CreateModel(
@@ -86,13 +87,8 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name="endpoint",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="endpoint_name_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="endpointshare",
-            constraint=models.UniqueConstraint(fields=("endpoint", "holder"), name="endpoint_share_once"),
+            options={
+                "constraints": [models.UniqueConstraint(fields=("endpoint", "holder"), name="endpoint_share_once")]
+            },
         ),
     ]

@@ -48,6 +48,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("sample", "number"), name="revision_number_once")]
+            },
         ),
         migrations.CreateModel(
             name="Decision",
@@ -130,6 +133,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["sample", "id"], name="decision_by_sample"),
+                    models.Index(fields=["reviewer", "-id"], name="decision_by_reviewer"),
+                    models.Index(
+                        condition=models.Q(("batch", ""), _negated=True), fields=["batch"], name="decision_batch"
+                    ),
+                    models.Index(fields=["created_at"], name="decision_pace"),
+                ]
+            },
         ),
         migrations.CreateModel(
             name="Draft",
@@ -182,27 +195,5 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [models.UniqueConstraint(fields=("sample", "seat"), name="lease_seat_once")],
             },
-        ),
-        migrations.AddConstraint(
-            model_name="revision",
-            constraint=models.UniqueConstraint(fields=("sample", "number"), name="revision_number_once"),
-        ),
-        migrations.AddIndex(
-            model_name="decision",
-            index=models.Index(fields=["sample", "id"], name="decision_by_sample"),
-        ),
-        migrations.AddIndex(
-            model_name="decision",
-            index=models.Index(fields=["reviewer", "-id"], name="decision_by_reviewer"),
-        ),
-        migrations.AddIndex(
-            model_name="decision",
-            index=models.Index(
-                condition=models.Q(("batch", ""), _negated=True), fields=["batch"], name="decision_batch"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="decision",
-            index=models.Index(fields=["created_at"], name="decision_pace"),
         ),
     ]

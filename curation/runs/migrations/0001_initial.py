@@ -53,6 +53,13 @@ class Migration(migrations.Migration):
                 ),
                 ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="projects.project")),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("status", "ok")), fields=["project", "content_hash"], name="call_cache"
+                    )
+                ]
+            },
         ),
         migrations.CreateModel(
             name="Item",
@@ -90,6 +97,11 @@ class Migration(migrations.Migration):
                 ("result", models.JSONField(default=dict)),
                 ("finished_at", models.DateTimeField(null=True)),
             ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("state", "claimed")), fields=["lease_until"], name="item_lapsed")
+                ]
+            },
         ),
         migrations.CreateModel(
             name="WorkerSeen",
@@ -195,6 +207,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "-id"], name="run_by_project"),
+                    models.Index(
+                        condition=models.Q(("state__in", ["queued", "running"])), fields=["state"], name="run_live"
+                    ),
+                ]
+            },
         ),
         migrations.AddField(
             model_name="item",
@@ -229,34 +249,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["project", "-id"], name="run_by_project"),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("state__in", ["queued", "running"])), fields=["state"], name="run_live"
-            ),
+            options={"indexes": [models.Index(fields=["run", "id"], name="run_event_log")]},
         ),
         migrations.AddIndex(
             model_name="item",
             index=models.Index(fields=["run", "stage", "state", "id"], name="item_to_claim"),
         ),
-        migrations.AddIndex(
-            model_name="item",
-            index=models.Index(condition=models.Q(("state", "claimed")), fields=["lease_until"], name="item_lapsed"),
-        ),
         migrations.AddConstraint(
             model_name="item",
             constraint=models.UniqueConstraint(fields=("run", "stage", "key"), name="item_once"),
-        ),
-        migrations.AddIndex(
-            model_name="call",
-            index=models.Index(
-                condition=models.Q(("status", "ok")), fields=["project", "content_hash"], name="call_cache"
-            ),
         ),
         migrations.AddIndex(
             model_name="call",
@@ -271,9 +272,5 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("cost", None), ("reserved__isnull", False)), fields=["run"], name="call_unsettled"
             ),
-        ),
-        migrations.AddIndex(
-            model_name="runevent",
-            index=models.Index(fields=["run", "id"], name="run_event_log"),
         ),
     ]

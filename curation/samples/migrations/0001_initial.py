@@ -111,6 +111,31 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "id"], name="sample_list"),
+                    models.Index(fields=["project", "created_at", "id"], name="sample_list_created"),
+                    models.Index(fields=["project", "score_key", "id"], name="sample_list_score"),
+                    models.Index(fields=["project", "priority", "id"], name="sample_list_priority"),
+                    models.Index(fields=["project", "bucket", "id"], name="sample_list_bucket"),
+                    models.Index(fields=["project", "status", "id"], name="sample_list_status"),
+                    models.Index(fields=["project", "instance_id", "id"], name="sample_list_instance"),
+                    models.Index(fields=["project", "repo", "id"], name="sample_list_repo"),
+                    models.Index(fields=["project", "source", "id"], name="sample_list_source"),
+                    models.Index(fields=["project", "model", "id"], name="sample_list_model"),
+                    models.Index(fields=["project", "action_style", "id"], name="sample_list_style"),
+                    models.Index(fields=["run", "id"], name="sample_list_run"),
+                    models.Index(
+                        condition=models.Q(("decided_by__isnull", False)),
+                        fields=["decided_by", "id"],
+                        name="sample_list_reviewer",
+                    ),
+                    models.Index(fields=["project", "flags", "id"], name="sample_list_flags"),
+                    models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
+                    models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),
+                    models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
+                ]
+            },
         ),
         migrations.CreateModel(
             name="SampleText",
@@ -148,82 +173,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [models.UniqueConstraint(fields=("project", "name"), name="saved_view_once")],
             },
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "id"], name="sample_list"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "created_at", "id"], name="sample_list_created"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "score_key", "id"], name="sample_list_score"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "priority", "id"], name="sample_list_priority"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "bucket", "id"], name="sample_list_bucket"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "status", "id"], name="sample_list_status"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "instance_id", "id"], name="sample_list_instance"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "repo", "id"], name="sample_list_repo"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "source", "id"], name="sample_list_source"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "model", "id"], name="sample_list_model"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "action_style", "id"], name="sample_list_style"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["run", "id"], name="sample_list_run"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(
-                condition=models.Q(("decided_by__isnull", False)),
-                fields=["decided_by", "id"],
-                name="sample_list_reviewer",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "flags", "id"], name="sample_list_flags"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
-        ),
-        migrations.AddConstraint(
-            model_name="savedview",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="saved_view_once"),
         ),
     ]

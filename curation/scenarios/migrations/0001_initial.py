@@ -60,6 +60,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "id"], name="scenario_list"),
+                    models.Index(fields=["project", "status", "id"], name="scenario_list_status"),
+                ],
+                "constraints": [models.UniqueConstraint(fields=("project", "name"), name="scenario_once")],
+            },
         ),
         migrations.CreateModel(
             name="ScenarioText",
@@ -125,25 +132,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddIndex(
-            model_name="scenario",
-            index=models.Index(fields=["project", "id"], name="scenario_list"),
-        ),
-        migrations.AddIndex(
-            model_name="scenario",
-            index=models.Index(fields=["project", "status", "id"], name="scenario_list_status"),
-        ),
-        migrations.AddConstraint(
-            model_name="scenario",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="scenario_once"),
-        ),
-        migrations.AddIndex(
-            model_name="scenarioaxis",
-            index=models.Index(fields=["axis", "value", "scenario"], name="scenario_axis_value"),
-        ),
-        migrations.AddConstraint(
-            model_name="scenarioaxis",
-            constraint=models.UniqueConstraint(fields=("scenario", "axis"), name="scenario_axis_once"),
+            options={
+                "indexes": [models.Index(fields=["axis", "value", "scenario"], name="scenario_axis_value")],
+                "constraints": [models.UniqueConstraint(fields=("scenario", "axis"), name="scenario_axis_once")],
+            },
         ),
     ]

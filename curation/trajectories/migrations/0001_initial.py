@@ -102,6 +102,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "id"], name="trajectory_list"),
+                    models.Index(fields=["project", "commands", "id"], name="trajectory_list_commands"),
+                    models.Index(fields=["project", "outcome", "id"], name="trajectory_list_outcome"),
+                    models.Index(fields=["scenario", "id"], name="trajectory_by_scenario"),
+                    models.Index(condition=models.Q(("keep", True)), fields=["scenario"], name="trajectory_kept"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "scenario", "sample_index"), name="trajectory_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="TrajectoryText",
@@ -184,37 +196,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddIndex(
-            model_name="trajectory",
-            index=models.Index(fields=["project", "id"], name="trajectory_list"),
-        ),
-        migrations.AddIndex(
-            model_name="trajectory",
-            index=models.Index(fields=["project", "commands", "id"], name="trajectory_list_commands"),
-        ),
-        migrations.AddIndex(
-            model_name="trajectory",
-            index=models.Index(fields=["project", "outcome", "id"], name="trajectory_list_outcome"),
-        ),
-        migrations.AddIndex(
-            model_name="trajectory",
-            index=models.Index(fields=["scenario", "id"], name="trajectory_by_scenario"),
-        ),
-        migrations.AddIndex(
-            model_name="trajectory",
-            index=models.Index(condition=models.Q(("keep", True)), fields=["scenario"], name="trajectory_kept"),
-        ),
-        migrations.AddConstraint(
-            model_name="trajectory",
-            constraint=models.UniqueConstraint(fields=("run", "scenario", "sample_index"), name="trajectory_once"),
-        ),
-        migrations.AddIndex(
-            model_name="pair",
-            index=models.Index(fields=["project", "id"], name="pair_list"),
-        ),
-        migrations.AddConstraint(
-            model_name="pair",
-            constraint=models.UniqueConstraint(fields=("chosen", "rejected", "strategy"), name="pair_once"),
+            options={
+                "indexes": [models.Index(fields=["project", "id"], name="pair_list")],
+                "constraints": [models.UniqueConstraint(fields=("chosen", "rejected", "strategy"), name="pair_once")],
+            },
         ),
     ]
