@@ -171,3 +171,16 @@ def test_a_file_with_half_a_key_is_named(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("half")
 
     assert f"SECRET_KEY in {tmp_path}/secret_key must have at least 32" in _secret_key(tmp_path)
+
+
+def test_a_process_starts_without_what_only_some_work_needs(tmp_path: Path) -> None:
+    loaded = "{'scipy', 'datasketch', 'litellm', 'openai', 'pandas', 'pyarrow', 'huggingface_hub'} & set(sys.modules)"
+    started = subprocess.run(
+        [sys.executable, "-c", f"import sys, config.wsgi; print(sorted({loaded}))"],
+        cwd=ROOT,
+        env={**os.environ, "WINNOW_DATA": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert started.stdout == "[]\n"
