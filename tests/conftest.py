@@ -1,12 +1,16 @@
 import functools
-from collections.abc import Iterable
+import threading
+import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
+from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
+from pytest_django.live_server_helper import LiveServer
 from xdist.scheduler import LoadFileScheduling
 
 from tests.parts import PARTS, missing
@@ -51,7 +55,7 @@ def quick_passwords() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_flush() -> None:
+def quick_flush() -> Iterator[None]:
     """Emptying the database after a test with its own transactions took longer than most of the tests.
 
     PostgreSQL makes new files for each table that it truncates, so rows are deleted instead. Content types and
@@ -60,11 +64,27 @@ def quick_flush() -> None:
     post_migrate.disconnect(create_contenttypes)
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 
-    def deletions(style: object, tables: Iterable[str], **_: object) -> list[str]:
-        return [f"DELETE FROM {connection.ops.quote_name(table)}" for table in tables]  # noqa: S608 - our own tables
+    def deletions(operations: DatabaseOperations, style: object, tables: Iterable[str], **_: object) -> list[str]:
+        return ["; ".join(f"DELETE FROM {operations.quote_name(table)}" for table in tables)]  # noqa: S608 - our own
 
-    if connection.vendor == "postgresql":
-        connection.ops.sql_flush = deletions  # type: ignore[method-assign]  # for this process alone
+    # Of the class: in an event loop, as Playwright runs one, Django has another connection than outside.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(DatabaseOperations, "sql_flush", deletions)
+        yield
+
+
+@pytest.fixture
+def live_server(live_server: LiveServer) -> Iterator[LiveServer]:
+    """The live server, which has answered everything when the rows of the test are deleted.
+
+    A closed tab leaves requests behind. One that still wrote would deadlock with the deletion, or add rows to the
+    next test.
+    """
+    yield live_server
+    until = time.monotonic() + 20
+    while answering := [thread for thread in threading.enumerate() if "(process_request_thread)" in thread.name]:
+        assert time.monotonic() < until, f"the live server still answers {len(answering)} connections"
+        answering[0].join(0.05)
 
 
 @pytest.fixture(scope="session")
