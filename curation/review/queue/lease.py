@@ -35,9 +35,10 @@ def claim(sample: Sample, access: Access) -> Lease | None:
     lease = lease_of(sample)
     if lease is not None and lease.reviewer_id == access.user.pk:
         lease.until = until
-        lease.save(update_fields=["until"])
-        return lease
-    if lease is not None:
+        if Lease.objects.filter(pk=lease.pk).update(until=until):
+            return lease
+        # A page that was left has released it since it was read.
+    elif lease is not None:
         if lease.until > now:
             return None
         lease.delete()

@@ -6,7 +6,8 @@ from django.utils import timezone
 from curation.projects.access import Access
 from curation.review.decisions.decide import decide
 from curation.review.models import Lease
-from curation.review.queue.lease import release
+from curation.review.queue import lease as leases
+from curation.review.queue.lease import hold, release
 from curation.review.queue.take import Order, open_count, take_next
 from curation.samples.list.filters import SampleFilter
 from tests.factories import make_duel, make_project, make_sample
@@ -88,6 +89,17 @@ def test_a_released_sample_is_free_at_once() -> None:
     assert taken_id(other) is None, "another's lease cannot be released"
     release(access=access, lease=Lease.objects.get())
     assert taken_id(other) == sample.pk
+
+
+def test_a_lease_that_is_released_while_it_is_extended_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is reloaded releases its lease at the moment when the new page claims it."""
+    access = project_with_reviewer()
+    sample = make_sample(access.project)
+    read = hold(access=access, sample_id=sample.pk)
+    release(access=access, lease=read)
+    monkeypatch.setattr(leases, "lease_of", lambda sample: read)
+    made = hold(access=access, sample_id=sample.pk)
+    assert Lease.objects.get() == made
 
 
 @pytest.mark.parametrize("action", ["skip", "flag"])
