@@ -18,13 +18,20 @@ class Unit:
     change_suffix: str
 
     def number(self, value: float) -> str:
-        return f"{value * self.scale:.{self.decimals}f}"
+        return f"{_rounded(value * self.scale, self.decimals):.{self.decimals}f}"
 
     def amount(self, value: float) -> str:
         return f"{self.number(value)}{self.suffix}"
 
     def change(self, value: float) -> str:
-        return f"{value * self.scale:+.{self.change_decimals}f}{self.change_suffix}"
+        """A change that is rounded to nothing has no sign."""
+        change = _rounded(value * self.scale, self.change_decimals)
+        return f"{change:{'+' if change else ''}.{self.change_decimals}f}{self.change_suffix}"
+
+
+def _rounded(value: float, decimals: int) -> float:
+    """Python writes a small negative number as -0."""
+    return round(value, decimals) + 0.0
 
 
 SHARE = Unit(100, 0, "%", 1, " pp")

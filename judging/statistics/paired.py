@@ -1,53 +1,69 @@
-"""Compares two models on the same rows: the difference with its interval, McNemar's test, and a verdict in words."""
+"""Compares two models on the same rows: the difference with its interval, its tests, and a verdict in words."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judging.statistics.rates import Interval
+from judging.statistics.sign_flip import sign_flip
 
 # Draws held in memory at once; two gathered columns of it are about 50 MB.
 _DRAWS_AT_ONCE = 2_000_000
 # Below this a difference is rounding noise.
 _DECIMALS = 12
 RESAMPLES = 10_000
+LIKELY_BELOW, CLEAR_BELOW = 0.05, 0.01
 
 
 class Said(StrEnum):
-    """The verdict that an interval supports; it never depends on a fixed number of points."""
+    """The verdict that a test supports; it never depends on a fixed number of points."""
 
     NOISE = "within noise"
     LIKELY = "likely"
     CLEAR = "clear"
 
-    @property
-    def tone(self) -> Literal["", "borderline", "good"]:
-        return {"within noise": "", "likely": "borderline", "clear": "good"}[self.value]  # type: ignore[return-value]
+    @classmethod
+    def at(cls, p: float) -> "Said":
+        return cls.CLEAR if p < CLEAR_BELOW else cls.LIKELY if p < LIKELY_BELOW else cls.NOISE
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The mean of (after − before) over `rows` pairs in `tasks` clusters, in the values' own unit.
 
-    `interval` is at 95 %, `wide` at 99 %. `said` is *likely* if the first excludes 0, *clear* if the second does.
+    `interval` is at 95 %. `p` is that of the sign-flip test over tasks; `said` is its verdict, if this is the only
+    comparison. `ratio` is the mean square of the tasks' differences over their squared mean, infinite without a
+    difference: it says how many tasks a difference like this needs.
     """
 
     delta: float
     interval: Interval
-    wide: Interval
+    p: float
+    ratio: float
     rows: int
     tasks: int
 
     @property
     def said(self) -> Said:
-        if self.wide.excludes_zero():
-            return Said.CLEAR
-        return Said.LIKELY if self.interval.excludes_zero() else Said.NOISE
+        return Said.at(self.p)
+
+    def tasks_to_be_clear(self, comparisons: int) -> int | None:
+        """Return how many tasks a difference of this size and spread needs to be just clear among so many comparisons.
+
+        None without a difference. From the normal approximation of the sign-flip test, n = z² · mean(d²) / mean(d)²;
+        no fewer than it needs if all tasks agree, 2 · 0.5ⁿ.
+        """
+        if not math.isfinite(self.ratio):
+            return None
+        from scipy import special
+
+        level = CLEAR_BELOW / max(1, comparisons)
+        z = float(special.ndtri(1 - level / 2))
+        return max(math.ceil(z * z * self.ratio), math.floor(math.log2(2 / level)) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +78,8 @@ class McNemar:
 def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> McNemar:
     """McNemar's test in its exact form: gains against losses are a coin, so p is binomial.
 
-    Q. McNemar, Psychometrika 12 (1947). Rows count one by one: read it beside the interval, which knows of tasks.
+    Q. McNemar, Psychometrika 12 (1947). Rows count one by one, so it decides nothing: `sign_flip` knows of tasks, and
+    equals it where every row is a task.
     """
     pairs = list(zip(before, after, strict=True))
     gained = sum(new and not old for old, new in pairs)
@@ -107,11 +124,13 @@ def difference(
     spread = max(1e-9, max(map(abs, (*before, *after))))
     rates = sums[:, 0] / sums[:, 1]
     if np.allclose(rates, rates[0], rtol=0, atol=10**-_DECIMALS):
-        narrow, wide = (_agreeing(delta, spread, len(sums), alpha) for alpha in (0.05, 0.01))
+        interval = _agreeing(delta, spread, len(sums), 0.05)
     else:
-        means = _means(sums, resamples, seed)
-        narrow, wide = (_percentiles(means, len(sums), alpha) for alpha in (0.05, 0.01))
-    return Difference(round(delta, _DECIMALS), narrow, wide, len(before), len(sums))
+        interval = _percentiles(_means(sums, resamples, seed), len(sums), 0.05)
+    own = sums[:, 0].round(_DECIMALS)
+    mean = float(own.mean())
+    ratio = float((own**2).mean()) / mean**2 if abs(mean) > 10**-_DECIMALS else math.inf
+    return Difference(round(delta, _DECIMALS) + 0.0, interval, sign_flip(own, seed=seed), ratio, len(before), len(sums))
 
 
 def _task_sums(before: Sequence[float], after: Sequence[float], tasks: Sequence[str]) -> NDArray[np.float64]:

@@ -12,6 +12,8 @@ from curation.projects.models import Scope
 from curation.runs.kinds import Json
 from curation.runs.models import RunState
 from curation.web.problems import Invalid
+from judging.statistics.paired import Said
+from judging.statistics.sign_flip import holm
 
 # A drop in one of these is a regression. Latency depends on the server, length on taste.
 WATCHED = [metric for metric in STATIC if metric.name in {"xtr", "exact", "svc", "op_token", "exact_shell"}]
@@ -32,7 +34,8 @@ def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
         record(actor=access.user, project=split.project, action="baseline.pin", subject=subject)
         ended = Evaluation.objects.filter(split=split, run__state=RunState.SUCCEEDED)
         for evaluation in ended.select_related("split__baseline"):
-            compare_with_baseline(evaluation)
+            _compare_models(evaluation)
+        _flag_regressions(split)
     return split
 
 
@@ -46,34 +49,54 @@ def unpin_baseline(*, access: Access, split: Split) -> None:
 
 def compare_with_baseline(evaluation: Evaluation) -> None:
     """Compare each model of the evaluation with the baseline of its split, if one is pinned."""
+    _compare_models(evaluation)
+    if evaluation.split is not None:
+        _flag_regressions(evaluation.split)
+
+
+def _compare_models(evaluation: Evaluation) -> None:
     split = evaluation.split
     baseline = split.baseline if split is not None else None
     for model in evaluation.models.select_related("evaluation"):
         against = _against(baseline, model) if baseline is not None and baseline.pk != model.pk else {}
-        worse = bool(against.get("worse"))
-        EvaluatedModel.objects.filter(pk=model.pk).update(against=against, regressed=worse)
+        EvaluatedModel.objects.filter(pk=model.pk).update(against=against, regressed=False)
+
+
+def _flag_regressions(split: Split) -> None:
+    """Decide which metrics of all models of the split are below the baseline: they are on one leaderboard, so they are
+    corrected together."""
+    models = [model for model in EvaluatedModel.objects.filter(evaluation__split=split).order_by("pk") if model.against]
+    found = [metric for model in models for metric in model.against["metrics"].values()]
+    for metric, corrected in zip(found, holm([metric["p"] for metric in found]), strict=True):
+        metric |= {"p_corrected": round(corrected, 6), "said": Said.at(corrected).value}
+    for model in models:
+        metrics = model.against["metrics"]
+        model.against |= {"comparisons": len(found)}
+        model.against["worse"] = [
+            name for name, metric in metrics.items() if metric["delta"] < 0 and metric["said"] != Said.NOISE.value
+        ]
+        model.regressed = bool(model.against["worse"])
+    EvaluatedModel.objects.bulk_update(models, ["against", "regressed"])
 
 
 def _against(baseline: EvaluatedModel, model: EvaluatedModel) -> Json:
-    """`worse` names the watched metrics whose interval is below 0. Empty without a common row."""
+    """Empty without a common row. A verdict and `worse` follow with `_flag_regressions`."""
     try:
         pairs, _ = paired(baseline, model)
     except Invalid:
         return {}
-    found = changes(pairs, WATCHED)
     return {
         "evaluation": str(baseline.evaluation_id),
         "model": baseline.name,
         "rows": len(pairs),
-        "metrics": {change.name: _as_json(change) for change in found},
-        "worse": [change.name for change in found if change.change.interval.high < 0],
+        "metrics": {change.name: _as_json(change) for change in changes(pairs, WATCHED)},
     }
 
 
 def _as_json(change: MetricChange) -> Json:
     return {
-        "delta": round(change.change.delta, 4),
-        "low": round(change.change.interval.low, 4),
-        "high": round(change.change.interval.high, 4),
-        "said": change.said.value,
+        "delta": round(change.change.delta, 4) + 0.0,
+        "low": round(change.change.interval.low, 4) + 0.0,
+        "high": round(change.change.interval.high, 4) + 0.0,
+        "p": change.change.p,
     }

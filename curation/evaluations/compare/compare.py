@@ -1,7 +1,8 @@
 """Compare two models on the same rows or tasks: the change of each metric and tier, gains and losses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from curation.evaluations.compare.pairs import Pair, paired, tasks_of
 from curation.evaluations.metrics import SCALES, Metric, Scale
@@ -10,6 +11,7 @@ from curation.projects.models import Project
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from judging.statistics.paired import RESAMPLES, Difference, McNemar, Said, difference, mcnemar
+from judging.statistics.sign_flip import holm
 
 # With many tasks fewer resamples give the same interval, and a page does not have to wait.
 MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
@@ -17,13 +19,18 @@ MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """`before` and `after` are means in the metric's unit. `test` is None unless the metric is a rate."""
+    """`before` and `after` are means in the metric's unit. `test` is None unless the metric is a rate.
+
+    `corrected` is the p of the sign-flip test, corrected for the number of `comparisons`. It alone decides the verdict.
+    """
 
     metric: Metric
     before: float
     after: float
     change: Difference
     test: McNemar | None
+    corrected: float
+    comparisons: int = 1
 
     @property
     def name(self) -> str:
@@ -31,7 +38,25 @@ class MetricChange:
 
     @property
     def said(self) -> Said:
-        return self.change.said
+        return Said.at(self.corrected)
+
+    @property
+    def note(self) -> str:
+        """Why the verdict is not what the interval or the p of this comparison alone would say; empty if it is."""
+        excludes = self.change.interval.excludes_zero()
+        if self.said != Said.NOISE:
+            return "" if excludes else "The interval includes 0; the test decides."
+        if self.change.said != Said.NOISE:
+            return f"Alone it would be {self.change.said}; among {self.comparisons} comparisons it may be chance."
+        return "The interval excludes 0; the test does not confirm it." if excludes else ""
+
+    @property
+    def tasks_missing(self) -> int | None:
+        """How many more tasks this change would need to be clear, if it stays as it is; None without a change."""
+        needed = self.change.tasks_to_be_clear(self.comparisons)
+        if needed is None or self.said == Said.CLEAR:
+            return None if needed is None else 0
+        return max(1, needed - self.change.tasks)
 
     @property
     def interval(self) -> str:
@@ -56,7 +81,8 @@ class TierChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`rows` pairs in `tasks` tasks; `gains` and `losses` are the pairs whose `scale.decisive` changed."""
+    """`rows` pairs in `tasks` tasks; `gains` and `losses` are the pairs whose `scale.decisive` changed. `comparisons`
+    are all metrics, of all rows and by tier, which are corrected together."""
 
     before: EvaluatedModel
     after: EvaluatedModel
@@ -69,12 +95,19 @@ class Comparison:
     gains: tuple[Pair, ...]
     losses: tuple[Pair, ...]
 
+    @property
+    def comparisons(self) -> int:
+        return len(self.metrics) + sum(len(tier.metrics) for tier in self.tiers)
+
 
 def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
     """Raises `Invalid` if the two have no row or task in common."""
     pairs, unpaired = paired(before, after)
     scale = SCALES[before.evaluation.kind]
     tiers = sorted({pair.example.tier for pair in pairs})
+    overall = changes(pairs, scale.metrics)
+    by_tier = [_tier(tier, [pair for pair in pairs if pair.example.tier == tier], scale) for tier in tiers]
+    corrected = iter(correct([*overall, *(change for tier in by_tier for change in tier.metrics)]))
     gains = [(pair, pair.after.values[scale.decisive] - pair.before.values[scale.decisive]) for pair in pairs]
     return Comparison(
         before=before,
@@ -83,15 +116,15 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
         rows=len(pairs),
         tasks=len(set(tasks_of(pairs))),
         unpaired=unpaired,
-        metrics=changes(pairs, scale.metrics),
-        tiers=tuple(_tier(tier, [pair for pair in pairs if pair.example.tier == tier], scale) for tier in tiers),
+        metrics=tuple(islice(corrected, len(overall))),
+        tiers=tuple(replace(tier, metrics=tuple(islice(corrected, len(tier.metrics)))) for tier in by_tier),
         gains=tuple(pair for pair, gain in gains if gain > 0),
         losses=tuple(pair for pair, gain in gains if gain < 0),
     )
 
 
 def changes(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> tuple[MetricChange, ...]:
-    """One change per metric, in their order."""
+    """One change per metric, in their order, each as if it were the only one."""
     tasks = tasks_of(pairs)
     resamples = RESAMPLES_OF_MANY if len(set(tasks)) > MANY_TASKS else RESAMPLES
     found = []
@@ -100,8 +133,14 @@ def changes(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> tuple[MetricCha
         new = [pair.after.values[metric.name] for pair in pairs]
         test = mcnemar([value > 0 for value in old], [value > 0 for value in new]) if metric.rate else None
         change = difference(old, new, tasks, resamples=resamples)
-        found.append(MetricChange(metric, sum(old) / len(old), sum(new) / len(new), change, test))
+        found.append(MetricChange(metric, sum(old) / len(old), sum(new) / len(new), change, test, change.p))
     return tuple(found)
+
+
+def correct(family: Sequence[MetricChange]) -> list[MetricChange]:
+    """Return the changes corrected for their number, in their order."""
+    ps = holm([change.change.p for change in family])
+    return [replace(change, corrected=p, comparisons=len(family)) for change, p in zip(family, ps, strict=True)]
 
 
 def model_of(evaluation: Evaluation, name: str | None, *, fallback: str = "", path: str = "model") -> EvaluatedModel:

@@ -7,6 +7,7 @@ from django.urls import reverse
 from curation.evaluations.compare.compare import Comparison, MetricChange
 from curation.evaluations.compare.leaderboard import Leaderboard
 from curation.evaluations.compare.pairs import Pair
+from curation.evaluations.compare.reports import missing_for_clear
 from curation.evaluations.metrics import STATIC
 from curation.evaluations.models import EvaluatedModel, EvaluationKind
 from curation.evaluations.screen.figures import with_ranks
@@ -17,7 +18,7 @@ LABELS = {metric.name: metric.label for metric in STATIC}
 
 @dataclass(frozen=True, slots=True)
 class MetricLine:
-    """One metric as text; `tone` is good or bad only if the change is more than noise."""
+    """One metric as text; `tone` is good or bad only if the change is more than noise. `p` is the corrected one."""
 
     label: str
     title: str
@@ -30,6 +31,8 @@ class MetricLine:
     gained: int | None
     lost: int | None
     p: str
+    note: str
+    missing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,9 @@ def _line(change: MetricChange) -> MetricLine:
         tone=tone,
         gained=test.gained if test else None,
         lost=test.lost if test else None,
-        p=_p(test.p) if test else "",
+        p=_p(change.corrected),
+        note=change.note,
+        missing=missing_for_clear(change),
     )
 
 

@@ -12,7 +12,14 @@ from curation.evaluations.models import EvaluatedModel
 from curation.web.problems import NotFound
 
 Json = dict[str, object]
-CSV_HEAD = ("part", "metric", "rows", "before", "after", "delta", "low", "high", "said", "gained", "lost", "p")
+CSV_HEAD = (
+    *("part", "metric", "rows", "before", "after", "delta", "low", "high", "said", "gained", "lost", "p"),
+    *("p_tasks", "p_corrected", "tasks_missing", "note"),
+)
+METHOD = (
+    "Verdicts are those of the sign-flip test over tasks, corrected by Holm for all comparisons of the report: likely "
+    "below 0.05, clear below 0.01."
+)
 
 
 def comparison_json(found: Comparison) -> Json:
@@ -23,6 +30,8 @@ def comparison_json(found: Comparison) -> Json:
         "rows": found.rows,
         "tasks": found.tasks,
         "unpaired": found.unpaired,
+        "comparisons": found.comparisons,
+        "method": METHOD,
         "metrics": [_metric(change) for change in found.metrics],
         "tiers": [
             {"tier": tier.tier, "rows": tier.rows, "metrics": [_metric(change) for change in tier.metrics]}
@@ -46,8 +55,8 @@ def markdown(found: Comparison) -> str:
     lines = [
         f"# {_escaped(before)} → {_escaped(after)}",
         "",
-        f"{found.rows} {found.scale.unit} of {found.tasks} tasks, paired; "
-        "95 % intervals by a bootstrap over tasks; p by McNemar.",
+        f"{found.rows} {found.scale.unit} of {found.tasks} tasks, paired; 95 % intervals by a bootstrap over tasks.",
+        f"{METHOD} They are {found.comparisons}.",
         "",
         *_table(found.metrics),
     ]
@@ -78,27 +87,42 @@ def comparison_csv(found: Comparison) -> str:
 
 
 def _table(metrics: Sequence[MetricChange]) -> list[str]:
-    lines = ["| metric | before | after | Δ | 95 % | | gained | lost | p |", "|---|--:|--:|--:|--:|---|--:|--:|--:|"]
+    lines = [
+        "| metric | before | after | Δ | 95 % | | p | gained | lost | missing |",
+        "|---|--:|--:|--:|--:|---|--:|--:|--:|---|",
+    ]
     for change in metrics:
         unit, test = change.metric.unit, change.test
-        tested = f"{test.gained} | {test.lost} | {test.p:.3g}" if test else "| |"
+        tested = f"{test.gained} | {test.lost}" if test else "|"
         lines.append(
             f"| {change.name} | {unit.amount(change.before)} | {unit.amount(change.after)} | "
-            f"{unit.change(change.change.delta)} | {change.interval} | {change.said} | {tested} |"
+            f"{unit.change(change.change.delta)} | {change.interval} | {change.said} | "
+            f"{change.corrected:.3g} | {tested} | {missing_for_clear(change)} |"
         )
+        lines += [f"| | {change.note} |"] if change.note else []
     return lines
+
+
+def missing_for_clear(change: MetricChange) -> str:
+    """What the change would need to be clear, in words; empty if it is, or if there is no change."""
+    missing = change.tasks_missing
+    return "" if not missing else f"about {missing:,} more task{'' if missing == 1 else 's'}"
 
 
 def _metric(change: MetricChange) -> Json:
     digits = change.metric.decimals
     found: Json = {
         "metric": change.name,
-        "before": round(change.before, digits),
-        "after": round(change.after, digits),
-        "delta": round(change.change.delta, digits),
-        "low": round(change.change.interval.low, digits),
-        "high": round(change.change.interval.high, digits),
+        "before": round(change.before, digits) + 0.0,
+        "after": round(change.after, digits) + 0.0,
+        "delta": round(change.change.delta, digits) + 0.0,
+        "low": round(change.change.interval.low, digits) + 0.0,
+        "high": round(change.change.interval.high, digits) + 0.0,
         "said": change.said.value,
+        "p_tasks": round(change.change.p, 6),
+        "p_corrected": round(change.corrected, 6),
+        "tasks_missing": change.tasks_missing,
+        "note": change.note,
     }
     if change.test is not None:
         found |= {"gained": change.test.gained, "lost": change.test.lost, "p": round(change.test.p, 6)}

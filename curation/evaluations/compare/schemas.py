@@ -34,13 +34,18 @@ class LeaderboardOut(Schema):
 
 
 class ComparisonOut(Schema):
-    """`low` and `high` are the 95 % interval of `delta`; `said`: within noise, likely, clear."""
+    """`low` and `high` are the 95 % interval of `delta`. `said` is within noise, likely (`p_corrected` below 0.05) or
+    clear (below 0.01): `p_tasks` of the sign-flip test over tasks, corrected by Holm for all `comparisons`. `note` says
+    where the interval alone would say something else. `tasks_missing` are the further tasks that the change would need
+    to be clear. `p` is McNemar's, rows one by one; it decides nothing."""
 
     before: Json
     after: Json
     rows: int
     tasks: int
     unpaired: int
+    comparisons: int
+    method: str
     metrics: list[Json]
     tiers: list[Json]
     gains: list[Json]

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -> None:
-    script, rows = Script(), make_rows(12, tiers=("easy", "hard"), tasks=6)
+    script, rows = Script(), make_rows(24, tiers=("easy", "hard"), tasks=12)
     split = uploaded(script, rows)
     two_models(script, server, rows)
     one, other = (
@@ -25,17 +25,21 @@ def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -
     here = f"/evaluations/{one['evaluation']}/compare/{other['evaluation']}"
     found = script("get", here).json()
     assert (found["before"]["model"], found["after"]["model"]) == ("bad", "good")
-    assert (found["rows"], found["tasks"], found["unpaired"]) == (12, 6, 0)
+    assert (found["rows"], found["tasks"], found["unpaired"]) == (24, 12, 0)
     exact = next(metric for metric in found["metrics"] if metric["metric"] == "exact")
-    assert (exact["before"], exact["after"], exact["delta"], exact["gained"], exact["lost"]) == (0, 1, 1, 12, 0)
-    assert exact["p"] == pytest.approx(2 * 0.5**12, abs=1e-6) and exact["said"] == "likely" and exact["high"] == 1
-    assert [tier["tier"] for tier in found["tiers"]] == ["easy", "hard"] and len(found["gains"]) == 12
+    assert (exact["before"], exact["after"], exact["delta"], exact["gained"], exact["lost"]) == (0, 1, 1, 24, 0)
+    assert exact["p"] == pytest.approx(2 * 0.5**24, abs=1e-6) and exact["said"] == "likely" and exact["high"] == 1
+    assert exact["p_tasks"] == pytest.approx(2 * 0.5**12, abs=1e-6)
+    assert exact["p_tasks"] < exact["p_corrected"] <= found["comparisons"] * exact["p_tasks"] + 1e-4
+    assert found["comparisons"] == len(found["metrics"]) + sum(len(tier["metrics"]) for tier in found["tiers"])
+    assert exact["tasks_missing"] == 1 and exact["note"] == "" and "sign-flip" in found["method"]
+    assert [tier["tier"] for tier in found["tiers"]] == ["easy", "hard"] and len(found["gains"]) == 24
     assert ScreenedAnswer.objects.filter(pk=found["gains"][0]["call_after"], exact=True).exists()
     assert script("get", f"{here}/comparison.json").json() == found
     table = list(csv.DictReader(io.StringIO(script("get", f"{here}/comparison.csv").content.decode())))
     assert {(row["part"], row["metric"]): row["delta"] for row in table}["all", "exact"] == "1.0"
     text = script("get", f"{here}/comparison.md").content.decode()
-    assert "| exact | 0% | 100% | +100.0 pp |" in text and "## Gains: 12" in text
+    assert "| exact | 0% | 100% | +100.0 pp |" in text and "## Gains: 24" in text
     assert script("get", f"{here}/comparison.exe").status_code == 404
 
 

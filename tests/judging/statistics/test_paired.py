@@ -9,6 +9,7 @@ from scipy import stats
 
 from judging.statistics.paired import Said, difference, mcnemar
 from judging.statistics.rates import Interval, wilson
+from judging.statistics.sign_flip import holm, sign_flip
 
 
 @pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (0, 27), (11, 27), (27, 27), (3, 7), (499, 1000)])
@@ -128,3 +129,59 @@ def test_what_cannot_be_compared_is_refused() -> None:
         difference([1.0], [1.0, 0.0], ["a"])
     with pytest.raises(ValueError, match="no rows"):
         difference([], [], [])
+
+
+def test_the_sign_flip_test_is_mcnemars_where_every_row_is_a_task() -> None:
+    for gained, lost in ((0, 0), (1, 0), (6, 0), (5, 1), (20, 4), (3, 17)):
+        before = [0.0] * gained + [1.0] * lost + [1.0]
+        after = [1.0] * gained + [0.0] * lost + [1.0]
+        found = difference(before, after, [""] * len(before), resamples=50)
+        assert found.p == pytest.approx(mcnemar([v > 0 for v in before], [v > 0 for v in after]).p, abs=1e-9)
+
+
+@pytest.mark.parametrize("tasks", [10, 60, 500])
+def test_the_sign_flip_test_agrees_with_scipys_permutation_test(tasks: int) -> None:
+    rng = np.random.default_rng(tasks)
+    sample = rng.normal(2.0 / math.sqrt(tasks), 1.0, tasks)
+    theirs = stats.permutation_test(
+        (sample,), np.sum, permutation_type="samples", n_resamples=5_000, rng=3, vectorized=True
+    )
+    assert sign_flip(sample) == pytest.approx(theirs.pvalue, abs=0.02)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == [] and holm([0.7, 0.6]) == [1.0, 1.0]
+
+
+def test_the_missing_tasks_make_the_same_change_clear() -> None:
+    """Repeating what was seen so often is clear, and not much less often."""
+    before, after = [0.0] * 6 + [1.0] * 14, [1.0] * 6 + [0.0] * 3 + [1.0] * 11
+    needed = difference(before, after, [""] * 20).tasks_to_be_clear(27)
+    assert needed is not None and needed > 100
+    times = math.ceil(needed / 20)
+
+    def corrected(times: int) -> float:
+        return 27 * difference(before * times, after * times, [""] * 20 * times, resamples=50).p
+
+    assert corrected(times + 2) < 0.01 < corrected(times - 3)
+    assert difference([1.0], [1.0], ["a"]).tasks_to_be_clear(1) is None
+    assert difference([0.0] * 5, [1.0] * 5, list("abcde")).tasks_to_be_clear(1) == 8
+
+
+@pytest.mark.parametrize(("rounds", "most"), [(30, 5), pytest.param(1000, 63, marks=pytest.mark.slow)])
+def test_eleven_equal_models_rarely_give_a_page_with_a_likely_change(rounds: int, most: int) -> None:
+    """Ten models against one, five metrics each, rows in tasks: `most` is three standard errors above 5 %."""
+    rng = np.random.default_rng(rounds)
+    tasks = [str(number // 2) for number in range(54)]
+    pages = 0
+    for _ in range(rounds):
+        ability = np.repeat(rng.beta(2, 2, 27), 2)
+        # One strength per row decides all metrics, as for real answers.
+        strengths = rng.random((11, 54))
+        ps = []
+        for metric in (0.6, 0.8, 1.0, 1.2, 1.4):
+            right = (strengths < ability * metric).astype(float)
+            ps += [difference(list(right[0]), list(other), tasks, resamples=20).p for other in right[1:]]
+        pages += min(holm(ps)) < 0.05
+    assert pages <= most

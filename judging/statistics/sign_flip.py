@@ -1,0 +1,61 @@
+"""The sign-flip test of paired differences, and Holm's correction for many of them."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+# Sums of whole differences up to this are counted exactly, and all signs of so few tasks.
+MOST_EXACT, FEW_TASKS = 1_000, 14
+# Beyond, signs are drawn; with so many tasks the sum is normal.
+DRAWS, MANY_TASKS = 20_000, 200
+_ROUNDING = 1e-9
+
+
+def sign_flip(differences: Floats, *, seed: int = 0) -> float:
+    """Return the two-sided p of the hypothesis that each task's difference could as well have the other sign.
+
+    R. A. Fisher, The Design of Experiments (1935), 21. If every difference is -1, 0 or 1, this is McNemar's exact test.
+    Exact for differences in whole numbers and for few tasks; otherwise from 20,000 draws, or for many tasks from the
+    normal distribution.
+    """
+    given = np.abs(differences[np.abs(differences) > _ROUNDING])
+    total = abs(float(differences.sum()))
+    if not len(given) or total < _ROUNDING:
+        return 1.0
+    whole = given.round()
+    if np.allclose(given, whole, rtol=0, atol=_ROUNDING) and whole.sum() <= MOST_EXACT:
+        return _counted(whole.astype(np.int64), round(total))
+    if len(given) <= FEW_TASKS:
+        signs = 1 - 2 * ((np.arange(2 ** len(given))[:, None] >> np.arange(len(given))) & 1)
+        return float((np.abs(signs @ given) >= total - _ROUNDING).mean())
+    if len(given) > MANY_TASKS:
+        return math.erfc(total / math.sqrt(2 * float((given**2).sum())))
+    signs = 1 - 2 * np.random.default_rng(seed).integers(0, 2, size=(DRAWS, len(given)), dtype=np.int8)
+    beyond = int((np.abs(signs.astype(np.float64) @ given) >= total - _ROUNDING).sum())
+    return (beyond + 1) / (DRAWS + 1)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Return the p values corrected for their number, in the given order.
+
+    S. Holm, Scandinavian Journal of Statistics 6 (1979): the chance of one false finding among all is at most the
+    level, however they depend on each other.
+    """
+    corrected, highest = [0.0] * len(ps), 0.0
+    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
+        corrected[place] = highest
+    return corrected
+
+
+def _counted(whole: NDArray[np.int64], total: int) -> float:
+    """The share of all signs that give a sum as far from 0, by adding the differences one after another."""
+    most = int(whole.sum())
+    chances = np.zeros(2 * most + 1)
+    chances[most] = 1.0
+    for size in whole:
+        chances = (np.roll(chances, size) + np.roll(chances, -size)) / 2
+    return min(1.0, float(chances[: most - total + 1].sum() + chances[most + total :].sum()))
