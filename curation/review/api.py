@@ -17,6 +17,7 @@ from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.lease import heartbeat, holder_of, release
 from curation.review.queue.take import take_next
+from curation.review.thresholds.api import router as thresholds_router
 from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
 from curation.review.workspace.diff import unified_diff
 from curation.review.workspace.rollout import turns_of
@@ -34,6 +35,7 @@ router = Router(tags=["review"])
 # First, or `/samples/bulk` would be read as the sample with the id `bulk`.
 router.add_router("", bulk_router)
 router.add_router("", calls)
+router.add_router("", thresholds_router)
 
 
 class OldestFirst(ListParams):

@@ -4,6 +4,7 @@ from django.urls import path
 
 from curation.review.bulk import views as bulk_views
 from curation.review.pages import actions, fragments, views
+from curation.review.thresholds.views import threshold_page
 
 SAMPLE = "p/<slug:slug>/samples/<int:pk>/"
 
@@ -11,6 +12,7 @@ urlpatterns = [
     path("p/<slug:slug>/queue/", views.queue, name="queue"),
     path("p/<slug:slug>/queue/undo/", actions.review_undo, name="review-undo"),
     path("p/<slug:slug>/queue/facts/", actions.answer_facts, name="answer-facts"),
+    path("p/<slug:slug>/thresholds/", threshold_page, name="threshold-page"),
     path("p/<slug:slug>/samples/bulk/", bulk_views.sample_bulk, name="sample-bulk"),
     path("p/<slug:slug>/samples/bulk/<str:batch>/undo/", bulk_views.sample_bulk_undo, name="sample-bulk-undo"),
     path(SAMPLE, views.sample_page, name="sample-page"),

@@ -1,6 +1,6 @@
 // Draws Plotly figures that the server made:
 //   <div class="chart" data-figure-url="/…/figure.json" aria-label="…"></div>
-//   <div class="chart" aria-label="…"><script type="application/json" data-plotly>{…}</script></div>
+//   <div class="chart" aria-label="…"><script type="application/json">{…}</script></div>
 // Colours can be tokens such as "var(--good)", which are resolved here and again when the theme changes.
 // A click on a point whose customdata is a path on this site opens it. Only pages with a chart load Plotly.
 
@@ -88,7 +88,7 @@ async function load(element) {
   element.dataset.state = "loading";
   element.setAttribute("role", "img");
   try {
-    const inline = element.querySelector("script[data-plotly]");
+    const inline = element.querySelector('script[type="application/json"]');
     if (inline) {
       figures.set(element, JSON.parse(inline.textContent));
       inline.remove();
@@ -108,7 +108,7 @@ function find(root) {
   const found = [...(root.querySelectorAll?.(".chart") ?? [])];
   if (root.matches?.(".chart")) found.push(root);
   for (const element of found) {
-    if (!element.dataset.state && (element.dataset.figureUrl || element.querySelector("script[data-plotly]"))) load(element);
+    if (!element.dataset.state && (element.dataset.figureUrl || element.querySelector('script[type="application/json"]'))) load(element);
   }
   for (const element of figures.keys()) {
     if (element.isConnected) continue;

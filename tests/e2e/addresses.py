@@ -52,6 +52,7 @@ OF_PROJECT = (
         "system",
         "queue",
         "sample-list",
+        "threshold-page",
         "duel-list",
         "panel-list",
         "judge-list",

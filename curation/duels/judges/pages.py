@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Self
 
-from django.http import HttpRequest
-from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
+from pydantic import Field
 
 from curation.duels.judges.queries import WithPeople, gates_without, judged_runs, with_people
 from curation.duels.models import Verdict
@@ -16,7 +14,8 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.web.ids import find
-from curation.web.lists.filters import RowFilter, Words
+from curation.web.lists.filters import Words
+from curation.web.lists.params import RequestQuery
 from curation.web.problems import FieldError, Invalid
 from judging.panel.rubric import DIMENSIONS
 from judging.statistics.acceptance import GateResult
@@ -24,7 +23,7 @@ from judging.statistics.acceptance import GateResult
 Weight = Field(None, ge=0, le=1000, description="Weight of the dimension, 1 if only others are given.")
 
 
-class JudgesQuery(RowFilter):
+class JudgesQuery(RequestQuery):
     """The run and what to try: judges to leave out and weights of dimensions."""
 
     run: str | None = Field(None, description="A run with scores; the newest one if missing.")
@@ -35,13 +34,6 @@ class JudgesQuery(RowFilter):
     progress: float | None = Weight
     protocol: float | None = Weight
     efficiency: float | None = Weight
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def of_request(cls, data: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """Read the parameters of a REST call as those of a page."""
-        request = (info.context or {}).get("request")
-        return cls.from_query(request.GET) if isinstance(request, HttpRequest) else handler(data)
 
     @property
     def left_out(self) -> tuple[str, ...]:

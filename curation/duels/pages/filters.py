@@ -20,6 +20,7 @@ class DuelList(ListParams):
     sort_columns: ClassVar[Mapping[str, str]] = {"score": "score_key"}
     lookups: ClassVar[Mapping[str, str]] = {
         "opponent": "opponent",
+        "panel": "counting__panel__digest",
         "instance_id": "prompt__instance_id",
         "created_after": "created_at__gte",
     }
@@ -28,12 +29,14 @@ class DuelList(ListParams):
     flags: Annotated[Words, one_of([flag.label for flag in Flag])] = ()
     opponent: Annotated[Words, one_of(("king", "reference"))] = ()
     instance_id: Words = ()
+    panel: Words = Field((), description="Ids of panels: one of them gave the score that counts.")
     run: str | None = Field(
         None, description="The duels that this run scored, with its scores; bucket, flags and score are then the run's."
     )
     control: bool | None = Field(None, description="Control duels, whose outcome is known, instead of the others.")
     score_min: float | None = None
     score_max: float | None = None
+    score_below: float | None = Field(None, description="Below this score.")
     created_after: Moment | None = None
 
     def rows(self, project: Project) -> DuelQuerySet:
@@ -47,10 +50,12 @@ class DuelList(ListParams):
             duels = duels.filter(**{f"{of}bucket__in": group})
         for group in self.flags:
             duels = duels.filter(**{f"{of}flags__in": with_any_flag(flag_bits(group))})
-        if self.score_min is not None or self.score_max is not None:
+        if any(bound is not None for bound in (self.score_min, self.score_max, self.score_below)):
             duels = duels.filter(**{f"{of}score_key__gte": max(0.0, self.score_min or 0.0)})
         if self.score_max is not None:
             duels = duels.filter(**{f"{of}score_key__lte": self.score_max})
+        if self.score_below is not None:
+            duels = duels.filter(**{f"{of}score_key__lt": self.score_below})
         return duels
 
     def order(self) -> str:

@@ -84,10 +84,14 @@ def copy_scores(project: Project, ids: Sequence[int] | None = None) -> None:
 def moves(project: Project, settings: ProjectSettings) -> list[Move]:
     """Return what these settings would move from bucket to bucket. Nothing is written."""
     duels = Duel.objects.filter(project=project, sample__isnull=False)
-    chosen = Score.objects.filter(pk=OuterRef("next"))
-    duels = duels.annotate(next=_newest(counting_panel(project, settings)))
+    if settings.panel.counting == project.settings.panel.counting:
+        # Each duel has the score that would be copied: other thresholds are shown while a person drags an edge.
+        duels = duels.annotate(next=F("counting"), next_score=F("score"), next_flags=F("flags"))
+    else:
+        chosen = Score.objects.filter(pk=OuterRef("next"))
+        duels = duels.annotate(next=_newest(counting_panel(project, settings)))
+        duels = duels.annotate(next_score=Subquery(chosen.values("score")), next_flags=Subquery(chosen.values("flags")))
     duels = duels.exclude(Q(IsNull(F("next"), True)) & Q(run__kind="import"))
-    duels = duels.annotate(next_score=Subquery(chosen.values("score")), next_flags=Subquery(chosen.values("flags")))
     after = _bucket("next", "next_score", "next_flags", settings.thresholds)
     moved = duels.annotate(after=after).exclude(Exact(F("after"), F("bucket")))
     undecided = Count("pk", filter=Q(sample__status=Status.PENDING))

@@ -8,7 +8,7 @@ from ninja import Schema
 from pydantic import ConfigDict, Field, JsonValue
 
 from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
-from curation.projects.settings.dependents import Preview, missing_names
+from curation.projects.settings.dependents import Move, Preview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams
@@ -250,6 +250,16 @@ class MoveOut(Schema):
     decided: int = Field(examples=[3], description="How many of them people have decided; decisions stay.")
     examples: list[str] = Field(examples=[["/p/shell-agents/samples/4711/"]])
 
+    @staticmethod
+    def of(move: Move) -> "MoveOut":
+        return MoveOut(
+            before=move.before,
+            after=move.after,
+            samples=move.samples,
+            decided=move.decided,
+            examples=[example.url for example in move.examples],
+        )
+
 
 class SettingsPreviewOut(Schema):
     changes: list[ChangeOut]
@@ -260,15 +270,6 @@ class SettingsPreviewOut(Schema):
     def of(preview: Preview, version: int) -> "SettingsPreviewOut":
         return SettingsPreviewOut(
             changes=[ChangeOut(path=one.path, before=one.before, after=one.after) for one in preview.changes],
-            moves=[
-                MoveOut(
-                    before=move.before,
-                    after=move.after,
-                    samples=move.samples,
-                    decided=move.decided,
-                    examples=[example.url for example in move.examples],
-                )
-                for move in preview.moves
-            ],
+            moves=[MoveOut.of(move) for move in preview.moves],
             version=version,
         )

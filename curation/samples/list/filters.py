@@ -55,12 +55,14 @@ class SampleFilter(RowFilter):
         default=(),
         description="Ids of the runs that scored them. Bucket and score are then those that the run gave.",
     )
+    panel: Words = Field(default=(), description="Ids of panels: one of them gave the score that counts.")
     opponent: Annotated[Words, one_of(("king", "reference"))] = Field(
         default=(), description="What the challenger of a turn's duel was compared with."
     )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     score_min: Score | None = Field(default=None, description="From this score, 0–100.")
     score_max: Score | None = Field(default=None, description="Up to this score, included.")
+    score_below: Score | None = Field(default=None, description="Below this score.")
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
     text: str = Field(default="", max_length=500, description='Full text: words, `"a phrase"`, `-without`.')
@@ -83,13 +85,15 @@ class SampleFilter(RowFilter):
         found += [column_in("status", group, "priority") for group in self.status]
         found += [_kind_clause(group) for group in self.kind]
         found += [column_in("flags", with_any_flag(flag_bits(group))) for group in self.flags]
-        found += [_opponent_clause(group) for group in self.opponent]
+        found += [_duel_clause("opponent", group) for group in self.opponent]
+        found += [_duel_clause("counting__panel__digest", group) for group in self.panel]
         found += [column_in("decided_by_id", _user_ids(group)) for group in self.reviewer]
         if self.axes:
             found.append(_axes_clause(self.axes))
         # Rows without a score have -1 there.
-        given = self.score_min is not None or self.score_max is not None
-        bounds = {"gte": self.score_min if self.score_min is not None else 0.0, "lte": self.score_max} if given else {}
+        given = any(bound is not None for bound in (self.score_min, self.score_max, self.score_below))
+        lowest = 0.0 if self.score_min is None else self.score_min
+        bounds = {"gte": lowest, "lte": self.score_max, "lt": self.score_below} if given else {}
         scores: dict[str, object] = {name: value for name, value in bounds.items() if value is not None}
         if self.run:
             found += [_run_clause(_run_ids(rows.project, group), self.bucket, scores) for group in self.run]
@@ -150,8 +154,8 @@ def _run_clause(ids: Sequence[int], buckets: Groups, scores: Mapping[str, object
     return Clause(indexed=matching_rows, scanned=matching_rows)
 
 
-def _opponent_clause(opponents: Sequence[str]) -> Clause:
-    return Clause(indexed=lambda rows: rows.filter(duel__opponent__in=opponents))
+def _duel_clause(column: str, values: Sequence[str]) -> Clause:
+    return Clause(indexed=lambda rows: rows.filter(**{f"duel__{column}__in": values}))
 
 
 def _axes_clause(groups: Groups) -> Clause:

@@ -14,7 +14,18 @@ from curation.web.problems import FieldError, Problem
 M = TypeVar("M", bound=Model)
 
 
-class ListParams(RowFilter):
+class RequestQuery(RowFilter):
+    """Parameters of a page and of its REST call, which are read alike."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def of_request(cls, data: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Read the parameters of a REST call as those of a page."""
+        request = (info.context or {}).get("request")
+        return cls.from_query(request.GET) if isinstance(request, HttpRequest) else handler(data)
+
+
+class ListParams(RequestQuery):
     """`limit`, `cursor`, `count` and `sort` of every list. A subclass adds the filter's fields, or a filter as a base.
 
     `sorts` are the orders that an index supports, the first is the default; `sort_columns` names the column of a
@@ -29,13 +40,6 @@ class ListParams(RowFilter):
     cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
     count: bool = Field(default=False, description="Adds the exact `total`.")
     sort: str | None = Field(default=None, description="Field to order by, `-` before it for descending.")
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def of_request(cls, data: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """Read the parameters of a REST call as those of a page."""
-        request = (info.context or {}).get("request")
-        return cls.from_query(request.GET) if isinstance(request, HttpRequest) else handler(data)
 
     @classmethod
     def from_query(cls, query: QueryDict, *, ignore: Collection[str] = ()) -> Self:

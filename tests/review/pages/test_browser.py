@@ -351,3 +351,29 @@ def test_on_a_narrow_screen_everything_can_be_reached(
     if scheme == "dark":
         page.set_viewport_size({"width": 1280, "height": 800})
         shot(page, "dark")
+
+
+def test_an_edge_of_the_buckets_is_moved_by_mouse_and_by_keys_and_says_what_moves(page: Page, project: Project) -> None:
+    for score in (82.0, 83.0, 88.0):
+        make_duel(project, score=score, bucket="final")
+    page.goto(f"/p/{project.slug}/thresholds/")
+    edge = page.get_by_role("slider", name="Final from")
+    expect(edge).to_be_visible()
+    box = edge.bounding_box()
+    plot = page.locator(".nsewdrag").first.bounding_box()
+    assert box and plot
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(plot["x"] + plot["width"] * 0.85, box["y"] + 60, steps=3)
+    page.mouse.up()
+    expect(page.locator("#edge-final")).to_have_value("85")
+    moves = page.locator("#moves tbody tr")
+    expect(moves).to_have_count(1)
+    expect(moves.first).to_contain_text("final")
+    expect(moves.locator(".num").first).to_have_text("2")
+    edge.press("ArrowLeft")
+    edge.press("ArrowLeft")
+    expect(moves.locator(".num").first).to_have_text("1")
+    assert page.url.endswith("final=83")
+    edge.press("Home")
+    expect(page.locator("#edge-final")).to_have_value("66")  # an edge stops at the other one

@@ -1,0 +1,283 @@
+"""What the page of thresholds shows: what people approved by score, and what other edges would change."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import orjson
+from django.urls import reverse
+from pydantic import Field
+
+from curation.duels.score.models import ScorePanel
+from curation.duels.score.panels import counting_panel
+from curation.projects.models import Project
+from curation.projects.settings.dependents import Preview, preview_change
+from curation.projects.settings.document import Thresholds as Edges
+from curation.projects.settings.patch import Json
+from curation.review.thresholds.queries import (
+    HOLDING,
+    DecidedCell,
+    ScoredCell,
+    decided_cells,
+    imported_scores,
+    scored_cells,
+)
+from curation.samples.models import Flag, Status, flag_names
+from curation.web.lists.filters import url_query
+from curation.web.lists.params import RequestQuery
+from judging.panel.buckets import HOLDING_FLAGS
+from judging.statistics.precision import Precision, Stratum, expected_precision
+from judging.statistics.rates import Interval, wilson
+
+WIDTH = 5
+BINS = 100 // WIDTH
+Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class ThresholdsQuery(RequestQuery):
+    """Other edges to try, and whose decisions count."""
+
+    final: Points | None = Field(
+        default=None, description="Points from which a sample is final; that of the settings if missing."
+    )
+    refined: Points | None = Field(
+        default=None, description="Points from which it is refined; that of the settings if missing."
+    )
+    decisions: Literal["single", "all"] = Field(
+        default="single", description="`single`: decided one by one; `all`: also in bulk, and imported."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The samples with scores from `low` to below `high`, of the last bin up to 100.
+
+    `samples`, `pending`, `approved` and `settled` (rejected, or to be refined) are all of them by status; `held` are
+    those with a flag that holds a sample out of `final`. The rate is that of the decisions that count, on samples
+    without such a flag: `rated_approved` of `rated`; None without one. `url` lists the samples.
+    """
+
+    low: int
+    high: int
+    samples: int
+    pending: int
+    approved: int
+    settled: int
+    held: int
+    rated: int
+    rated_approved: int
+    url: str
+    held_url: str
+
+    @property
+    def rate(self) -> float | None:
+        return self.rated_approved / self.rated if self.rated else None
+
+    @property
+    def interval(self) -> Interval | None:
+        return wilson(self.rated_approved, self.rated) if self.rated else None
+
+    @property
+    def rate_words(self) -> str:
+        if self.rate is None or self.interval is None:
+            return "–"
+        low, high = (f"{100 * end:.0f}" for end in (self.interval.low, self.interval.high))
+        return f"{100 * self.rate:.0f} % ({low} to {high}), {self.rated_approved:,} of {self.rated:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What people would approve of `final` with some edges.
+
+    `held` are the samples with such a score that a flag holds out of it, `held_by` how many by each flag.
+    `kept_other` of the approvals kept the opponent's answer or a revision. `flips` are the shares of samples with a
+    position flip, among the decided ones in `final` and among the others: the queue shows flips first.
+    """
+
+    edges: Edges
+    precision: Precision
+    held: int
+    held_by: dict[str, int]
+    held_url: str
+    kept_other: int
+    flips: tuple[float | None, float | None]
+
+    @property
+    def flip_words(self) -> str:
+        decided, rest = self.flips
+        if decided is None or rest is None:
+            return ""
+        return (
+            f"{100 * decided:.0f} % of the decided samples in final have a position flip, of the undecided ones"
+            f" {100 * rest:.0f} %. The more these differ, the less decided samples say about the others."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Other edges: what they would move, and what `final` is with the saved edges and with those. `patch` is the change
+    of the settings that saves them, empty if they are the saved ones."""
+
+    saved: Outlook
+    tried: Outlook
+    preview: Preview
+    patch: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresView:
+    """`panel` is None before any score. `settled` are the samples that are decided, `counted` those whose decision
+    counts. `imported` have a score of no panel."""
+
+    panel: ScorePanel | None
+    bins: tuple[Bin, ...]
+    scored: int
+    unparsed: int
+    imported: int
+    settled: int
+    counted: int
+
+
+def scores_view(project: Project, query: ThresholdsQuery) -> ScoresView:
+    """Return the samples by score and what people decided on them; the edges do not matter."""
+    panel = counting_panel(project)
+    cuts = [float(edge) for edge in range(WIDTH, 100, WIDTH)]
+    cells = scored_cells(project, cuts)
+    decided = decided_cells(project, cuts, every=query.decisions == "all")
+    counts = _Counts.of(project, panel, cuts, cells, decided)
+    unparsed = sum(cell.n for cell in cells if cell.segment is None)
+    return ScoresView(
+        panel=panel,
+        bins=tuple(map(counts.bin, range(BINS))),
+        scored=sum(cell.n for cell in cells) - unparsed,
+        unparsed=unparsed,
+        imported=imported_scores(project).count(),
+        settled=sum(cell.n for cell in cells if cell.status != Status.PENDING),
+        counted=sum(cell.n for cell in decided),
+    )
+
+
+def change_view(project: Project, query: ThresholdsQuery) -> Change:
+    """Raise `Invalid` for edges that the settings refuse. Nothing is written."""
+    saved = project.settings.thresholds
+    given = {name: value for name in ("final", "refined") if (value := getattr(query, name)) is not None}
+    patch: dict[str, Json] = {name: value for name, value in given.items() if value != getattr(saved, name)}
+    preview = preview_change(project, {"thresholds": patch})
+    tried = saved.model_copy(update=given)
+    cuts = sorted({*map(float, range(WIDTH, 100, WIDTH)), saved.final, tried.final})
+    lowest = min(saved.final, tried.final)
+    cells = scored_cells(project, cuts, lowest=lowest)
+    decided = decided_cells(project, cuts, every=query.decisions == "all", lowest=lowest)
+    counts = _Counts.of(project, counting_panel(project), cuts, cells, decided)
+    now = counts.outlook(saved)
+    return Change(
+        saved=now,
+        tried=counts.outlook(tried) if patch else now,
+        preview=preview,
+        patch=orjson.dumps({"thresholds": patch}).decode() if patch else "",
+    )
+
+
+def precision_words(outlook: Outlook) -> str:
+    """Return what is expected of `final`, and on how many decisions that rests."""
+    found, edge = outlook.precision, f"{outlook.edges.final:g}"
+    if not found.samples:
+        return f"No sample would be final: none without a holding flag has {edge} points or more."
+    samples = f"{found.samples:,} {'sample' if found.samples == 1 else 'samples'}"
+    if not found.decided:
+        return f"Nobody has decided any of the {samples} in final from {edge} points on, so nothing can be said."
+    low, high = f"{100 * found.interval.low:.0f}", f"{100 * found.interval.high:.0f} %"
+    rests = f"It rests on {found.decided:,} {'decision' if found.decided == 1 else 'decisions'}."
+    if found.share is None:
+        return (
+            f"People would approve between {low} and {high} of the {samples} in final from {edge} points on: nobody has"
+            f" decided any of {found.unknown:,} of them, nor one with such a score. {rests}"
+        )
+    return (
+        f"People would approve about {100 * found.share:.0f} % of the {samples} in final from {edge} points on"
+        f" (95 %: {low} to {high}). {rests}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The cells of both reads, but for unparsed samples; `lows` are the lowest scores of their segments."""
+
+    slug: str
+    panel: ScorePanel | None
+    lows: Sequence[float]
+    cells: Sequence[ScoredCell]
+    decided: Sequence[DecidedCell]
+
+    @classmethod
+    def of(
+        cls,
+        project: Project,
+        panel: ScorePanel | None,
+        cuts: Sequence[float],
+        cells: Sequence[ScoredCell],
+        decided: Sequence[DecidedCell],
+    ) -> "_Counts":
+        parsed = [cell for cell in cells if cell.segment is not None]
+        return cls(project.slug, panel, (0.0, *cuts), parsed, [cell for cell in decided if cell.segment is not None])
+
+    def bin(self, number: int) -> Bin:
+        low, high = number * WIDTH, (number + 1) * WIDTH
+        bounds = {"score_min": low} | ({"score_below": high} if number < BINS - 1 else {})
+        cells = [cell for cell in self.cells if self._bin_of(cell) == number]
+        rated = [cell for cell in self.decided if self._bin_of(cell) == number and not cell.flags & HOLDING]
+        by_status = Counter[str]()
+        for cell in cells:
+            by_status[cell.status] += cell.n
+        return Bin(
+            low=low,
+            high=high,
+            samples=by_status.total(),
+            pending=by_status[Status.PENDING],
+            approved=by_status[Status.APPROVED],
+            settled=by_status[Status.REJECTED] + by_status[Status.NEEDS_REFINE],
+            held=sum(cell.n for cell in cells if cell.flags & HOLDING),
+            rated=sum(cell.n for cell in rated),
+            rated_approved=sum(cell.n for cell in rated if cell.approved),
+            url=self._url("sample-list", **bounds),
+            held_url=self._url("duel-list", flags=",".join(sorted(HOLDING_FLAGS)), **bounds),
+        )
+
+    def outlook(self, edges: Edges) -> Outlook:
+        above = [cell for cell in self.cells if self._low(cell) >= edges.final]
+        free = [cell for cell in above if not cell.flags & HOLDING]
+        rated = [cell for cell in self.decided if self._low(cell) >= edges.final and not cell.flags & HOLDING]
+        strata = [
+            Stratum(
+                samples=sum(cell.n for cell in free if self._bin_of(cell) == number),
+                decided=sum(cell.n for cell in rated if self._bin_of(cell) == number),
+                approved=sum(cell.n for cell in rated if self._bin_of(cell) == number and cell.approved),
+            )
+            for number in range(BINS)
+        ]
+        decided, flips = sum(cell.n for cell in rated), sum(cell.n for cell in rated if cell.flags & Flag.FLIP)
+        rest = sum(cell.n for cell in free) - decided
+        flips_of_rest = sum(cell.n for cell in free if cell.flags & Flag.FLIP) - flips
+        return Outlook(
+            edges=edges,
+            precision=expected_precision(strata),
+            held=sum(cell.n for cell in above if cell.flags & HOLDING),
+            held_by={
+                name: sum(cell.n for cell in above if name in flag_names(cell.flags)) for name in sorted(HOLDING_FLAGS)
+            },
+            held_url=self._url("duel-list", flags=",".join(sorted(HOLDING_FLAGS)), score_min=edges.final),
+            kept_other=sum(cell.n for cell in rated if cell.other),
+            flips=(flips / decided if decided else None, flips_of_rest / rest if rest else None),
+        )
+
+    def _low(self, cell: ScoredCell | DecidedCell) -> float:
+        return self.lows[cell.segment or 0]
+
+    def _bin_of(self, cell: ScoredCell | DecidedCell) -> int:
+        return min(int(self._low(cell) // WIDTH), BINS - 1)
+
+    def _url(self, name: str, **conditions: object) -> str:
+        pairs = [(key, f"{value:g}" if isinstance(value, float) else str(value)) for key, value in conditions.items()]
+        panel = [] if self.panel is None else [("panel", self.panel.digest)]
+        return f"{reverse(name, args=[self.slug])}?{url_query([*pairs, *panel])}"

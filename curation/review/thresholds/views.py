@@ -1,0 +1,58 @@
+"""The page of thresholds, and the part of it that follows the edges."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_GET
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.review.thresholds.charts import approval_chart
+from curation.review.thresholds.pages import ThresholdsQuery, change_view, precision_words, scores_view
+from curation.web.lists.pages import Tab
+from curation.web.problems import Problem
+
+
+@require_GET
+@project_page(Scope.READ)
+def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
+    """The edges in the URL are tried; nothing is saved here."""
+    project = access.project
+    query, problem, change = ThresholdsQuery(), None, None
+    try:
+        query = ThresholdsQuery.from_query(request.GET)
+        change = change_view(project, query)
+    except Problem as refused:
+        problem = refused
+    context: dict[str, object] = {
+        "change": change,
+        "words": None if change is None else (precision_words(change.saved), precision_words(change.tried)),
+        "problem": problem,
+        "may_change": access.may(Scope.ADMIN),
+        "blind": project.settings.review.blind,
+        "query": query,
+    }
+    status = 200 if problem is None else 422
+    if "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers:
+        response = render(request, "review/thresholds/_change.html", context, status=status)
+        response["HX-Replace-Url"] = f"{request.path}?{request.GET.urlencode()}"
+    else:
+        scores = scores_view(project, query)
+        saved = project.settings.thresholds
+        context |= {
+            "scores": scores,
+            "uncounted": scores.settled - scores.counted,
+            "chart": approval_chart(scores.bins),
+            "edges": [
+                (name, label, request.GET.get(name) or f"{getattr(saved, name):g}")
+                for name, label in (("refined", "Refined from"), ("final", "Final from"))
+            ],
+            "tabs": [
+                Tab(label, f"?decisions={word}", query.decisions == word)
+                for word, label in (("single", "Decided one by one"), ("all", "All decisions"))
+            ],
+            "api_path": f"/api/v1/projects/{project.slug}/thresholds",
+        }
+        response = render(request, "review/thresholds/page.html", context, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
