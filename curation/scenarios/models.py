@@ -10,18 +10,26 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.lists.id_list import IdList
 
+MAX_REASON = 500
+
 
 class Status(models.TextChoices):
-    """`draft → admitted | rejected` by the gate, `dry_run` by the structural check alone; an edit makes a draft."""
+    """`draft → admitted | held | rejected` by the gate, `dry_run` by the structural check alone; an edit makes a draft.
+
+    `held`: it is proven, but an axis that it claims is not what the gate saw. A person mends or clears that.
+    """
 
     DRAFT = "draft", "Draft"
     ADMITTED = "admitted", "Admitted"
+    HELD = "held", "Held"
     REJECTED = "rejected", "Rejected"
     DRY_RUN = "dry_run", "Dry run"
 
     @property
     def tone(self) -> str:
-        return {"admitted": "good", "rejected": "bad", "dry_run": "attention"}.get(self.value, "muted")
+        return {"admitted": "good", "rejected": "bad", "dry_run": "attention", "held": "attention"}.get(
+            self.value, "muted"
+        )
 
 
 class Terminal(models.TextChoices):
@@ -60,7 +68,7 @@ class Scenario(models.Model):
     authored_by = models.CharField(max_length=120, blank=True, default="")
     seed = models.BigIntegerField(null=True)
     status = models.CharField(max_length=8, choices=Status, default=Status.DRAFT)
-    reason = models.CharField(max_length=500, blank=True, default="")
+    reason = models.CharField(max_length=MAX_REASON, blank=True, default="")
     bundle_sha256 = models.CharField(max_length=64)
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -123,15 +131,17 @@ class GateReport(models.Model):
     """The checks of the gate on one bundle, and its verdict.
 
     `checks`: `[{name, passed, reason, transcript: [{command, output, exit_code, seconds}]}]` in the order they ran.
-    `backend`: the sandbox, empty for a dry run.
+    `backend`: the sandbox, empty for a dry run. `axes`: `[{axis, value, finding, reason}]`, where all checks passed
+    (`curation.scenarios.claims`).
     """
 
     scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="gate_reports")
     run = models.ForeignKey(Run, models.SET_NULL, null=True)
     bundle_sha256 = models.CharField(max_length=64)
     verdict = models.CharField(max_length=8, choices=Status)
-    reason = models.CharField(max_length=500, blank=True, default="")
+    reason = models.CharField(max_length=MAX_REASON, blank=True, default="")
     checks = models.JSONField(default=list)
+    axes = models.JSONField(default=list)
     backend = models.CharField(max_length=20, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -139,3 +149,31 @@ class GateReport(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.scenario_id}"
+
+
+class AxisClearanceQuerySet(models.QuerySet["AxisClearance"]):
+    def of_bundle(self, scenario_id: int, bundle_sha256: str) -> dict[str, "AxisClearance"]:
+        """The cleared axes of one version of a scenario."""
+        rows = self.filter(scenario=scenario_id, bundle_sha256=bundle_sha256).select_related("user")
+        return {row.axis: row for row in rows}
+
+
+class AxisClearance(models.Model):
+    """A person says that a claimed axis is right although the gate saw a mismatch. It is about one bundle."""
+
+    scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="axis_clearances", db_index=False)
+    bundle_sha256 = models.CharField(max_length=64)
+    axis = models.CharField(max_length=60)
+    comment = models.CharField(max_length=500)
+    user = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AxisClearanceQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["scenario", "bundle_sha256", "axis"], name="axis_cleared_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.axis} of scenario {self.scenario_id}"

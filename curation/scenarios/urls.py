@@ -18,5 +18,6 @@ urlpatterns: list[URLPattern] = [
     path(f"{ONE}report/", views.scenario_report, name="scenario-report"),
     path(f"{ONE}edit/", editor_views.scenario_edit, name="scenario-edit"),
     path(f"{ONE}gate/", editor_views.scenario_gate, name="scenario-gate"),
+    path(f"{ONE}axes/", editor_views.scenario_clear_axes, name="scenario-clear-axes"),
     path(f"{ONE}delete/", editor_views.scenario_delete, name="scenario-delete"),
 ]

@@ -22,7 +22,7 @@ from sandbox.gate.play import (
 from sandbox.gate.provider import Traces, find_traces
 from sandbox.gate.report import Check, Finding, Line
 from sandbox.gate.stability import background_work, check_stability, differing
-from sandbox.gate.state import Change, Entry, State, changes_between, is_temporary
+from sandbox.gate.state import Change, Changes, Entry, State, changes_between, is_temporary
 from sandbox.protocol import HOME, ROOTS, Session
 
 MAX_NAMES = 12
@@ -61,12 +61,20 @@ class _Base(NamedTuple):
     left_alone: list[str]
 
 
-def experiments(rooms: Rooms, reference: Reference, subject: Subject) -> list[Check]:
+@dataclass(frozen=True, slots=True)
+class Experiments:
+    """The checks, and what the reference did that counts as its result; None if the snapshots show no path."""
+
+    checks: list[Check]
+    changes: Changes | None
+
+
+def experiments(rooms: Rooms, reference: Reference, subject: Subject) -> Experiments:
     """Raises `SandboxFailed` and `SetupRefused`."""
     return rooms.fresh(lambda session: _tests(session, rooms, reference, subject), setup=rooms.roomy())
 
 
-def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subject) -> list[Check]:
+def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subject) -> Experiments:
     """All that needs the reference's final state, in one session."""
     checker, body, ending = rooms.task.checker, reference.body, reference.ending
     before = snapshot_in(session).paths
@@ -76,16 +84,17 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
         lines.append(Line(body, result.output, exit_code_of(result), result.duration))
     ended = snapshot_in(session)
     base = _base(rooms, reference, subject, before, ended.paths)
+    changes = base.changes if ended.paths else None
     shown = _left_alone(base, subject)
     found = [finding.check for finding in subject.findings if finding.path not in base.changes]
     if ended.processes:
         session.exec(f"sleep {WAIT_SECONDS:g}", 2 * WAIT_SECONDS)
         late = background_work(ended.paths, snapshot_in(session).paths, base.changes)
         if late:
-            return [shown, *found, replace(late, transcript=tuple(lines))]
+            return Experiments([shown, *found, replace(late, transcript=tuple(lines))], changes)
     stable, state = check_stability(session, checker, ending)
     if not stable.passed:
-        return [shown, *found, replace(stable, transcript=(*lines, *stable.transcript))]
+        return Experiments([shown, *found, replace(stable, transcript=(*lines, *stable.transcript))], changes)
     tried = try_all(session, checker, _attempts(rooms, subject, base, state), state, ending)
     sources = _sources(session, rooms, base, state)
     stuffing = _stuffing(rooms, base)
@@ -94,7 +103,7 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     must_be(session, checker, state, differing)
     again = fresh_player(rooms, body, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
-    return [shown, *found, stable, *_reports(tried, again), *first, *_claims(rooms, base)]
+    return Experiments([shown, *found, stable, *_reports(tried, again), *first, *_claims(rooms, base)], changes)
 
 
 def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, after: State) -> _Base:

@@ -6,7 +6,7 @@ checker itself is tested (`experiments`): it must see what the reference did, an
 verdict.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import OpenSession, Task
@@ -14,6 +14,7 @@ from sandbox.errors import SetupRefused
 from sandbox.gate.experiments import Subject, experiments
 from sandbox.gate.play import Checkpoint, Played, Reference, Rooms
 from sandbox.gate.report import Check, GateVerdict
+from sandbox.gate.state import Change
 
 
 def run_gate(
@@ -27,20 +28,22 @@ def run_gate(
 ) -> GateVerdict:
     """All checks that are possible always run, so that a report shows everything to fix.
 
-    The checker is tested if the reference passes. `checkpoint` is
-    called before every session and may raise to stop the gate. Raises `SandboxFailed` if a check broke
+    The checker is tested if the reference passes. `checkpoint` is called before every session and may raise to stop
+    the gate. Raises `SandboxFailed` if a check broke
     `MAX_SANDBOXES` sandboxes: then nothing is known about the scenario.
     """
     rooms = Rooms(task, open_session, checkpoint)
     checks = list(_checks(rooms, reference, repeats))
+    changes: Mapping[str, Change] | None = None
     if not all(check.passed for check in checks):
         checks += [finding.check for finding in subject.findings]
     else:
         try:
-            checks += experiments(rooms, reference, subject)
+            found = experiments(rooms, reference, subject)
+            checks, changes = [*checks, *found.checks], found.changes
         except SetupRefused as refused:
             checks.append(Check("experiments", False, f"the sandbox does not take the scenario: {refused}"))
-    return GateVerdict.of(checks)
+    return GateVerdict.of(checks, changes)
 
 
 def _checks(rooms: Rooms, reference: Reference, repeats: int) -> Iterator[Check]:

@@ -1,6 +1,9 @@
 """What the gate reports: every check with its terminal."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from sandbox.gate.state import Change
 
 CHECKER = "(the checker)"
 MAX_OUTPUT = 16 * 1024
@@ -53,16 +56,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """The result of the gate. `reason` is that of the first failed check, empty for an admitted scenario."""
+    """The result of the gate. `reason` is that of the first failed check, empty for an admitted scenario.
+
+    `changes`: what the reference did that counts as its result. None where the reference failed or no state was seen.
+    """
 
     admitted: bool
     reason: str
     checks: tuple[Check, ...]
+    changes: Mapping[str, Change] | None = None
 
     @classmethod
-    def of(cls, checks: list[Check]) -> "GateVerdict":
+    def of(cls, checks: list[Check], changes: Mapping[str, Change] | None = None) -> "GateVerdict":
         failed = next((check for check in checks if not check.passed), None)
-        return cls(failed is None, f"{failed.name}: {failed.reason}" if failed else "", tuple(checks))
+        reason = f"{failed.name}: {failed.reason}" if failed else ""
+        return cls(failed is None, reason, tuple(checks), changes)
 
 
 def _shortened(text: str, most: int) -> str:

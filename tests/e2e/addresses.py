@@ -136,7 +136,7 @@ NO_PAGES = {
     ),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
     *("settings-toml", "settings-change", "instructions-diff", "saved-view-create", "saved-view-delete"),
-    *("scenario-gate", "scenario-gate-all", "scenario-delete", "scenario-part"),
+    *("scenario-gate", "scenario-gate-all", "scenario-clear-axes", "scenario-delete", "scenario-part"),
     *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
     *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),
     "sample-sibling",

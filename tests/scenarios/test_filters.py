@@ -63,7 +63,7 @@ def test_json_says_the_same() -> None:
     ("given", "path", "said"),
     [
         ({"colour": "red"}, "filter.colour", "no such filter; the filters are id, name, status"),
-        ({"status": "good"}, "filter.status", "draft, admitted, rejected, dry_run"),
+        ({"status": "good"}, "filter.status", "draft, admitted, held, rejected, dry_run"),
         ({"id": "seven"}, "filter.id", "id of a scenario"),
         ({"axes": "task"}, "filter.axes", "axis=value"),
         ({"text": "a\0"}, "filter.text", "NUL"),

@@ -55,7 +55,7 @@ class AuthorRun(Kind[AuthorParams]):
     def finish(self, run: Run, params: AuthorParams) -> Json:
         """Count the run's scenarios by status."""
         counted = dict(authored_in(run).order_by().values_list("status").annotate(n=Count("id")))
-        verdicts = (Status.ADMITTED, Status.REJECTED, Status.DRY_RUN)
+        verdicts = (Status.ADMITTED, Status.HELD, Status.REJECTED, Status.DRY_RUN)
         return {"scenarios": sum(counted.values())} | {status.value: counted.get(status, 0) for status in verdicts}
 
     def section(self, run: Run) -> Mapping[str, object]:

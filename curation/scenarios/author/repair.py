@@ -1,4 +1,4 @@
-"""Stage `repair-n`: bundles that the gate refused go back to the teacher with the report, and are gated again."""
+"""Stage `repair-n`: bundles that the gate did not admit go back to the teacher with the report, to be gated again."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.reply import Order, first_messages, refused_messages
 from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, Written, ask_for_bundle, authored_in
 from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.claims.evidence import Finding
 from curation.scenarios.gate.stage import GateStage
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Stale
+
+REFUSED = (Status.REJECTED, Status.HELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class RepairStage:
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        refused = authored_in(run).filter(status=Status.REJECTED).order_by("id")
+        refused = authored_in(run).filter(status__in=REFUSED).order_by("id")
         for scenario_id in refused.values_list("pk", flat=True).iterator(2000):
             yield PlannedItem(str(scenario_id), scenario_id)
 
@@ -48,7 +51,7 @@ class RepairStage:
         target, taxonomy = run_target(run, self._params.model), taxonomy_of(run.settings)
         instructions = run_instructions(run, INSTRUCTIONS)
         ids = [item.target_id for item in items if item.target_id is not None]
-        rows = list(authored_in(run).filter(status=Status.REJECTED, pk__in=ids).with_bundle())
+        rows = list(authored_in(run).filter(status__in=REFUSED, pk__in=ids).with_bundle())
         reports = GateReport.objects.newest_of(rows)
         jobs = {
             row.pk: RepairJob(
@@ -72,7 +75,7 @@ class RepairStage:
         order = job.job
         messages = [
             *first_messages(order.instructions.text, order.order, order.taxonomy),
-            *refused_messages(job.scenario.text.bundle, job.report.checks),
+            *refused_messages(job.scenario.text.bundle, [*job.report.checks, *_mismatches(job.report)]),
         ]
         written = await ask_for_bundle(context, item, order, messages, self._params)
         return _write(context.run, job.scenario, written)
@@ -86,6 +89,19 @@ def repair_stages(params: AuthorParams) -> Sequence[Stage]:
         gate.name = f"gate-{number + 1}"
         stages += [RepairStage(params, number), gate]
     return stages
+
+
+def _mismatches(report: GateReport) -> list[Json]:
+    """The claims of axes that are not what the gate saw, as failed checks."""
+    return [
+        {
+            "name": f"axis {axis['axis']}",
+            "passed": False,
+            "reason": f"{axis['value']} was asked for, but {axis['reason']}",
+        }
+        for axis in report.axes
+        if axis["finding"] == Finding.MISMATCH
+    ]
 
 
 def _mended(run: Run) -> ScenarioQuerySet:

@@ -13,11 +13,12 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.scenarios.bundles.document import EXAMPLE, parse_bundle
 from curation.scenarios.bundles.save import Saved, delete_scenario, save_scenario
+from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.editor.form_input import FormInput, read_form
 from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.start import start_gate
-from curation.scenarios.models import Scenario
+from curation.scenarios.models import Scenario, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.ids import find
 from curation.web.problems import FieldError, NotFound, Problem
@@ -155,6 +156,28 @@ def _gate(request: HttpRequest, access: Access, wanted: ScenarioFilter, back: st
         messages.error(request, problem.detail)
         return redirect(back)
     return redirect("run-page", access.project.slug, run.pk)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def scenario_clear_axes(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Clear the mismatches that the page showed: the form repeats their axes and the version."""
+    given, row = request.POST, _scenario(access, pk)
+    version = given.get("version", "")
+    try:
+        cleared = clear_axes(
+            access=access,
+            scenario=row,
+            axes=given.getlist("axis"),
+            comment=given.get("comment", "")[:500],
+            seen_version=int(version) if version.isdecimal() else None,
+        )
+    except Problem as problem:
+        messages.error(request, "; ".join(map(str, problem.errors)) or problem.detail)
+    else:
+        admitted = cleared.status == Status.ADMITTED
+        messages.success(request, "Cleared and admitted." if admitted else "Cleared; other mismatches are left.")
+    return redirect("scenario-page", access.project.slug, pk)
 
 
 @require_POST

@@ -1,4 +1,4 @@
-"""The section of a gate run's page: how many scenarios were admitted, and why others were rejected."""
+"""The section of a gate run's page: how many scenarios were admitted, and why others were rejected or held."""
 
 from dataclasses import dataclass
 
@@ -24,13 +24,14 @@ class Refusal:
     name: str
     url: str
     reason: str
+    status: Status
 
 
 def gate_section(run: Run) -> dict[str, object]:
-    """Context of `TEMPLATE`: counts by verdict, and the reasons of the latest rejections."""
+    """Context of `TEMPLATE`: counts by verdict, and the reasons of the latest that were rejected or held."""
     reports = GateReport.objects.filter(run=run)
     counts = dict(reports.order_by().values_list("verdict").annotate(n=Count("id")))
-    refused = reports.filter(verdict=Status.REJECTED).select_related("scenario").order_by("-id")
+    refused = reports.filter(verdict__in=(Status.REJECTED, Status.HELD)).select_related("scenario").order_by("-id")
     slug = run.project.slug
     return {
         "verdicts": [VerdictCount(status, counts[status.value]) for status in Status if status.value in counts],
@@ -39,9 +40,10 @@ def gate_section(run: Run) -> dict[str, object]:
                 name=with_signs(row.scenario.name),
                 url=reverse("scenario-page", args=[slug, row.scenario_id]),
                 reason=with_signs(row.reason),
+                status=Status(row.verdict),
             )
             for row in refused[:SHOWN]
         ],
-        "refused": counts.get(Status.REJECTED.value, 0),
+        "refused": counts.get(Status.REJECTED.value, 0) + counts.get(Status.HELD.value, 0),
         "scenarios_url": reverse("scenario-list", args=[slug]),
     }

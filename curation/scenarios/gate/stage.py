@@ -6,7 +6,7 @@ A dry run checks only the bundle's structure and marks the scenario as such.
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -27,35 +27,41 @@ from curation.runs.kinds import (
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.bundles.document import Bundle, parse_bundle, setup_of, stored_bundle, terminal_of
+from curation.scenarios.claims.check import AxisCheck, check_axes, reason_of
+from curation.scenarios.claims.evidence import Evidence, Finding, told
 from curation.scenarios.gate.findings import findings_of
-from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Invalid
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed
+from sandbox.gate.documentation import read_documentation
 from sandbox.gate.experiments import Subject
 from sandbox.gate.gate import run_gate
-from sandbox.gate.play import Reference
-from sandbox.gate.report import Check, GateVerdict
+from sandbox.gate.play import Reference, Rooms
+from sandbox.gate.report import Check
 from sandbox.protocol import Labels
 
 Scenarios = Callable[[Run], ScenarioQuerySet]
 CHUNK = 2000
 DELETED = "its scenario was deleted"
-MAX_REASON = 500
 ALREADY_ADMITTED = "already admitted; name it in the filter to gate it again"
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The gate's verdict on one bundle. `status` is admitted, rejected or dry_run; `backend` is empty for a dry run."""
+    """The gate's verdict on one bundle. `status` is admitted, rejected or dry_run; `backend` is empty for a dry run.
+
+    `axes` are checked if the bundle is admitted otherwise; a mismatch holds it back (`save_verdict`).
+    """
 
     status: str
     reason: str
     checks: tuple[Check, ...]
     backend: str = ""
+    axes: tuple[AxisCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +158,21 @@ async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateRe
 
     def work() -> GateResult:
         sandbox = backend()
+        task = task_of(bundle, labels=labels)
         verdict = run_gate(
-            task=task_of(bundle, labels=labels),
+            task=task,
             reference=reference_of(bundle),
             subject=subject_of(bundle),
             open_session=sandbox.session,
             repeats=repeats,
             checkpoint=checkpoint,
         )
-        return GateResult(_status(verdict), verdict.reason, verdict.checks, sandbox.name)
+        if not verdict.admitted:
+            return GateResult(Status.REJECTED, verdict.reason, verdict.checks, sandbox.name)
+        seen = Evidence(bundle, changes=verdict.changes)
+        rooms = Rooms(task, sandbox.session, checkpoint)
+        seen = replace(seen, documentation=read_documentation(rooms, seen.programs))
+        return GateResult(Status.ADMITTED, "", verdict.checks, sandbox.name, check_axes(seen))
 
     try:
         return await in_session_thread(work)
@@ -181,25 +193,35 @@ def check_structure(scenario: Scenario, run: Run) -> GateResult:
 
 @transaction.atomic
 def save_verdict(job: GateJob, *, run: Run | None, judged: GateResult) -> Json:
-    """Save the report and set the scenario's status, unless its bundle was edited meanwhile."""
+    """Save the report and set the scenario's status, unless its bundle was edited meanwhile.
+
+    A claim of an axis that is not what the gate saw holds the scenario back, unless a person cleared it.
+    """
     row = Scenario.objects.select_for_update().filter(pk=job.scenario_id).first()
     if row is None:
         return {"verdict": "deleted meanwhile"}
-    reason = storable(judged.reason)[:MAX_REASON]
+    status, reason = judged.status, judged.reason
+    if status == Status.ADMITTED:
+        cleared = AxisClearance.objects.of_bundle(row.pk, job.bundle_sha256)
+        wrong = [check for check in judged.axes if check.finding == Finding.MISMATCH and check.axis not in cleared]
+        if wrong:
+            status, reason = Status.HELD, reason_of(wrong)
+    reason = storable(reason)[:MAX_REASON]
     report = GateReport.objects.create(
         scenario=row,
         run=run,
         bundle_sha256=job.bundle_sha256,
-        verdict=judged.status,
+        verdict=status,
         reason=reason,
+        axes=storable_json([check.as_json() for check in judged.axes]),
         checks=storable_json([check.as_json() for check in judged.checks]),
         backend=judged.backend,
     )
     if row.bundle_sha256 != job.bundle_sha256:
         return {"verdict": "edited meanwhile", "report": report.pk}
-    row.status, row.reason = judged.status, reason
+    row.status, row.reason = status, reason
     row.save(update_fields=["status", "reason", "updated_at"])
-    return {"verdict": judged.status, "reason": reason, "report": report.pk}
+    return {"verdict": status, "reason": reason, "report": report.pk}
 
 
 def task_of(bundle: Bundle, *, labels: Labels) -> Task:
@@ -219,14 +241,9 @@ def reference_of(bundle: Bundle) -> Reference:
 
 def subject_of(bundle: Bundle) -> Subject:
     """What the gate must know beside the task: the way to the provider, the marks, and what is plain from the texts."""
-    provider = bundle.provider
     return Subject(
-        told=f"{bundle.announcement.text}\n{provider.name}\n{provider.doc}",
+        told=told(bundle),
         scratch=tuple(bundle.scratch),
         free_order=tuple(bundle.free_order),
         findings=tuple(findings_of(bundle.checker, bundle.reference_solution, setup_of(bundle))),
     )
-
-
-def _status(verdict: GateVerdict) -> str:
-    return Status.ADMITTED if verdict.admitted else Status.REJECTED

@@ -13,11 +13,13 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.scenarios.bundles.document import EXAMPLE, Bundle, parse_bundle
 from curation.scenarios.bundles.files import bundle_json, file_name, files_of, zip_archive
 from curation.scenarios.bundles.save import delete_scenario, save_scenario
+from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.pages.schemas import (
     ADDED,
+    ClearAxesIn,
     CoverageOut,
     ScenarioOut,
     ScenarioPage,
@@ -155,3 +157,14 @@ def gate_scenario(
     run = start_gate(access=access, wanted=ScenarioFilter.of_one(row.pk), repeats=given.repeats, dry_run=given.dry_run)
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))
+
+
+@router.post("/scenarios/{scenario_id}/clear-axes", response=ScenarioOut, summary="Clear mismatches of axes")
+def clear_scenario_axes(
+    request: HttpRequest, response: HttpResponse, scenario_id: str, body: ClearAxesIn
+) -> dict[str, object]:
+    """A held scenario without another mismatch is admitted. `If-Match` refuses an edited bundle."""
+    access, row = _entered(request, scenario_id, Scope.RUN)
+    refuse_stale(request, row.version)
+    clear_axes(access=access, scenario=row, axes=body.axes, comment=body.comment, seen_version=row.version)
+    return _respond(response, _entered(request, scenario_id)[1])

@@ -8,7 +8,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Provider, announced_env
-from curation.scenarios.models import GateReport, Scenario, Status
+from curation.scenarios.claims.evidence import Finding
+from curation.scenarios.models import AxisClearance, GateReport, Scenario, Status
 from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.gate.report import CHECKER
@@ -66,8 +67,24 @@ class CheckView:
 
 
 @dataclass(frozen=True, slots=True)
+class AxisView:
+    """A claimed value and what the gate found. `cleared_by` is the person who says that a mismatch is right."""
+
+    axis: str
+    value: str
+    finding: Finding
+    reason: SafeString
+    cleared_by: str
+    comment: SafeString
+
+    @property
+    def is_open(self) -> bool:
+        return self.finding == Finding.MISMATCH and not self.cleared_by
+
+
+@dataclass(frozen=True, slots=True)
 class ReportView:
-    """`current` is False if the bundle was edited since."""
+    """`current` is False if the bundle was edited since. `axes` is empty if they were not checked."""
 
     plain_name: str
     report: GateReport
@@ -75,6 +92,7 @@ class ReportView:
     reason: SafeString
     current: bool
     checks: tuple[CheckView, ...]
+    axes: tuple[AxisView, ...]
 
 
 def scenario_view(row: Scenario) -> ScenarioView:
@@ -111,7 +129,26 @@ def report_view(row: Scenario, report: GateReport) -> ReportView:
         reason=visible(report.reason),
         current=report.bundle_sha256 == row.bundle_sha256,
         checks=tuple(_check(check) for check in report.checks),
+        axes=_axes(report),
     )
+
+
+def _axes(report: GateReport) -> tuple[AxisView, ...]:
+    cleared = AxisClearance.objects.of_bundle(report.scenario_id, report.bundle_sha256) if report.axes else {}
+    views = []
+    for check in report.axes:
+        person = cleared.get(check["axis"]) if check["finding"] == Finding.MISMATCH else None
+        views.append(
+            AxisView(
+                axis=with_signs(check["axis"]),
+                value=with_signs(check["value"]),
+                finding=Finding(check["finding"]),
+                reason=visible(check["reason"]),
+                cleared_by="" if person is None else str(person.user or "a deleted account"),
+                comment=visible(person.comment if person else ""),
+            )
+        )
+    return tuple(views)
 
 
 def _unvalidated(document: Mapping[str, Any]) -> Bundle:

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from curation.scenarios.models import GateReport, Scenario
+from curation.scenarios.models import AxisClearance, GateReport, Scenario
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.scenarios.taxonomy.coverage import Coverage
 
@@ -28,6 +28,24 @@ class CheckOut(Schema):
     transcript: list[dict[str, Any]] = []
 
 
+class ClearanceOut(Schema):
+    """A person says that the claim is right."""
+
+    by: str | None = Field(description="Null if the account was deleted.")
+    comment: str
+    at: datetime
+
+
+class AxisCheckOut(Schema):
+    """One claimed axis. A mismatch that nobody cleared holds the scenario back."""
+
+    axis: str = Field(examples=["doc_depth"])
+    value: str = Field(examples=["layered"])
+    finding: str = Field(examples=["mismatch"], description="fits, mismatch or unchecked")
+    reason: str = Field(description="What is wrong, or why it is unchecked.")
+    cleared: ClearanceOut | None = None
+
+
 class GateOut(Schema):
     """The newest report on the bundle as it is; `checks` only where the bundle's texts are given too."""
 
@@ -37,6 +55,16 @@ class GateOut(Schema):
     run: str | None = None
     created_at: datetime | None = None
     checks: list[CheckOut] = []
+    axes: list[AxisCheckOut] = Field([], description="Empty if the bundle was not admitted otherwise.")
+
+
+class ClearAxesIn(Schema):
+    """The axes whose mismatch is cleared, and why they are right."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    axes: list[str] = Field(min_length=1, max_length=50, examples=[["doc_depth"]])
+    comment: str = Field(min_length=1, max_length=500, examples=["Its help names topics that only the fifo answers."])
 
 
 class ScenarioOut(Schema):
@@ -57,8 +85,8 @@ class ScenarioOut(Schema):
     free_order: list[str] = []
     authored_by: str
     seed: int | None
-    status: str = Field(examples=["admitted"], description="draft, admitted, rejected or dry_run")
-    reason: str = Field(description="Why the gate refused it.")
+    status: str = Field(examples=["admitted"], description="draft, admitted, held, rejected or dry_run")
+    reason: str = Field(description="Why the gate refused or held it.")
     gate: GateOut | None = Field(description="Null until the bundle as it is has been gated.")
     version: int = Field(examples=[1], description="Counts edits; the ETag.")
     bundle_sha256: str
@@ -120,7 +148,7 @@ def coverage_out(found: Coverage) -> dict[str, object]:
 
 def scenario_row(row: Scenario) -> dict[str, object]:
     """The slim shape."""
-    gated = row.status in ("admitted", "rejected", "dry_run")
+    gated = row.status in ("admitted", "held", "rejected", "dry_run")
     return {
         "id": str(row.pk),
         "name": row.name,
@@ -153,6 +181,7 @@ def scenario_out(row: Scenario, report: GateReport | None) -> dict[str, object]:
 
 
 def gate_out(report: GateReport) -> dict[str, object]:
+    cleared = AxisClearance.objects.of_bundle(report.scenario_id, report.bundle_sha256) if report.axes else {}
     return {
         "verdict": report.verdict,
         "reason": report.reason,
@@ -160,7 +189,15 @@ def gate_out(report: GateReport) -> dict[str, object]:
         "run": None if report.run_id is None else str(report.run_id),
         "created_at": report.created_at,
         "checks": report.checks,
+        "axes": [{**axis, "cleared": _clearance_out(axis, cleared.get(axis["axis"]))} for axis in report.axes],
     }
+
+
+def _clearance_out(axis: dict[str, str], cleared: AxisClearance | None) -> dict[str, object] | None:
+    if cleared is None or axis["finding"] != "mismatch":
+        return None
+    by = None if cleared.user is None else cleared.user.username
+    return {"by": by, "comment": cleared.comment, "at": cleared.created_at}
 
 
 def taxonomy_out(taxonomy: Taxonomy) -> dict[str, object]:

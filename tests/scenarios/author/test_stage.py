@@ -29,7 +29,7 @@ from tests.sandbox.fake import FakeBackend
 
 Picked = list[dict[str, str]]
 WRITTEN: dict[str, Any] = {key: value for key, value in {**BUNDLE, "name": "tidy"}.items() if key not in OWN_KEYS}
-PINS = {"announcement": "motd", "task": "file-edit"}
+PINS = {"announcement": "motd", "task": "file-edit", "provider": "script", "doc_depth": "help"}
 
 
 def written(**changes: Any) -> str:
@@ -63,7 +63,10 @@ def teacher(monkeypatch: pytest.MonkeyPatch) -> Teacher:
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBackend]:
     """A sandbox in which the greeting is there when a command has written it."""
-    found = FakeBackend(lambda session, command: "", passes=lambda s: any("hello world" in c for c in s.commands))
+    found = FakeBackend(
+        lambda session, command: "usage: todo\n" if command.endswith(" --help") else "",
+        passes=lambda s: any("hello world" in c for c in s.commands),
+    )
 
     def choose(*_: object, **__: object) -> Backend:
         return found

@@ -28,6 +28,11 @@ def has_greeting(session: FakeSession) -> bool:
     return any("hello world" in command for command in session.commands)
 
 
+def documented(session: FakeSession, command: str) -> str:
+    """A machine whose only documentation is `--help`."""
+    return "usage: todo\n" if command.endswith(" --help") else ""
+
+
 @pytest.fixture(autouse=True)
 def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
@@ -35,7 +40,7 @@ def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBackend]:
-    found = FakeBackend(lambda session, command: "", passes=has_greeting)
+    found = FakeBackend(documented, passes=has_greeting)
 
     def choose(*_: object, **__: object) -> Backend:
         return found
@@ -172,7 +177,7 @@ class CountedRooms(FakeBackend):
     """Counts the sessions that are open, and lets the first one wait until another scenario's is open too."""
 
     def __init__(self) -> None:
-        super().__init__(lambda session, command: "", passes=has_greeting)
+        super().__init__(documented, passes=has_greeting)
         self.most = 0
         self.meeting = threading.Barrier(2)
 

@@ -28,6 +28,7 @@ from curation.projects.tokens.auth import hash_of
 from curation.review.models import Clearance
 from curation.runs.calls.targets import call_params
 from curation.runs.models import Item, Run
+from curation.scenarios.models import GateReport
 from tests.factories import (
     make_bearer,
     make_member,
@@ -114,6 +115,16 @@ def _scenario(rows: Rows, owner: User) -> None:
     rows.ids["scenario_id"] = str(make_scenario(rows.project).pk)
 
 
+def _held(rows: Rows, owner: User) -> dict[str, Any]:
+    scenario = make_scenario(rows.project, status="held")
+    axes = [{"axis": "task", "value": "cleanup", "finding": "mismatch", "reason": "nothing is removed"}]
+    GateReport.objects.create(
+        scenario=scenario, bundle_sha256=scenario.bundle_sha256, verdict="held", axes=axes, backend="bubblewrap"
+    )
+    rows.ids["scenario_id"] = str(scenario.pk)
+    return {"axes": ["task"], "comment": "the rest is a matter of taste"}
+
+
 def _decided(rows: Rows, owner: User) -> dict[str, Any]:
     body = {"ids": [rows.ids["sample_id"]], "action": "approve"}
     done = Client().post(f"{V1}/samples/bulk", body, JSON, headers=make_bearer(owner))
@@ -188,6 +199,7 @@ PREPARE: dict[str, Prepare] = {
     f"POST {V1}/runs/{{run_id}}/resume": _in_state("failed"),
     f"POST {V1}/runs/{{run_id}}/retry-failed": _in_state("failed"),
     f"DELETE {V1}/scenarios/{{scenario_id}}": _scenario,
+    f"POST {V1}/scenarios/{{scenario_id}}/clear-axes": _held,
     f"POST {V1}/samples/bulk/undo": _decided,
     f"POST {V1}/samples/{{sample_id}}/undo": _decided,
     f"POST {SLUG}/models/{{name}}/line-up": _with_server,

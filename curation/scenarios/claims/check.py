@@ -1,0 +1,63 @@
+"""Compare every axis that a bundle claims with what the gate saw; each axis has a module of its own.
+
+A value that cannot be compared is `unchecked`, never right by default: difficulty, a project's own axes and values.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from curation.scenarios.claims.documentation import check_documentation
+from curation.scenarios.claims.evidence import FITS, Evidence, Found, mismatch, unchecked
+from curation.scenarios.claims.provider import check_provider
+from curation.scenarios.claims.task import check_task
+from curation.scenarios.taxonomy.axes import shipped_taxonomy
+
+
+@dataclass(frozen=True, slots=True)
+class AxisCheck:
+    """One claimed value, and what the gate found about it. `reason` says what is wrong, or why it is unchecked."""
+
+    axis: str
+    value: str
+    finding: str
+    reason: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def check_axes(evidence: Evidence) -> tuple[AxisCheck, ...]:
+    """Check the axes of a bundle, in their order."""
+    checked = []
+    for axis, given in evidence.bundle.axes.items():
+        value = str(given)
+        finding, reason = _check(axis, value, evidence)
+        checked.append(AxisCheck(axis, value, finding.value, reason))
+    return tuple(checked)
+
+
+def reason_of(wrong: Sequence[AxisCheck]) -> str:
+    """Why mismatches hold a scenario back, as one sentence for each."""
+    return " ".join(f"{check.axis} is claimed as {check.value}, but {check.reason}." for check in wrong)
+
+
+def _check(axis: str, value: str, evidence: Evidence) -> Found:
+    shipped = shipped_taxonomy().axes.get(axis)
+    if shipped is None or value not in shipped.values:
+        return unchecked("a value of this project, which the gate does not know")
+    check = _AXES.get(axis)
+    found = check(value, evidence) if check else None
+    return found or unchecked("the gate cannot tell; rollouts measure it" if axis == "difficulty" else "not known")
+
+
+def _announcement(value: str, evidence: Evidence) -> Found | None:
+    kind = evidence.bundle.announcement.kind
+    return FITS if kind == value else mismatch(f"the announcement is of kind `{kind}`")
+
+
+_AXES: Mapping[str, Callable[[str, Evidence], Found | None]] = {
+    "announcement": _announcement,
+    "provider": check_provider,
+    "doc_depth": check_documentation,
+    "task": check_task,
+}

@@ -1,0 +1,66 @@
+"""Clear mismatches of axes: a person says that the claims are right, and the scenario is admitted."""
+
+from collections.abc import Collection
+
+from django.db import transaction
+
+from curation.projects.access import Access
+from curation.projects.audit import record
+from curation.projects.models import Scope
+from curation.scenarios.claims.check import AxisCheck, reason_of
+from curation.scenarios.claims.evidence import Finding
+from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, Status
+from curation.web.problems import Conflict, FieldError, Invalid, Stale
+
+
+def clear_axes(
+    *, access: Access, scenario: Scenario, axes: Collection[str], comment: str, seen_version: int | None = None
+) -> Scenario:
+    """Clear the mismatches of `axes` on the current bundle; a held scenario without others is admitted.
+
+    Raises `Conflict` if the scenario is not held, `Invalid` for an axis without a mismatch or a missing comment,
+    `Stale` if `seen_version` is not the current one.
+    """
+    access.require(Scope.RUN)
+    if not comment.strip():
+        raise Invalid.fields([FieldError("comment", "say why the axes are right")])
+    with transaction.atomic():
+        row = Scenario.objects.select_for_update().get(pk=scenario.pk)
+        if seen_version is not None and seen_version != row.version:
+            raise Stale.version(seen_version, row.version)
+        if row.status != Status.HELD:
+            raise Conflict(
+                f"Its status is {row.status}: only the axes of a held scenario are cleared.", code="not_held"
+            )
+        wrong = {check.axis: check for check in open_mismatches(row)}
+        unknown = [axis for axis in axes if axis not in wrong]
+        if unknown or not axes:
+            said = f"no mismatch to clear; there are {', '.join(wrong)}"
+            raise Invalid.fields(
+                [FieldError("axes", f"{axis}: {said}") for axis in unknown] or [FieldError("axes", said)]
+            )
+        AxisClearance.objects.bulk_create(
+            AxisClearance(
+                scenario=row, bundle_sha256=row.bundle_sha256, axis=axis, comment=comment.strip(), user=access.user
+            )
+            for axis in dict.fromkeys(axes)
+        )
+        left = [check for axis, check in wrong.items() if axis not in axes]
+        row.status, row.reason = (Status.HELD, reason_of(left)[:MAX_REASON]) if left else (Status.ADMITTED, "")
+        row.save(update_fields=["status", "reason", "updated_at"])
+        data: dict[str, object] = {
+            "scenario": str(row.pk),
+            "bundle_sha256": row.bundle_sha256,
+            "axes": {axis: wrong[axis].as_json() for axis in axes},
+            "comment": comment.strip(),
+        }
+        record(actor=access.user, project=access.project, action="scenario.clear_axes", subject=row.name, data=data)
+    return row
+
+
+def open_mismatches(row: Scenario) -> list[AxisCheck]:
+    """The mismatches of the newest report on the current bundle that nobody cleared."""
+    report = GateReport.objects.newest_of([row]).get(row.pk)
+    cleared = AxisClearance.objects.of_bundle(row.pk, row.bundle_sha256)
+    checks = [AxisCheck(**check) for check in (report.axes if report else [])]
+    return [check for check in checks if check.finding == Finding.MISMATCH and check.axis not in cleared]

@@ -1,0 +1,92 @@
+"""What a claim of an axis is compared with, and what the comparison found."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import models
+
+from curation.scenarios.bundles.document import Bundle, setup_of
+from sandbox.gate.documentation import Documentation
+from sandbox.gate.provider import programs_of
+from sandbox.gate.state import Change
+from sandbox.protocol import Fixture
+
+_MAN_HEADING = re.compile(
+    r"(?m)^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|COMMANDS|FILES|EXAMPLES?|NOTES|SEE ALSO|EXIT STATUS|BUGS)\s*$"
+)
+_MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9]$")
+
+
+class Finding(models.TextChoices):
+    """What the gate says about one claimed value."""
+
+    FITS = "fits", "Fits"
+    MISMATCH = "mismatch", "Mismatch"
+    UNCHECKED = "unchecked", "Unchecked"
+
+    @property
+    def tone(self) -> str:
+        return {"fits": "good", "mismatch": "bad"}.get(self.value, "muted")
+
+
+# A finding and its reason; the reason of a value that fits may be empty.
+Found = tuple[Finding, str]
+FITS: Found = (Finding.FITS, "")
+
+
+def mismatch(reason: str) -> Found:
+    return Finding.MISMATCH, reason
+
+
+def unchecked(reason: str) -> Found:
+    return Finding.UNCHECKED, reason
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A bundle with what the gate saw of it.
+
+    `changes` is None if the state is not known, `documentation` if the programs were not called.
+    """
+
+    bundle: Bundle
+    documentation: Documentation | None = None
+    changes: Mapping[str, Change] | None = None
+
+    @property
+    def fixtures(self) -> list[Fixture]:
+        return list(setup_of(self.bundle).fixtures)
+
+    @property
+    def programs(self) -> list[Fixture]:
+        """The provider's programs."""
+        return programs_of(self.fixtures, told(self.bundle))
+
+    @property
+    def pages(self) -> list[Fixture]:
+        """Files that look like manual pages."""
+        return [file for file in self.texts if _is_page(file)]
+
+    @property
+    def texts(self) -> list[Fixture]:
+        return [file for file in self.fixtures if not file.content.startswith(b"#!")]
+
+    @property
+    def data(self) -> list[Fixture]:
+        """Files that are neither programs nor manual pages nor the announcement."""
+        return [file for file in self.texts if not _is_page(file) and not file.path.endswith("/NOTICE")]
+
+
+def told(bundle: Bundle) -> str:
+    """The texts that lead to the provider."""
+    return f"{bundle.announcement.text}\n{bundle.provider.name}\n{bundle.provider.doc}"
+
+
+def text_of(file: Fixture) -> str:
+    return file.content.decode(errors="replace")
+
+
+def _is_page(file: Fixture) -> bool:
+    headings = len(set(_MAN_HEADING.findall(text_of(file))))
+    return headings > 1 or (headings == 1 and bool(_MAN_PATH.search(file.path)))

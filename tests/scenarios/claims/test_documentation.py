@@ -1,0 +1,55 @@
+"""The axis `doc_depth`: programs are called in a real sandbox, and what they say is compared with the claim."""
+
+import pytest
+
+from curation.scenarios.bundles.document import parse_bundle
+from curation.scenarios.claims.check import check_axes
+from sandbox.choose import choose_backend
+from sandbox.protocol import Backend
+from tests.factories import BUNDLE
+from tests.scenarios.bundles.test_shipped import bundle_named
+from tests.scenarios.claims.seen import accepted, evidence_of
+
+pytestmark = pytest.mark.bubblewrap
+
+PAGE = "TODO(1)\n\nNAME\n    todo - work\n\nSYNOPSIS\n    todo list\n"
+HELP = "--help) echo 'usage: todo list' ;;"
+PROGRAMS = {
+    f'case "$1" in {HELP} *) exit 2 ;; esac': {"help"},
+    'case "$1" in list) echo x ;; *) echo "usage: todo list" >&2; exit 2 ;; esac': {"usage-error"},
+    "echo 'write hello to greeting.txt'": set(),
+    'echo "todo: I know no $1"; exit 1': set(),
+    'case "$1" in help) echo "todo: nothing about $2" ;; esac': {"help"},
+    'case "$1:$2" in help:) echo "see todo help work" ;; help:work) echo "todo list" ;; *) exit 1 ;; esac': {"layered"},
+    'case "$1:$2" in --help:) echo "topics: work" ;; --help:* | help:work) exit 1 ;; esac': {"help"},
+    'case "$1" in --help) echo "todo topic NAME: list" ;; topic) [ "$2" = list ] && echo "shows all" ;; esac': {
+        "layered"
+    },
+    'case "$1" in --manual) cat /opt/todo.1 ;; *) exit 2 ;; esac': {"man-page"},
+}
+
+
+@pytest.fixture(scope="module")
+def rooms(tmp_path_factory: pytest.TempPathFactory) -> Backend:
+    return choose_backend("bubblewrap", folder=tmp_path_factory.mktemp("sandbox"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_passes_as_what_it_does(program: str, rooms: Backend) -> None:
+    fixtures = [{"path": "/usr/local/bin/todo", "mode": "755", "content": f"#!/bin/sh\n{program}\n"}]
+    fixtures += [{"path": "/opt/todo.1", "content": PAGE}] if "man-page" in PROGRAMS[program] else []
+    bundle = parse_bundle({**BUNDLE, "name": "todo", "fixtures": fixtures, "reference_solution": "ls\nexit"})
+    assert accepted(evidence_of(bundle, rooms), "doc_depth") == PROGRAMS[program]
+
+
+@pytest.mark.parametrize(
+    "name", ["museum-crate", "choir-roster", "orchard-frost", "press-void-proofs", "vault-no-card"]
+)
+def test_a_shipped_scenario_is_what_it_claims(name: str, rooms: Backend) -> None:
+    seen = evidence_of(bundle_named(name), rooms)
+    assert {check.axis: check.finding for check in check_axes(seen)} == {
+        **dict.fromkeys(("task", "provider", "announcement", "doc_depth"), "fits"),
+        **({"task": "unchecked"} if name == "vault-no-card" else {}),
+        "difficulty": "unchecked",
+    }
+    assert accepted(seen, "doc_depth") == {seen.bundle.axes["doc_depth"]}
