@@ -28,7 +28,7 @@ COPY static static
 COPY deploy deploy
 # This step's data folder, with a generated SECRET_KEY, is not copied into the image.
 RUN python -m compileall -q . \
-    && WINNOW_DATA=/tmp/build python manage.py collectstatic --no-input --verbosity 0
+    && WINNOW_DATA=/tmp/build STATIC_ROOT=/app/staticfiles python manage.py collectstatic --no-input --verbosity 0
 
 FROM ${BASE}
 RUN groupadd --gid 10001 winnow \
@@ -41,6 +41,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     WINNOW_DATA=/data \
+    STATIC_ROOT=/app/staticfiles \
     GENERATE_KEY=1 \
     BIND=0.0.0.0 \
     PORT=8000

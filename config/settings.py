@@ -101,7 +101,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "django.contrib.staticfiles",
+    "curation.web.static_files.WinnowStaticFiles",
 ]
 MIDDLEWARE = [
     "curation.web.http.middleware.TrafficMiddleware",
@@ -253,15 +253,17 @@ CONTENT_SECURITY_POLICY = {
 
 # --- files -----------------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"  # filled when the image is built; a checkout serves the folders below
+# Collected when the image is built, or when `serve` or `demo` starts; until then the source folders are served.
+STATIC_ROOT = Path(env.text("STATIC_ROOT", str(WINNOW_DATA / "static")))
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly.__file__).parent / "package_data")]
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 warnings.filterwarnings("ignore", message="No directory at", module="django.core.handlers.base")
 FILES_URL = env.url("FILES_URL", f"file://{WINNOW_DATA / 'files'}", schemes={"file", "s3"})
 MEDIA_ROOT, DEFAULT_STORAGE = env.storage("FILES_URL", FILES_URL)
 STORAGES = {
     "default": DEFAULT_STORAGE,
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "curation.web.static_files.HashedFiles"},
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
 KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)

@@ -2,7 +2,8 @@
 //   <div class="chart" data-figure-url="/…/figure.json" aria-label="…"></div>
 //   <div class="chart" aria-label="…"><script type="application/json">{…}</script></div>
 // Colours can be tokens such as "var(--good)", which are resolved here and again when the theme changes.
-// A click on a point whose customdata is a path on this site opens it. Only pages with a chart load Plotly.
+// A click on a point whose customdata is a path on this site opens it. A chart loads when it comes into view, and Plotly
+// with the first one.
 
 const source = document.querySelector('meta[name="plotly-src"]')?.content;
 const figures = new Map();
@@ -104,11 +105,19 @@ async function load(element) {
   }
 }
 
+const coming = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    coming.unobserve(target);
+    load(target);
+  }
+}, { rootMargin: "200px" });
+
 function find(root) {
   const found = [...(root.querySelectorAll?.(".chart") ?? [])];
   if (root.matches?.(".chart")) found.push(root);
   for (const element of found) {
-    if (!element.dataset.state && (element.dataset.figureUrl || element.querySelector('script[type="application/json"]'))) load(element);
+    if (!element.dataset.state && (element.dataset.figureUrl || element.querySelector('script[type="application/json"]'))) coming.observe(element);
   }
   for (const element of figures.keys()) {
     if (element.isConnected) continue;

@@ -14,6 +14,7 @@ from curation.dashboard.demo.builder import DemoFailed
 from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project, remove_demo_project
 from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder, require_port
 from curation.projects.models import Project
+from curation.web.static_files import collect_static_files
 
 DATA_FILES = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
 
@@ -47,6 +48,7 @@ class Command(BaseCommand):
             self._reset()
         self._say("Preparing the database")
         call_command("migrate", verbosity=0)
+        collect_static_files()
         self._say("Making the project `demo` with scripted models, which run on this machine")
         return make_demo_project(self._say)
 

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections, transaction
 
 from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder
+from curation.web.static_files import collect_static_files
 
 logger = logging.getLogger(__name__)
 ADMIN = "admin"
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         except StartFailed as error:
             raise CommandError(str(error)) from None
         call_command("migrate", verbosity=0)
+        collect_static_files()
         make_first_user()
         logger.info("Winnow starts on port %s", settings.PORT)
         connections.close_all()
