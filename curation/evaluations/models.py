@@ -53,21 +53,26 @@ class Split(Removable):
 
 
 class SplitRow(models.Model):
-    """One row without its texts. `number` is its position in the file, from 0."""
+    """One row without its texts. `number` is the position of its line in the file, from 0.
+
+    A session is one line and gives a row for each command; `turn` is the position of the command's message.
+    """
 
     split = models.ForeignKey(Split, models.CASCADE, related_name="rows")
     number = models.PositiveIntegerField()
+    turn = models.PositiveIntegerField(default=0)
     task_id = models.CharField(max_length=200, blank=True, default="")
+    repo = models.CharField(max_length=200, blank=True, default="")
     tier = models.CharField(max_length=100, blank=True, default="")
     source = models.CharField(max_length=100, blank=True, default="")
     preview = models.CharField(max_length=200, blank=True, default="")
 
     class Meta:
         # Rows in file order; a chunk that is written twice adds no row twice.
-        constraints: ClassVar = [models.UniqueConstraint(fields=["split", "number"], name="split_row_once")]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["split", "number", "turn"], name="split_row_once")]
 
     def __str__(self) -> str:
-        return f"row {self.number + 1}"
+        return f"row {self.number + 1}" + (f", message {self.turn + 1}" if self.turn else "")
 
     @property
     def task(self) -> str:

@@ -12,13 +12,14 @@ class CommandFamily:
 
     prefix  a command is a line that starts with `prefix` and a blank (`aws`, `kubectl`, `git`)
     block   a command is the script of the first fenced shell block; `prefix` is empty
+    line    a command is typed as it is, as in a recorded session of a shell; `prefix` is empty
 
     `service` and `operation` are the places, from 0, of the words that name them. `fallback` is what an episode runs
     when an answer has no command; a command with `hint` in it asks the environment for one.
     """
 
     name: str
-    rule: Literal["prefix", "block"]
+    rule: Literal["prefix", "block", "line"]
     prefix: str = ""
     service: int = 1
     operation: int = 2
@@ -37,7 +38,10 @@ class CommandFamily:
 
 AWS = CommandFamily("aws", "prefix", "aws", fallback="aws help", hint="--task-hint")
 BASH_BLOCK = CommandFamily("bash block", "block", service=0, operation=1, fallback="true")
-FAMILIES: Mapping[str, CommandFamily] = MappingProxyType({family.name: family for family in (AWS, BASH_BLOCK)})
+SHELL_SESSION = CommandFamily("shell session", "line", service=0, operation=1, fallback="true")
+FAMILIES: Mapping[str, CommandFamily] = MappingProxyType(
+    {family.name: family for family in (AWS, BASH_BLOCK, SHELL_SESSION)}
+)
 
 
 def prefix_family(name: str, prefix: str) -> CommandFamily:

@@ -3,6 +3,7 @@
 Source of the columns: the specification of evaluations, section 1, whose figures of recorded answers a test repeats.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,8 @@ from judging.commands.families import CommandFamily
 from judging.commands.words import same_command
 
 _FENCE = "```"
+_CAPITAL = re.compile(r"[A-Z][a-z']*[,.:!]?$")
+_SHELL_SIGNS = re.compile(r"[-/|<>$=;&*\"`~\\]")
 FLAGS = ("fmt", "xtr", "exact", "svc", "op_token", "service_and_op", "exact_shell")
 Mark = Literal["exact", "differs", "none"]
 
@@ -48,9 +51,12 @@ def extract(answer: str, family: CommandFamily) -> str:
     """Return the command in an answer, or the whole stripped answer if there is none.
 
     Prefix rule: an answer that starts with a code fence loses every line that starts with one; then the first line
-    that, stripped, starts with the prefix. Block rule: the script of the first fenced shell block.
+    that, stripped, starts with the prefix. Block rule: the script of the first fenced shell block. Line rule: the same
+    if there is a block; else the text from the first line on that is no prose, without a prompt such as `$ `.
     """
     text = answer.strip()
+    if family.rule == "line":
+        return _typed(text) or text
     if family.rule == "block":
         blocks = bash_blocks(text)
         return blocks[0].script.strip() if blocks else text
@@ -70,6 +76,8 @@ def score_command(answer: str, expected: str, family: CommandFamily) -> CommandS
         blocks = bash_blocks(text)
         fmt, xtr = len(blocks) == 1 and text.startswith((_FENCE, "~~~")), bool(blocks)
         wanted = extract(wanted, family)
+    elif family.rule == "line":
+        fmt, xtr = _typed(text) == text != "", bool(_typed(text))
     else:
         fmt, xtr = text.startswith(family.lead), found.startswith(family.lead)
     svc = _same_word(found, wanted, family.service)
@@ -84,6 +92,26 @@ def score_command(answer: str, expected: str, family: CommandFamily) -> CommandS
         service_and_op=svc and op_token,
         exact_shell=found == wanted or (xtr and same_command(found, wanted)),
     )
+
+
+def _typed(text: str) -> str:
+    """The script that somebody would type, or an empty text. Prose begins with a capital letter, or is a sentence: four
+    words or more that end with a point or a colon, without a sign that a shell reads."""
+    if blocks := bash_blocks(text):
+        return blocks[0].script.strip()
+    lines = text.splitlines()
+    for place, line in enumerate(lines):
+        bare = line.strip().removeprefix("$ ")
+        if bare and not bare.startswith(_FENCE) and not _is_prose(bare):
+            return "\n".join([bare, *lines[place + 1 :]]).strip()
+    return ""
+
+
+def _is_prose(line: str) -> bool:
+    first = line.split(maxsplit=1)[0]
+    if _CAPITAL.match(first) and "=" not in first and "/" not in first:
+        return True
+    return len(line.split()) >= 4 and line[-1] in ".:!?" and not _SHELL_SIGNS.search(line)
 
 
 def _same_word(found: str, wanted: str, place: int) -> bool:

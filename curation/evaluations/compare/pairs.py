@@ -16,6 +16,7 @@ from curation.evaluations.models import (
 from curation.evaluations.splits.rows import prompt_text
 from curation.web.problems import Invalid
 from judging.commands.screen import FLAGS
+from judging.statistics.bounds import choose_clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Example:
     source: str
     preview: str
     row: int | None = None
+    repo: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def _rows(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], in
     else:
         partner = _same_texts(old, new)
     pairs = [Pair(_example(rows[row_id]), old[row_id], found) for row_id, found in partner.items()]
-    pairs.sort(key=lambda pair: pair.example.number)
+    pairs.sort(key=lambda pair: (pair.example.number, pair.example.row))
     return pairs, len(old) + len(new) - 2 * len(pairs)
 
 
@@ -94,7 +96,7 @@ def _same_texts(old: Mapping[int, Result], new: Mapping[int, Result]) -> dict[in
 
 
 def _example(row: SplitRow) -> Example:
-    return Example(row.number + 1, row.task, row.tier, row.source, row.preview, row.pk)
+    return Example(row.number + 1, row.task, row.tier, row.source, row.preview, row.pk, row.repo)
 
 
 def _episodes(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], int]:
@@ -119,4 +121,7 @@ def _result(episode: Episode) -> Result:
 
 
 def tasks_of(pairs: Sequence[Pair]) -> list[str]:
-    return [pair.example.task for pair in pairs]
+    """The group of each pair that is drawn together: its repository if there are ten of them, else its task."""
+    tasks = [pair.example.task for pair in pairs]
+    clusters = choose_clusters([pair.example.repo for pair in pairs], tasks)
+    return [str(number) for number in clusters.numbers] if clusters.by == "repo" else tasks

@@ -32,7 +32,7 @@ class CheckStage:
     def work(self, context: WorkContext, item: Item) -> Write:
         project = context.run.project
         check = ContaminationCheck.objects.select_related("split").get(run=context.run)
-        row_ids = list(check.split.rows.order_by("number").values_list("pk", flat=True))
+        row_ids = list(check.split.rows.order_by("number", "turn").values_list("pk", flat=True))
         rows = [row.compared() for row in rows_of_split(check.split)]
         if len(rows) != len(row_ids) or not rows:
             raise ItemFailed("The split has no rows, or its rows changed during the check.")

@@ -67,7 +67,7 @@ def training_data(project: Project, params: CheckParams) -> Training:
 
 def rows_of_split(split: Split) -> Iterator[EvalRow]:
     """All rows of a split with their texts, in file order."""
-    for row in split.rows.select_related("text").order_by("number").iterator(CHUNK):
+    for row in split.rows.select_related("text").order_by("number", "turn").iterator(CHUNK):
         yield EvalRow(row.text.messages, row.text.expected, row.task_id, row.tier, row.source)
 
 

@@ -27,7 +27,7 @@ from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for,
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
 from curation.web.problems import FieldError, Invalid, Problem
 from judging.commands.families import CommandFamily
-from judging.commands.screen import extract
+from judging.commands.screen import extract, score_command
 from judging.messages import content_of
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.live import LivePrompt, Rules, run_live_episode
@@ -230,6 +230,8 @@ def check_address(address: str) -> None:
 def command_in(reply: str, family: CommandFamily) -> str | None:
     """The command in a reply by the family's rule, or None."""
     found = extract(reply, family)
+    if family.rule == "line":
+        return found if score_command(reply, found, family).xtr else None
     if family.rule == "block":
         return found if found != reply.strip() else None
     return found if found.startswith(family.lead) else None

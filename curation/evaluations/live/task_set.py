@@ -44,7 +44,7 @@ def _scenarios(project: Project, params: EvaluateParams) -> list[LiveTask]:
 def _of_split(split: Split, params: EvaluateParams) -> list[LiveTask]:
     """One episode for each task; its first row represents it."""
     tasks: dict[str, LiveTask] = {}
-    chosen = SplitRow.objects.filter(pk__in=IdList(chosen_rows(split, params))).order_by("number")
+    chosen = SplitRow.objects.filter(pk__in=IdList(chosen_rows(split, params))).order_by("number", "turn")
     for row in chosen:
         task_id = id_number(row.task_id)
         reset = (

@@ -107,7 +107,7 @@ class ScreenStage:
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
     """Ids of the rows to send, in file order: the first `max_per_combo` of each (tier, source)."""
-    rows = split.rows.order_by("number").values_list("pk", "tier", "source")
+    rows = split.rows.order_by("number", "turn").values_list("pk", "tier", "source")
     limit = params.max_per_combo
     if limit == "all":
         return [pk for pk, _, _ in rows]

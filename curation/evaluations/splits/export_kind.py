@@ -1,19 +1,27 @@
 """The run kind `split`: a split from one of an export's files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
+import orjson
+from django.core.files.storage import default_storage
 from pydantic import BaseModel, ConfigDict, Field
 
+from curation.evaluations.models import Split, SplitRow
 from curation.evaluations.splits.import_rows import EvalRowKind
+from curation.evaluations.splits.rows import LONGEST_LABEL
+from curation.exports.files.write import FROZEN
 from curation.exports.models import Export, ExportFile
 from curation.imports.kinds import ImportParams, ImportStage
 from curation.projects.models import Project
-from curation.runs.kinds import Json, Kind, Stage
-from curation.runs.models import Run
+from curation.runs.kinds import Json, Kind, PlannedItem, Stage, WorkContext, Write
+from curation.runs.models import Item, Run
+from curation.samples.models import Sample
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
 
 MESSAGES = "sft-messages"
+CHUNK = 500
 
 
 class SplitParams(BaseModel):
@@ -25,6 +33,7 @@ class SplitParams(BaseModel):
     split: str = Field("val", max_length=20, examples=["val"])
     name: str = Field("", max_length=180)
     upload: str = Field("", max_length=300, description="Set at launch: the key of that file in storage.")
+    frozen: str = Field("", max_length=300, description="Set at launch: the key of the export's `frozen.jsonl`.")
 
 
 def export_file(project: Project, export_id: str, split: str) -> ExportFile:
@@ -41,6 +50,43 @@ def export_file(project: Project, export_id: str, split: str) -> ExportFile:
     )
 
 
+class GroupStage:
+    """Give each row the groups of the sample that it came from, with `metadata` in the export's rows or without."""
+
+    name = "groups"
+    queue = "default"
+
+    def __init__(self, params: SplitParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem("groups")
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        split = Split.objects.get(run=context.run)
+        rows = enumerate(self._samples())
+        while chunk := dict(islice(rows, CHUNK)):
+            context.checkpoint()
+            samples = Sample.objects.in_bulk(list(chunk.values()))
+            found = list(SplitRow.objects.filter(split=split, number__gte=min(chunk), number__lte=max(chunk)))
+            for row in found:
+                if (sample := samples.get(chunk[row.number])) is not None:
+                    tier = sample.axes.get("tier", sample.axes.get("difficulty", ""))
+                    row.task_id = sample.instance_id or f"sample {sample.pk}"
+                    row.repo, row.source = sample.repo, row.source or sample.source[:LONGEST_LABEL]
+                    row.tier = row.tier or str(tier)[:LONGEST_LABEL]
+            SplitRow.objects.bulk_update(found, ["task_id", "repo", "source", "tier"])
+        return dict
+
+    def _samples(self) -> Iterator[int]:
+        """Yield the sample of each row of the file: `frozen.jsonl` has the rows of all files in their order."""
+        with default_storage.open(self._params.frozen) as lines:
+            for entry in map(orjson.loads, lines):
+                for row in entry["rows"]:
+                    if row["format"] == MESSAGES and row["split"] == self._params.split:
+                        yield int(entry["sample"])
+
+
 class SplitRun(Kind[SplitParams]):
     name = "split"
     title = "Split from an export"
@@ -48,12 +94,14 @@ class SplitRun(Kind[SplitParams]):
     launch_page = "split-list"
 
     def stages(self, params: SplitParams) -> Sequence[Stage]:
-        return [ImportStage(ImportParams(kind=EvalRowKind.name, upload=params.upload, name=params.name))]
+        file = ImportParams(kind=EvalRowKind.name, upload=params.upload, name=params.name)
+        return [ImportStage(file), GroupStage(params)]
 
     def check(self, project: Project, params: SplitParams) -> None:
         file = export_file(project, params.export, params.split)
         # The file is decided at launch; a run's parameters are never trusted to name a file in storage.
         params.upload = file.stored_as
+        params.frozen = ExportFile.objects.get(export=file.export_id, name=FROZEN).stored_as
         params.name = params.name or f"export {file.export_id}: {params.split}"
 
     def begin(self, run: Run, params: SplitParams) -> Json:

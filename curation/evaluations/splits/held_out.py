@@ -25,7 +25,7 @@ def find_split(project: Project, pk: str) -> HeldOut:
 
 
 def _rows(split: Split) -> Iterator[EvalRow]:
-    for row in split.rows.select_related("text").order_by("number").iterator(CHUNK):
+    for row in split.rows.select_related("text").order_by("number", "turn").iterator(CHUNK):
         yield compared_row(read_messages(row.text.messages), row.text.expected, row.task_id)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.urls import reverse
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
-from curation.evaluations.splits.rows import EvalRow, read_row
+from curation.evaluations.splits.rows import EvalRow, each_command, read_row
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row
 from curation.runs.kinds import ItemFailed, Json
@@ -19,7 +19,7 @@ class EvalRowOptions(Options):
     """This kind has no options."""
 
 
-Entry = tuple[int, EvalRow]  # the row's number in the file, and the row
+Entry = tuple[int, list[EvalRow]]  # the line's number in the file, and its rows
 
 
 class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
@@ -43,23 +43,25 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         return [("Show the split", reverse("split-page", args=[slug, split])), ("Evaluate models on it", launch)]
 
     def parse(self, row: Row, options: EvalRowOptions) -> Entry:
-        return row.offset, read_row(row.value)
+        return row.offset, each_command(read_row(row.value))
 
     def weight(self, entry: Entry) -> int:
-        return sum(len(str(message.get("content") or "")) for message in entry[1].messages)
+        return sum(len(str(message.get("content") or "")) for row in entry[1] for message in row.messages)
 
     def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
         split = Split.objects.select_for_update(no_key=True).filter(run=target.run).first()
         if split is None:
             raise ItemFailed("The split of this import was deleted.")
         existing = set(split.rows.filter(number__in=[number for number, _ in entries]).values_list("number", flat=True))
-        fresh = [(number, row) for number, row in entries if number not in existing]
+        fresh = [(number, row) for number, found in entries if number not in existing for row in found]
         rows = SplitRow.objects.bulk_create(
             [
                 SplitRow(
                     split=split,
                     number=number,
+                    turn=row.turn,
                     task_id=row.task_id,
+                    repo=row.repo,
                     tier=row.tier,
                     source=row.source,
                     preview=row.preview,
@@ -81,8 +83,10 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         return {"eval_rows": len(rows)}
 
     def preview(self, row: Row, options: EvalRowOptions) -> RowPreview:
-        read = read_row(row.value)
+        read, *others = each_command(read_row(row.value))
         label = " · ".join(part for part in (read.task_id, read.tier, read.source) if part)
         return RowPreview(
-            "chat rows (messages)", 1, [(label or f"row {row.offset + 1}", f"{read.preview}\n{read.expected}")]
+            "sessions (messages)" if others else "chat rows (messages)",
+            1 + len(others),
+            [(label or f"row {row.offset + 1}", f"{read.preview}\n{read.expected}")],
         )

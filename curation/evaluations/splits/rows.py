@@ -1,7 +1,7 @@
 """One row of a file for evaluations: `messages` with the expected answer last, and its task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
@@ -12,8 +12,10 @@ from judging.messages import content_of
 Message = dict[str, object]
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 LONGEST_NAME, LONGEST_LABEL = 200, 100
-# The columns for a task's id: our own exports write `instance_id`, or `id` with metadata.
-TASK_COLUMNS = ("task_id", "instance_id", "id")
+# The columns for a task's id: our own exports write `instance_id` or `scenario`, and `id` for a sample without either.
+TASK_COLUMNS = ("task_id", "instance_id", "scenario", "id")
+# A command that only ends a session of a shell.
+ENDS = frozenset({"exit", "panic"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class EvalRow:
     task_id: str
     tier: str
     source: str
+    repo: str = ""
+    turn: int = 0
 
     @property
     def opening(self) -> str:
@@ -40,7 +44,7 @@ class EvalRow:
 
 
 def read_row(value: Mapping[str, object]) -> EvalRow:
-    """Read one row; raise `RowRefused` with the reason."""
+    """Read one row, whose last message is the expected answer; raise `RowRefused` with the reason."""
     messages = value.get("messages")
     if not isinstance(messages, list):
         raise RowRefused("no `messages`; a row is {messages: […], task_id, tier, source}")
@@ -52,7 +56,32 @@ def read_row(value: Mapping[str, object]) -> EvalRow:
         raise RowRefused("the expected assistant message has no text")
     tier = value.get("tier") if value.get("tier") not in (None, "") else value.get("difficulty")
     task = next((found for name in TASK_COLUMNS if (found := _label(value.get(name), LONGEST_NAME))), "")
-    return EvalRow(read[:-1], expected, task, _label(tier, LONGEST_LABEL), _label(value.get("source"), LONGEST_LABEL))
+    return EvalRow(
+        messages=read[:-1],
+        expected=expected,
+        task_id=task,
+        tier=_label(tier, LONGEST_LABEL),
+        source=_label(value.get("source"), LONGEST_LABEL),
+        repo=_label(value.get("repo"), LONGEST_NAME),
+    )
+
+
+def each_command(row: EvalRow) -> list[EvalRow]:
+    """Return a row for each command of a shell session, or the row alone if it is none.
+
+    A session begins with what the terminal showed, and its last message, `exit` or `panic`, only ends it. The rows
+    belong to one task: the session's own if the file names none.
+    """
+    if (row.expected.split(maxsplit=1)[0] not in ENDS) or len(row.messages) < 2:
+        return [row]
+    if [message.get("role") for message in row.messages] != ["user", "assistant"] * (len(row.messages) // 2) + ["user"]:
+        return [row]
+    messages: list[Message] = [*row.messages, {"role": "assistant", "content": row.expected}]
+    return [
+        replace(row, messages=messages[:number], expected=content_of(message), turn=number)
+        for number, message in enumerate(messages)
+        if message["role"] == "assistant" and content_of(message).strip()
+    ]
 
 
 def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:

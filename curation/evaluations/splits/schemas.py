@@ -54,11 +54,14 @@ class SplitPage(Schema):
 
 
 class SplitRowOut(Schema):
-    """`messages` are sent; the answer is compared with `expected`."""
+    """`messages` are sent; the answer is compared with `expected`. A session is one line with a row for each command:
+    `turn` is the position of its message, 0 for other rows."""
 
     id: str
     number: int
+    turn: int
     task_id: str | None
+    repo: str | None
     tier: str | None
     source: str | None
     messages: list[Json]
@@ -102,7 +105,9 @@ def split_row_out(row: SplitRow) -> Json:
     return {
         "id": str(row.pk),
         "number": row.number + 1,
+        "turn": row.turn,
         "task_id": row.task_id or None,
+        "repo": row.repo or None,
         "tier": row.tier or None,
         "source": row.source or None,
         "messages": row.text.messages,

@@ -265,7 +265,7 @@ class Evaluation(Section):
     families: dict[Name, Annotated[str, Field(min_length=1, max_length=60)]] = Field(
         {},
         title="Command families",
-        description="One `name = prefix` per line, such as kubectl = kubectl; `aws` and `bash block` are built in.",
+        description="One `name = prefix` per line, such as kubectl = kubectl; the built-in ones are in the docs.",
     )
     volatile: list[Name] = Field(
         list(VOLATILE_LABELS),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from judging.commands.families import AWS, BASH_BLOCK, CommandFamily, prefix_family
+from judging.commands.families import AWS, BASH_BLOCK, SHELL_SESSION, CommandFamily, prefix_family
 from judging.commands.screen import FAILED, extract, score_command
 from judging.commands.words import difference, same_command
 
@@ -117,3 +117,30 @@ def test_a_custom_family_and_an_invalid_one() -> None:
 def test_a_hostile_answer_costs_linear_time() -> None:
     answer = "$(" * 50_000 + "'" * 50_000 + "aws " * 50_000
     assert not score_command(answer, LS, AWS).exact
+
+
+@pytest.mark.parametrize(
+    ("answer", "extracted", "fmt", "xtr"),
+    [
+        ("ls -la /etc", "ls -la /etc", True, True),
+        ("$ ls -la /etc", "ls -la /etc", False, True),
+        ("```bash\nls -la /etc\n```", "ls -la /etc", False, True),
+        ("I will look around.\nls -la /etc", "ls -la /etc", False, True),
+        ("let me look at the files first.\nls -la /etc", "ls -la /etc", False, True),
+        ("cat > a <<E\nHello there.\nE", "cat > a <<E\nHello there.\nE", True, True),
+        ("PATH=/opt/bin:$PATH make", "PATH=/opt/bin:$PATH make", True, True),
+        ("I would list the files.", "I would list the files.", False, False),
+        ("", "", False, False),
+    ],
+)
+def test_in_a_shell_session_a_command_is_what_somebody_types(answer: str, extracted: str, fmt: bool, xtr: bool) -> None:
+    score = score_command(answer, "ls -la /etc", SHELL_SESSION)
+    assert (score.extracted, score.fmt, score.xtr) == (extracted, fmt, xtr)
+    assert score.exact == score.svc == score.exact_shell or extracted != "ls -la /etc"
+
+
+def test_commands_of_a_session_are_compared_by_program_and_words() -> None:
+    score = score_command("systemctl status nginx --no-pager", "systemctl --no-pager status nginx", SHELL_SESSION)
+    assert (score.exact, score.svc, score.op_token) == (False, True, False)
+    assert score_command("git -C a log", "git -C a log", SHELL_SESSION).exact
+    assert score_command("exit", "exit", SHELL_SESSION).exact
