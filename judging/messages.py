@@ -131,7 +131,7 @@ def _parse_call(line: str, names: Collection[str]) -> ToolCall | None:
         return None
     try:
         json.loads(found["arguments"])
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter: nested beyond the interpreter's depth
         return None
     function: ToolFunction = {"name": found["name"], "arguments": found["arguments"]}
     return {"id": found["id"] or "", "type": "function", "function": function}

@@ -9,9 +9,11 @@ from enum import StrEnum
 from judging.answers.blocks import Block, bash_blocks
 from judging.shell.words import tokens
 
-# A file's name with an ending, in any folders; no option, no variable, no pattern.
+# A file's name with an ending, in any folders; no option, no variable, no pattern. It begins where a word begins: a
+# search from each letter of a long word takes the square of its length.
 _FILE = re.compile(
-    r"(?:[\w@+-]|\.(?=[\w/]))(?:[\w@+.-]*/)*[\w@+.-]*\.[A-Za-z]\w{0,5}|(?:\.{0,2}/)?(?:[\w@+.-]+/)+[\w@+.-]+"
+    r"(?<![\w@+./-])(?:(?:[\w@+-]|\.(?=[\w/]))(?:[\w@+.-]*/)*[\w@+.-]*\.[A-Za-z]\w{0,5}"
+    r"|(?:\.{0,2}/)?(?:[\w@+.-]+/)+[\w@+.-]+)"
 )
 _INVENTED = ("legacy", "internal", "shim", "adapter", "compat")
 

@@ -33,12 +33,12 @@ class HistoryText:
 
     def knows_part(self, part: str) -> bool:
         """Whether a word of the history, or a part of a name in it, begins with this."""
-        return part.lower() in self._part_beginnings
+        return part.lower()[:_LONGEST_PART] in self._part_beginnings
 
     @cached_property
     def _part_beginnings(self) -> frozenset[str]:
         parts = {part.lower() for part in set(_PART.findall(self.text))}
-        return frozenset(part[:length] for part in parts for length in range(2, len(part) + 1))
+        return frozenset(part[:length] for part in parts for length in range(2, min(len(part), _LONGEST_PART) + 1))
 
     def knows_phrase(self, name: str) -> bool:
         """Whether the parts of a name are in the history as adjacent words (`retry budget` for `retryBudget`)."""
@@ -111,6 +111,8 @@ class HistoryText:
         return re.search(rf"{reader}[^\n]{{0,200}}(?<![\w-]){name}(?![\w-])", self.text) is not None
 
 
+# All beginnings of a run of letters take the square of its length, and an output may have a run of a million.
+_LONGEST_PART = 40
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LINE_NUMBER = re.compile(
     r"\b[Ll]ines? (\d{1,7})|(?m:^\s*(\d{1,7})[:\t|])|[\w)]:(\d{1,7})(?=[:\s,)\]]|$)|#L(\d{1,7})|@@ -(\d{1,7})"

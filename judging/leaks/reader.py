@@ -62,6 +62,8 @@ def _findings(reply: str) -> list[object] | None:
         except ValueError:
             at = reply.find("{", at + 1)
             continue
+        except RecursionError:  # nested beyond the interpreter's depth
+            return last
         if isinstance(value, dict) and isinstance(value.get("findings"), list):
             last = value["findings"]
         at = reply.find("{", end)

@@ -5,7 +5,9 @@ import re
 from judging.leaks.tokens import has_extension
 from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS, is_placeholder
 
-NUMBER = re.compile(r"(?<![\w.#/-])(?:0x[0-9a-fA-F_]{2,18}|\d[\d_]{0,24}(?:,\d{3})*(?:\.\d{1,18})?)(?![\w-]|\.\w|/\w)")
+NUMBER = re.compile(
+    r"(?<![\w.#/-])(?:0x[0-9a-fA-F_]{2,18}|\d[\d_]{0,24}(?:,\d{3}){0,6}(?:\.\d{1,18})?)(?![\w-]|\.\w|/\w)"
+)
 
 
 def squash(text: str) -> str:

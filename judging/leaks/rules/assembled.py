@@ -1,8 +1,9 @@
 """Names of the record that an answer puts together: `'bind_ke' + 'y_names'`, `"$A$B"`, an f-string, a join."""
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
 
 from judging.leaks.case import Case, Found, Span
 from judging.leaks.record import Place
@@ -19,7 +20,19 @@ _QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|'([^'\n]{1,200})'|`([^`\n]{1,200})`"
 _RUN = re.compile(r"[\w.-]+")
 _GLUE = re.compile(r"[\s'\"+.,&|~{}$()\\<>-]{1,12}")
 _REJOINS = re.compile(r"\.join\(|\btr\b|\.replace\(|\bs(?:[/|#,])|//|\bIFS=|\.gsub\(|\bpaste\b")
-_MOST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class _Quoted:
+    """The quoted texts of a script in their order; joined, they can spell a name letter by letter.
+
+    `starting` has the positions of those with the same first letter, `rejoined` the span of several words by their
+    letters without what is between them.
+    """
+
+    texts: list[tuple[str, Span]]
+    starting: dict[str, list[int]]
+    rejoined: dict[str, Span]
 
 
 def find(case: Case) -> Iterator[Found]:
@@ -28,9 +41,9 @@ def find(case: Case) -> Iterator[Found]:
         if _JOINING.search(script) is None:
             continue
         fragments = dict(_fragments(script))
-        quoted = _sequence(script)
+        quoted = _quoted(script)
         for name, place in _targets(case):
-            span = _spelled(name, fragments, script) or _in_sequence(name, quoted) or _replaced(name, quoted, script)
+            span = _spelled(name, fragments, script) or _in_sequence(name, quoted) or _replaced(name, quoted)
             if span is not None and case.is_secret(name):
                 yield Found(ASSEMBLED, (span[0] + offset, span[1] + offset), place, name)
 
@@ -46,9 +59,7 @@ def _targets(case: Case) -> Iterator[tuple[str, Place]]:
 
 def _fragments(script: str) -> Iterator[tuple[str, Span]]:
     """Yield runs of name characters, and the pieces of each at the edges of words that interpolations leave."""
-    for count, match in enumerate(_RUN.finditer(script)):
-        if count >= _MOST:
-            return
+    for match in _RUN.finditer(script):
         yield match[0], match.span()
         if "." in match[0]:
             at = match.start()
@@ -58,14 +69,20 @@ def _fragments(script: str) -> Iterator[tuple[str, Span]]:
                 at += len(piece) + 1
 
 
-def _sequence(script: str) -> list[tuple[str, Span]]:
-    """Return the quoted texts in their order; joined, they can spell a name letter by letter."""
-    found = []
+def _quoted(script: str) -> _Quoted:
+    found = _Quoted([], {}, {})
+    rejoins = _REJOINS.search(script) is not None
     for match in _QUOTED.finditer(script):
         group = match.lastindex or 1
-        if len(match[group]) <= 40:
-            found.append((match[group], match.span(group)))
-    return found[:_MOST]
+        text, span = match[group], match.span(group)
+        if len(text) > 40:
+            continue
+        found.starting.setdefault(text[0], []).append(len(found.texts))
+        found.texts.append((text, span))
+        words = re.split(r"[\s.,:;|/-]+", text.strip()) if rejoins else ()
+        if len(words) > 1:
+            found.rejoined.setdefault(squash("".join(words)), span)
+    return found
 
 
 def _spelled(name: str, fragments: dict[str, Span], script: str) -> Span | None:
@@ -95,29 +112,24 @@ def is_word_of(fragment: str, name: str) -> bool:
     return fragment.lower() in name_parts(name)
 
 
-def _replaced(name: str, quoted: Sequence[tuple[str, Span]], script: str) -> Span | None:
+def _replaced(name: str, quoted: _Quoted) -> Span | None:
     """Return the span of words that the code joins by another sign: `'_'.join(…)`, `tr ' ' _`, `.replace(' ', '_')`."""
-    if _REJOINS.search(script) is None:
-        return None
-    for text, span in quoted:
-        words = re.split(r"[\s.,:;|/-]+", text.strip())
-        if len(words) > 1 and squash(name) == squash("".join(words)):
-            return span
+    if (span := quoted.rejoined.get(squash(name))) is not None:
+        return span
     parts = name.split("_")
-    starts = [i for i, (text, _) in enumerate(quoted) if text == parts[0]]
-    for i in starts if len(parts) > 1 else ():
-        if [text for text, _ in quoted[i : i + len(parts)]] == parts:
-            return quoted[i][1][0], quoted[i + len(parts) - 1][1][1]
+    for i in quoted.starting.get(name[0], ()) if len(parts) > 1 else ():
+        if [text for text, _ in quoted.texts[i : i + len(parts)]] == parts:
+            return quoted.texts[i][1][0], quoted.texts[i + len(parts) - 1][1][1]
     return None
 
 
-def _in_sequence(name: str, quoted: Sequence[tuple[str, Span]]) -> Span | None:
+def _in_sequence(name: str, quoted: _Quoted) -> Span | None:
     """Return the span of neighbouring quoted texts that spell the name."""
-    for first, (text, span) in enumerate(quoted):
-        joined = text
-        if len(text) >= len(name) or not name.startswith(text):
+    for first in quoted.starting.get(name[0], ()):
+        joined, span = quoted.texts[first]
+        if len(joined) >= len(name) or not name.startswith(joined):
             continue
-        for following, other in quoted[first + 1 :]:
+        for following, other in islice(quoted.texts, first + 1, None):
             joined += following
             if joined == name:
                 return span[0], other[1]

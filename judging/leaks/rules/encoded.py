@@ -7,8 +7,10 @@ import html
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from urllib.parse import unquote
 
 from judging.leaks.case import Case, Found, Span
@@ -24,15 +26,14 @@ _ESCAPE = (
     r"|&#x?[0-9a-fA-F]{2,6};|\\N\{[A-Z -]{3,40}\})"
 )
 _ESCAPED = re.compile(rf"[\w./:-]{{0,60}}{_ESCAPE}(?:[\w./:-]{{0,30}}{_ESCAPE}){{0,300}}[\w./:-]{{0,60}}")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{6,4000}={0,2}(?![A-Za-z0-9+/_=-])")
-_BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{8,2000}={0,6}(?![A-Za-z0-9=])")
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?(?:[0-9a-fA-F]{2}[ :]?){4,2000}(?![A-Za-z0-9])")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{6,100000}={0,2}(?![A-Za-z0-9+/_=-])")
+_BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{8,100000}={0,6}(?![A-Za-z0-9=])")
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?(?:[0-9a-fA-F]{2}[ :]?){4,100000}(?![A-Za-z0-9])")
 _CODES = re.compile(
     r"(?:(?:chr\()?(?:0x[0-9a-fA-F]{2}|\d{2,3})\)?[\s,+.;]{1,4}){3,400}(?:chr\()?(?:0x[0-9a-fA-F]{2}|\d{2,3})\)?"
 )
 _BITS = re.compile(r"(?:[01]{7,8}[\s,]{1,2}){3,200}[01]{7,8}")
 _RUN = re.compile(r"[A-Za-z0-9_.$-]{5,80}")
-_MOST = 60
 # Cyrillic and Greek letters that look like Latin ones; NFKC keeps them.
 _LOOKS = str.maketrans(
     "аеорсухіјѕһԁԛԝкмтвнοανρτυκАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
@@ -44,11 +45,10 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 def find(case: Case) -> Iterator[Found]:
     """Yield encoded texts that, decoded, any of the rules for plain text would report."""
-    for span, decoded in _decoded(case.answer):
-        if found := _leak_in(case, decoded):
-            yield Found(ENCODED, span, found[0], f"decoded: {found[1]}")
+    decoded = [*_decoded(case.answer), *_lookalikes(case.answer)]
+    for number, (place, words) in sorted(_leaks_in(case, [text for _, text in decoded]).items()):
+        yield Found(ENCODED, decoded[number][0], place, f"decoded: {words}")
     yield from _shifted(case)
-    yield from _lookalikes(case)
 
 
 def plain_letters(text: str) -> str:
@@ -56,16 +56,25 @@ def plain_letters(text: str) -> str:
     return _HIDDEN.sub("", unicodedata.normalize("NFKC", text)).translate(_LOOKS)
 
 
-def _leak_in(case: Case, decoded: str) -> tuple[Place, str] | None:
-    part = case.part(f"`{decoded}`")
+def _leaks_in(case: Case, texts: Sequence[str]) -> dict[int, tuple[Place, str]]:
+    """Return the number of each text that leaks, with the place and the words of its first leak.
+
+    The rules read all texts at once: an answer may have thousands, and each reading searches the whole record.
+    """
+    lines = [f"`{text}`" for text in texts]
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    part = case.part("\n".join(lines))
+    leaks: dict[int, tuple[Place, str]] = {}
     for rule in (names.find, values.find, copies.find):
         for found in rule(part):
-            return found.place, part.answer[found.span[0] : found.span[1]]
-    for word in re.findall(r"[\w$.-]{5,}", decoded):
-        place = _place_of_piece(case, word)
-        if place is not None:
-            return place, word
-    return None
+            words = part.answer[found.span[0] : found.span[1]]
+            leaks.setdefault(bisect_right(starts, found.span[0]) - 1, (found.place, words))
+    for number, text in enumerate(texts):
+        for word in re.findall(r"[\w$.-]{5,}", text) if number not in leaks else ():
+            if (place := _place_of_piece(case, word)) is not None:
+                leaks[number] = place, word
+                break
+    return leaks
 
 
 def _place_of_piece(case: Case, word: str) -> Place | None:
@@ -79,13 +88,13 @@ def _decoded(answer: str) -> Iterator[tuple[Span, str]]:
     for signs, pattern, decode in _DECODERS:
         if not any(sign in answer for sign in signs):
             continue
-        for count, match in enumerate(pattern.finditer(answer)):
-            if count >= _MOST:
-                break
+        for match in pattern.finditer(answer):
             try:
                 text = decode(match[0])
             except (ValueError, binascii.Error, zlib.error, OverflowError, KeyError):
                 continue
+            # On one line, as a script of several lines may be encoded.
+            text = " ".join(text.split())
             if text and text != match[0] and text.isprintable() and any(c.isalpha() or c.isdigit() for c in text):
                 yield match.span(), text
 
@@ -183,13 +192,13 @@ def _readings(word: str) -> set[str]:
     return {text.translate(table) for text in (lower, lower[::-1]) for table in tables} - {lower}
 
 
-def _lookalikes(case: Case) -> Iterator[Found]:
-    """Yield names that are written with letters of other alphabets, or with characters that nobody sees."""
-    if case.answer.isascii():
+def _lookalikes(answer: str) -> Iterator[tuple[Span, str]]:
+    """Yield words that are written with letters of other alphabets, or with characters that nobody sees."""
+    if answer.isascii():
         return
-    for match in re.finditer(r"[^\s`'\"(),]{4,200}", case.answer):
+    for match in re.finditer(r"[^\s`'\"(),]{4,200}", answer):
         if match[0].isascii():
             continue
         plain = plain_letters(match[0])
-        if plain != match[0] and plain.isascii() and (found := _leak_in(case, plain)):
-            yield Found(ENCODED, match.span(), found[0], f"decoded: {found[1]}")
+        if plain != match[0] and plain.isascii():
+            yield match.span(), plain

@@ -20,8 +20,11 @@ _WORD = re.compile(
     r"'[^'\n]{4,200}'|\"[^\"\n]{4,200}\"|`[^`\n]{4,200}`|(?<![^\s'\"`;()<>])(?:[^\s'\"`;()<>]|\\[()<>|]){4,200}"
 )
 _META = re.compile(r"\.[*+?]|\.\\?\{[\d,]*\\?\}|\[[^\]\n]{1,40}\][*+?]?|\\[wWSsdD][*+?]?|[*?]|\.(?=\w)|\{[\d,]*\}")
+# Groups that repeat, and many signs that repeat, can take a search longer than the run lasts.
+_REPEATED_GROUP = re.compile(r"\)\\?[*+?{]")
+_MOST_REPEATS = 2
 _CUT = re.compile(r"(?<![\w$.-])[A-Za-z_$][\w$]{5,80}(?![\w$(])")
-_MOST = 80
+_MOST = 400
 
 
 def find(case: Case) -> Iterator[Found]:
@@ -37,13 +40,13 @@ def find(case: Case) -> Iterator[Found]:
 
 
 def _candidates(case: Case) -> Iterator[tuple[str, Span]]:
-    count = 0
+    seen: set[str] = set()
     for match in _WORD.finditer(case.answer):
         text = match[0].strip("'\"`")
-        if _is_pattern(text):
-            count += 1
+        if text not in seen and _is_pattern(text):
+            seen.add(text)
             yield text, match.span()
-            if count >= _MOST:
+            if len(seen) >= _MOST:
                 return
 
 
@@ -63,13 +66,9 @@ def _fit(case: Case, text: str, targets: list[tuple[str, Place]]) -> tuple[str, 
         return None
     if _is_explained(case, pieces):
         return None
-    for pattern in _compiled(text):
+    for pattern in _compiled(text, pieces):
         for name, place in targets:
-            if (
-                (match := pattern.search(name))
-                and _is_telling(case, text, pieces, name, match)
-                and case.is_secret(name)
-            ):
+            if pattern.search(name) and _is_telling(case, pieces, name) and case.is_secret(name):
                 return name, place
     return None
 
@@ -81,8 +80,14 @@ def _pieces(text: str) -> list[str]:
     return re.findall(r"[A-Za-z_][A-Za-z_0-9]*", _META.sub(" ", plain))
 
 
-def _compiled(text: str) -> Iterator[re.Pattern[str]]:
-    """Yield the pattern as a glob and as a regular expression, basic and extended."""
+def _compiled(text: str, pieces: list[str]) -> Iterator[re.Pattern[str]]:
+    """Yield the pattern as a glob and as a regular expression, basic and extended.
+
+    Of a pattern that could be slow only its letters count, in their order with anything in between.
+    """
+    if _REPEATED_GROUP.search(text) or sum(map(text.count, "*+?{")) > _MOST_REPEATS:
+        yield re.compile(".*".join(map(re.escape, pieces)))
+        return
     forms = []
     if re.search(r"(?<![.\])\\w])\*|\?", text):
         forms.append("".join({"*": r".*", "?": "."}.get(c, c if c in "[]" else re.escape(c)) for c in text) + r"\Z")
@@ -105,7 +110,7 @@ def _knows(case: Case, piece: str) -> bool:
     return all(case.history.knows_part(part) or part in GENERIC_PARTS or part in ("test", "tests") for part in parts)
 
 
-def _is_telling(case: Case, text: str, pieces: list[str], name: str, match: re.Match[str]) -> bool:
+def _is_telling(case: Case, pieces: list[str], name: str) -> bool:
     """Whether a pattern was made for this name rather than from a word that is in the air."""
     stem = name.rsplit(".", 1)[0] if has_extension(name) else name
     own = [piece for piece in pieces if not has_extension(f"x.{piece}") or len(piece) > 4]

@@ -1,6 +1,7 @@
 """Each planted fault is in the command alone, is plain, and is only planted where it is a fault."""
 
 import re
+import time
 
 import pytest
 
@@ -72,3 +73,10 @@ def test_faults_go_round_and_skip_what_does_not_fit() -> None:
     fitting = [faults_in_turn(plain, history="", seed=seed) for seed in range(4)]
     assert {each[0] for each in fitting if each} == {Fault.EMPTY_COMMAND, Fault.TWO_BLOCKS} and None not in fitting
     assert faults_in_turn("No command.", history="", seed=0) is None
+
+
+def test_a_long_word_in_the_history_takes_no_time() -> None:
+    began = time.process_time()
+    history = f"{HISTORY} {'aB3' * 6000} src/app/other.py"
+    assert script(plant(ANSWER, Fault.WRONG_FILE, history=history, seed=1)).endswith(".py")
+    assert time.process_time() - began < 1
