@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 Json = Mapping[str, object]
 Message = dict[str, object]
+# One of these names tells a message from other objects.
+_MARKS = frozenset(("role", "parts", "tool_calls", "tool_call"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def parsed(value: object) -> object:
     if isinstance(value, str):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter: nested beyond the interpreter's depth
             return value
     return value
 
@@ -60,13 +62,25 @@ def listed(value: object) -> list[object]:
 
 
 def messages_of(value: object, role: str) -> list[Message]:
-    """Return messages of any of the forms; `role` is that of text without one."""
+    """Return messages of any of the forms; `role` is that of text without one.
+
+    Text that is JSON but no messages, such as a number or the object that a model was asked for, is what was said. An
+    object that is no message is left out.
+    """
     found = parsed(value)
-    if isinstance(found, str):
-        return [{"role": role, "content": found}] if found else []
+    if isinstance(value, str) and not _are_messages(found):
+        return [{"role": role, "content": value}] if value else []
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         found = found["messages"]
-    return [message for entry in listed(found) if isinstance(entry, Mapping) for message in _messages(entry, role)]
+    entries = (entry for entry in listed(found) if isinstance(entry, Mapping) and (_MARKS | {"content"}) & entry.keys())
+    return [message for entry in entries for message in _messages(entry, role)]
+
+
+def _are_messages(found: object) -> bool:
+    if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
+        return True
+    entries = found if isinstance(found, list) else [found]
+    return bool(entries) and all(isinstance(entry, Mapping) and _MARKS & entry.keys() for entry in entries)
 
 
 def _messages(entry: Json, role: str) -> Iterator[Message]:

@@ -144,14 +144,13 @@ def _is_langfuse(row: Json) -> bool:
 def _observation(row: Json) -> list[Generation] | None:
     if row.get("type") != "GENERATION":
         return None
-    given = parsed(row.get("input"))
-    tools = tools_of(given.get("tools")) if isinstance(given, Mapping) else []
-    outputs = parsed(row.get("output"))
-    choices = outputs.get("choices") if isinstance(outputs, Mapping) else None
+    tools = tools_of(_object(parsed(row.get("input"))).get("tools"))
+    outputs = row.get("output")
+    choices = _object(parsed(outputs)).get("choices")
     if isinstance(choices, list):
         outputs = [_object(choice).get("message") for choice in choices]
     group = str(row.get("traceId") or row.get("trace_id") or "")
-    return generations_of(messages_of(given, "user"), messages_of(outputs, "assistant"), tools, group)
+    return generations_of(messages_of(row.get("input"), "user"), messages_of(outputs, "assistant"), tools, group)
 
 
 def _object(value: object) -> Json:

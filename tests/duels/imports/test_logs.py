@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from curation.duels.models import Prompt
+from curation.duels.models import Prompt, PromptText
 from tests.factories import make_project
 from tests.imports.bringing import bad_rows, bring
 
@@ -246,6 +246,18 @@ def test_choices_are_turns_of_their_own() -> None:
     choices = [{"role": "assistant", "parts": [{"type": "text", "content": word}]} for word in ("Yes.", "No.")]
     run = bring(make_project(), "turns", [otlp(span({**NOW, "gen_ai.output.messages": choices}))], "trace.json")
     assert run.result["prompts"] == 2
+
+
+@pytest.mark.parametrize("said", ["42", "null", '{"answer": 3}', '["a"]', "[" * 100_000], ids=lambda said: said[:8])
+def test_an_answer_that_is_json_is_text(said: str) -> None:
+    run = bring(make_project(), "turns", [observation(output=said)], "trace.jsonl")
+    assert (run.result["prompts"], bad_rows(run)) == (1, {})
+    assert PromptText.objects.get().reference == {"role": "assistant", "content": said}
+
+
+def test_an_input_without_messages_gives_no_turn() -> None:
+    run = bring(make_project(), "turns", [observation(), observation(input={"query": "x"})], "trace.jsonl")
+    assert run.result["prompts"] == 1 and list(bad_rows(run)) == ["row 2"]
 
 
 def test_spans_that_call_no_model_are_passed_over_and_silent_calls_are_named() -> None:
