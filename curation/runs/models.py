@@ -270,6 +270,8 @@ class Call(models.Model):
         indexes: ClassVar = [
             # The request cache: an answered call of the project with the same content.
             models.Index(fields=["project", "content_hash"], name="call_cache", condition=models.Q(status="ok")),
+            # Whether the same request is under way.
+            models.Index(fields=["project", "content_hash"], name="call_in_flight", condition=models.Q(status="sent")),
             # A run's calls that a dead worker left behind.
             models.Index(fields=["item"], name="call_sent", condition=models.Q(status="sent")),
             # The list of a run's calls; and the calls that its budget counts besides the known cost.

@@ -36,7 +36,8 @@ LONGEST = 30.0
 
 
 class AskingParams(BaseModel):
-    """`refuse`: an answer with this text fails its item, after it was paid for. `other`: every second item's model."""
+    """`refuse`: an answer with this text fails its item, after it was paid for. `other`: every second item's model.
+    `alike`: all items ask the same."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,6 +47,7 @@ class AskingParams(BaseModel):
     words: int = 4
     max_tokens: int = 50
     fresh: bool = False
+    alike: bool = False
     refuse: str = ""
 
 
@@ -90,7 +92,7 @@ class AskStage:
     async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
         if SCRIPT.work_error:
             raise SCRIPT.work_error
-        question = f"Question {item.key}: " + "word " * self._params.words
+        question = f"Question {'' if self._params.alike else item.key}: " + "word " * self._params.words
         request = Request([{"role": "user", "content": question}], {"max_tokens": self._params.max_tokens})
         answered = await context.ask(item, job, request, fresh=self._params.fresh)
         said = answered.completion

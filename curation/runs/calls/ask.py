@@ -15,7 +15,7 @@ from curation.llm.client.completion import Client, Completion, Request, Target
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, Transient, Unreachable
 from curation.llm.client.limits import EndpointLimiter, EndpointPaused
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent
-from curation.runs.calls.record import Answered, CloseCall, FindAnswer, OpenCall, fail_call, withdraw_call
+from curation.runs.calls.record import Answered, CloseCall, FindAnswer, InFlight, OpenCall, fail_call, withdraw_call
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.waiting import wake
 from curation.runs.kinds import MOST_TRIES, EndpointDown, ItemFailed
@@ -28,6 +28,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # How long an item waits while its calls get 429s, which do not count as tries.
 RATE_LIMIT_SECONDS = 15 * 60.0
 BUDGET_PAUSE = 0.2
+SAME_REQUEST_PAUSE = 0.1
 SHORT_QUESTION = "Reply with the single word: ready"
 SHORT_TOKENS = 64
 
@@ -56,7 +57,8 @@ async def ask(
 ) -> Answered:
     """Return the answer from the record or from the endpoint, or raise `ItemFailed` with the reason.
 
-    A `fresh` answer never comes from another item. The item's own record counts, so a crash pays nothing twice.
+    A request that another item has sent is not sent again: its answer is awaited. A `fresh` answer never comes from
+    another item. The item's own record counts, so a crash pays nothing twice.
     Raises `EndpointPaused` while the endpoint is down: the item then waits without a worker, as long as the project
     says, and fails with `EndpointDown` after that. A call with one try only is made in any case.
     """
@@ -72,6 +74,10 @@ async def ask(
             return await _try(shard, opening, is_probe=tries == 1)
         except BudgetHeld:
             await asyncio.sleep(BUDGET_PAUSE)
+        except InFlight:
+            await asyncio.sleep(SAME_REQUEST_PAUSE)
+            if recorded := await shard.commit(FindAnswer(opening)):
+                return recorded
         except EndpointPaused as paused:
             raise _waiting(shard, item, paused) from paused
         except RateLimited as limited:
@@ -161,7 +167,7 @@ async def _try(shard: Shard, opening: OpenCall, *, is_probe: bool) -> Answered:
     limiter, client = shard.limiter(target), shard.client(target)
     async with limiter.turn(_estimated_tokens(request), is_probe=is_probe) as turn:
         opened = await shard.commit(opening)
-        if isinstance(opened, BudgetHeld | BudgetSpent):
+        if isinstance(opened, BudgetHeld | BudgetSpent | InFlight):
             raise opened
         if isinstance(opened, Answered):
             return opened

@@ -13,10 +13,14 @@ from curation.runs.engine.counters import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
 from curation.web.text.storable import storable
 
-# Raw SQL, because every call runs both, and the ORM cannot update many rows to different values in one query.
+# Raw SQL, because every call runs these, and the ORM cannot update many rows to different values in one query.
 NEWEST_ANSWERS = (
     "SELECT content_hash, MAX(id) FROM runs_call WHERE project_id = %s AND status = 'ok' AND content_hash IN ({}) "
     "GROUP BY content_hash"
+)
+IN_FLIGHT = (
+    "SELECT content_hash, item_id FROM runs_call JOIN runs_item ON runs_item.id = item_id WHERE project_id = %s "
+    "AND status = 'sent' AND runs_item.state = 'claimed' AND content_hash IN ({})"
 )
 END_CALLS = (
     "UPDATE runs_call SET status = 'ok', error = '', finish_reason = column2, tokens_in = column3, "
@@ -44,14 +48,19 @@ def reused_result(calls: Sequence[int]) -> dict[str, list[int]]:
     return {"reused_calls": list(calls)} if calls else {}
 
 
-Opened = Answered | int | BudgetHeld | BudgetSpent
+class InFlight(Exception):
+    """Another item has sent the same request; its answer will be on record."""
+
+
+Opened = Answered | int | BudgetHeld | BudgetSpent | InFlight
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """Return the recorded answer, or else the id of a new call that may be sent.
 
-    If the budget does not cover the call, the exception is returned, not raised. `together` takes calls of one run.
+    If the budget does not cover the call, or another item waits for the same answer, the exception is returned, not
+    raised. `together` takes calls of one run.
     """
 
     run: Run
@@ -68,14 +77,20 @@ class OpenCall:
     @classmethod
     def together(cls, openings: Sequence["OpenCall"]) -> list[Opened]:
         newest = _newest_answers(openings)
+        sent = _in_flight([each for each in openings if not each.fresh and each.content_hash not in newest])
         opened: list[Opened | None] = []
         new: list[OpenCall] = []
         for opening in openings:
             found: Opened | None = opening._recorded(newest)
-            if found is None and opening.run.budget is not None:
+            others = sent.setdefault(opening.content_hash, set())
+            if found is None and not opening.fresh and others - {opening.item.pk}:
+                found = InFlight()
+            elif found is None and opening.run.budget is not None:
                 found = opening._within_budget()
             elif found is None:
                 new.append(opening)
+            if found is None or isinstance(found, int):
+                others.add(opening.item.pk)
             opened.append(found)
         calls = iter(Call.objects.bulk_create([opening._row(None) for opening in new]))
         return [next(calls).pk if found is None else found for found in opened]
@@ -223,6 +238,21 @@ def _newest_answers(openings: Sequence[OpenCall]) -> dict[str, CallText]:
         return {}
     texts = CallText.objects.select_related("call").in_bulk(newest.values())
     return {content_hash: texts[pk] for content_hash, pk in newest.items()}
+
+
+def _in_flight(openings: Sequence[OpenCall]) -> dict[str, set[int]]:
+    """Return by content hash the items that wait for an answer, in any run of the project.
+
+    An item whose worker died is no longer claimed, so nobody waits for a call that nobody makes.
+    """
+    found: dict[str, set[int]] = {}
+    if hashes := list({opening.content_hash for opening in openings}):
+        with connection.cursor() as cursor:
+            placeholders = ", ".join(["%s"] * len(hashes))
+            cursor.execute(IN_FLIGHT.format(placeholders), [openings[0].run.project_id, *hashes])
+            for content_hash, item in cursor.fetchall():
+                found.setdefault(content_hash, set()).add(item)
+    return found
 
 
 def _completion(text: CallText) -> Completion:

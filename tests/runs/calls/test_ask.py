@@ -165,6 +165,22 @@ def test_the_same_request_is_answered_from_the_record(server: ModelServer) -> No
     assert said[0] == said[1]
 
 
+def test_a_request_that_is_under_way_is_not_sent_a_second_time(server: ModelServer) -> None:
+    server.behave("*", latency=0.3)
+    project = make_asked(server)
+    run = asked(project, n=6, alike=True)
+    results = Item.objects.filter(run=run, stage="ask", state="done").values_list("result", flat=True)
+    assert (server.counts().asked, run.calls, len(results)) == (1, 1, 6)
+    assert len({result["text"] for result in results}) == 1 and sum(not result["cached"] for result in results) == 1
+    assert asked(project, n=3, alike=True, fresh=True).calls == 3
+
+
+def test_items_that_wait_for_the_answer_of_another_ask_themselves_when_it_fails(server: ModelServer) -> None:
+    server.behave("*", latency=0.2, error=1.0, status=400)
+    run = asked(make_asked(server), n=3, alike=True)
+    assert (server.counts().asked, len(reasons(run))) == (3, 3)
+
+
 def test_a_fresh_run_asks_anew(server: ModelServer) -> None:
     project = make_asked(server)
     asked(project, n=4)
