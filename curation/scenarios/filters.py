@@ -24,7 +24,14 @@ class ScenarioFilter(RowFilter):
         json_schema_extra={"examples": [{"status": "admitted", "axes": {"task": ["cleanup", "archive"]}}]},
     )
     lookups: ClassVar[Mapping[str, str]] = {
-        **{"id": "pk", "name": "name", "status": "status", "authored_by": "authored_by", "run": "run_id"}
+        **{
+            "id": "pk",
+            "name": "name",
+            "status": "status",
+            "authored_by": "authored_by",
+            "run": "run_id",
+            "group": "group",
+        }
     }
 
     id: Annotated[Words, ids_of("scenario")] = ()
@@ -33,6 +40,7 @@ class ScenarioFilter(RowFilter):
     axes: Axes = Field(default=(), description="`axis=value`.")
     authored_by: Words = ()
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that made them.")
+    group: Annotated[Words, ids_of("scenario")] = Field(default=(), description="Groups of copies, as rows name them.")
     text: str = Field(default="", max_length=200, description="A part of the name or the title.")
 
     @field_validator("text")

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from django.contrib.auth.models import User
 from django.db import models
+from django.db.models.functions import Coalesce
 
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -45,6 +46,22 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
         """Scenarios that passed the gate. Only these are rolled out and exported."""
         return self.filter(status=Status.ADMITTED)
 
+    def first_of_groups(self) -> "ScenarioQuerySet":
+        """One scenario of each group of copies, the first among these rows."""
+        by_group = (
+            self.order_by()
+            .annotate(counted_as=Coalesce("group", "id", output_field=models.BigIntegerField()))
+            .values("counted_as")
+        )
+        return self.filter(pk__in=by_group.annotate(first=models.Min("id")).values("first"))
+
+    def copies_of(self, rows: Sequence["Scenario"]) -> dict[int, int]:
+        """Scenario → number of other scenarios of its group, for those that have copies."""
+        groups = [row.group for row in rows if row.group is not None]
+        grouped = self.filter(group__in=IdList(groups)).order_by().values("group")
+        counted = dict(grouped.annotate(n=models.Count("id")).values_list("group", "n"))
+        return {row.pk: counted[row.group] - 1 for row in rows if row.group and counted.get(row.group, 1) > 1}
+
     def with_bundle(self) -> "ScenarioQuerySet":
         return self.select_related("text")
 
@@ -55,7 +72,7 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
 class Scenario(models.Model):
     """One bundle of a project. `bundle_sha256` identifies what was gated and rolled out; `version` counts edits.
 
-    `reason` says why the gate rejected it. `axes` repeats the rows of `ScenarioAxis`, so that a list reads one table.
+    `reason` says why the gate rejected or held it. `axes` repeats the rows of `ScenarioAxis`: lists read one table.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="scenarios", db_index=False)
@@ -70,6 +87,7 @@ class Scenario(models.Model):
     status = models.CharField(max_length=8, choices=Status, default=Status.DRAFT)
     reason = models.CharField(max_length=MAX_REASON, blank=True, default="")
     bundle_sha256 = models.CharField(max_length=64)
+    group = models.BigIntegerField(null=True, help_text="The same for copies (`curation.scenarios.copies`).")
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -82,6 +100,8 @@ class Scenario(models.Model):
             # The list, and its tabs by status.
             models.Index(fields=["project", "id"], name="scenario_list"),
             models.Index(fields=["project", "status", "id"], name="scenario_list_status"),
+            # The copies of a scenario.
+            models.Index(fields=["project", "group"], name="scenario_group"),
         ]
 
     def __str__(self) -> str:
@@ -100,6 +120,18 @@ class ScenarioText(models.Model):
 
     def __str__(self) -> str:
         return f"bundle of scenario {self.scenario_id}"
+
+
+class ScenarioSignature(models.Model):
+    """What tells a bundle from others (`curation.scenarios.copies.signature`)."""
+
+    scenario = models.OneToOneField(Scenario, models.CASCADE, primary_key=True, related_name="signature")
+    version = models.PositiveSmallIntegerField()
+    exact = models.BinaryField(max_length=8)
+    near = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"signature of scenario {self.scenario_id}"
 
 
 class ScenarioAxis(models.Model):

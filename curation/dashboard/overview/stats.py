@@ -71,7 +71,7 @@ def _count(project: Project) -> Stats:
     runs = Run.objects.filter(project=project, deleting_at=None).aggregate(**spent)
     gone = Deletion.objects.filter(project_id=project.pk).aggregate(**spent)
     return Stats(
-        funnel=_funnel(project, buckets, statuses, scenarios, outcomes, balance.kept),
+        funnel=_funnel(project, buckets, statuses, outcomes, balance.kept),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(samples),
@@ -96,11 +96,11 @@ def _funnel(
     project: Project,
     buckets: dict[str, int],
     statuses: dict[str, int],
-    scenarios: dict[str, int],
     outcomes: dict[str, int],
     kept: int,
 ) -> dict[str, int]:
     answers = Answer.objects.filter(prompt__project=project, refusal="").order_by()
+    rows = Scenario.objects.of(project)
     newest = Export.objects.filter(project=project, ready=True).order_by("-id").first()
     return {
         "prompts": Prompt.objects.of(project).count(),
@@ -109,8 +109,9 @@ def _funnel(
         "duels": Duel.objects.of(project).count(),
         "parsed": sum(buckets.values()) - buckets[Bucket.UNPARSED],
         "final or refined": buckets[Bucket.FINAL] + buckets[Bucket.REFINED],
-        "scenarios": sum(scenarios.values()),
-        "scenarios admitted": scenarios[ScenarioStatus.ADMITTED],
+        # Copies count once.
+        "scenarios": rows.first_of_groups().count(),
+        "scenarios admitted": rows.admitted().first_of_groups().count(),
         "trajectories": sum(outcomes.values()),
         "trajectories kept": kept,
         "decided": sum(statuses.values()) - statuses[Status.PENDING],

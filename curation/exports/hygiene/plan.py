@@ -10,7 +10,6 @@ from django.db.models import F
 from curation.duels.models import Duel, Opponent
 from curation.exports.hygiene.caps import Candidate, over_cap
 from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
-from curation.exports.hygiene.groups import Bands, Groups, bands_of, group_exact, group_near
 from curation.exports.hygiene.signatures import SignedSample, read_near, signed_samples
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
@@ -18,6 +17,7 @@ from curation.exports.rows.filter import FilteredSample
 from curation.exports.rows.skip_reasons import FrozenSample
 from curation.samples.models import UNSCORED, Sample
 from curation.web.lists.id_list import IdList
+from judging.likeness.groups import Bands, Groups, bands_of, group_exact, group_near
 
 # Returns how many of the recipe's formats each of some samples has a row in, if duplicates and caps are ignored.
 CountFormats = Callable[[Sequence[int]], Mapping[int, int]]

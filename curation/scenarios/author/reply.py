@@ -18,25 +18,39 @@ OWN_KEYS = ("axes", "authored_by", "seed")
 SHOWN_ERRORS = 20
 SHOWN_CHECKS = 5
 SHOWN_TERMINAL = 2000
+SHOWN_SOLUTION = 600
 MAX_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One bundle to write. `author` is the endpoint's name."""
+    """One bundle to write. `author` is the endpoint's name, `existing` the bundles of its cell, not to be repeated."""
 
     axes: Mapping[str, str]
     seed: int
     author: str
+    existing: Sequence[Mapping[str, Any]] = ()
 
 
 def first_messages(instructions: str, order: Order, taxonomy: Taxonomy) -> list[Message]:
     """The instructions, then the combination with a sentence about each value."""
-    lines = ["Write a scenario of this combination:"]
+    lines = []
+    if order.existing:
+        lines.append(
+            "These scenarios exist. Write another one: another workplace, other files, another thing to do and another"
+            " way to do it. One that differs from them in names and figures only is not counted.\n"
+        )
+        lines += [_existing(bundle) for bundle in order.existing]
+    lines.append("Write a scenario of this combination:")
     for axis, value in order.axes.items():
         lines.append(f"{axis}: {value} ({taxonomy.axes[axis].values[value]})")
     lines.append(f"Seed: {order.seed}. Let it decide about workplace, names and figures.")
     return [{"role": "system", "content": instructions}, {"role": "user", "content": "\n".join(lines)}]
+
+
+def _existing(bundle: Mapping[str, Any]) -> str:
+    solution = str(bundle.get("reference_solution", ""))[:SHOWN_SOLUTION].strip()
+    return f"{bundle.get('name', '')}. {bundle.get('title', '')}\n{solution}\n"
 
 
 def repair_messages(reply: str, reasons: Sequence[str]) -> list[Message]:

@@ -1,7 +1,7 @@
 """Stage `author`: a teacher model writes bundles for the least covered combinations and repairs invalid ones."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.llm.client.completion import Message, Request, Target
@@ -16,7 +16,7 @@ from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.reply import Order, first_messages, read_reply, repair_messages, response_format
 from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.bundles.save import Saved, save_scenario
-from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import Scenario, ScenarioQuerySet, ScenarioText, Status
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Conflict
 
@@ -25,6 +25,8 @@ INSTRUCTIONS = "author"
 DEFAULTS: dict[str, object] = {"temperature": 0.8, "max_tokens": 8192}
 MAX_SUFFIX = 1000
 MAX_SEED = 2**53
+# The newest scenarios of its cell that a teacher sees.
+SHOWN_EXISTING = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +66,37 @@ class AuthorStage:
         taxonomy = taxonomy_of(run.settings)
         seed = str(run.pk if self._params.seed is None else f"given {self._params.seed}")
         rows = Scenario.objects.of(run.project).exclude(status=Status.REJECTED)
+        known = dict(rows.first_of_groups().values_list("pk", "axes").iterator(2000))
         picked = pick_combinations(
             taxonomy=taxonomy,
             pins=self._params.pins(taxonomy),
-            existing=rows.values_list("axes", flat=True).iterator(2000),
+            existing=known.values(),
             count=self._params.n,
             seed=seed,
         )
         dice = random.Random(f"{seed}:seeds")  # noqa: S311 - repeatable, not secret
         for number, axes in enumerate(picked, 1):
-            yield PlannedItem(str(number), data={"axes": axes, "seed": dice.randrange(MAX_SEED)})
+            same = [pk for pk, others in known.items() if _cell(others) == _cell(axes)]
+            seen = {"seen": sorted(same)[-SHOWN_EXISTING:]} if same else {}
+            yield PlannedItem(str(number), data={"axes": axes, "seed": dice.randrange(MAX_SEED), **seen})
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, AuthorJob]:
         target, taxonomy = run_target(run, self._params.model), taxonomy_of(run.settings)
         instructions = run_instructions(run, INSTRUCTIONS)
+        ids = {pk for item in items for pk in item.data.get("seen", ())}
+        bundles = dict(ScenarioText.objects.filter(scenario__in=ids).values_list("scenario", "bundle"))
         return {
-            item.pk: AuthorJob(target, instructions, taxonomy, Order(item.data["axes"], item.data["seed"], target.name))
+            item.pk: AuthorJob(
+                target,
+                instructions,
+                taxonomy,
+                Order(
+                    item.data["axes"],
+                    item.data["seed"],
+                    target.name,
+                    tuple(bundles[pk] for pk in item.data.get("seen", ()) if pk in bundles),
+                ),
+            )
             for item in items
         }
 
@@ -113,6 +130,11 @@ async def ask_for_bundle(
         messages = [*beginning, *repair_messages(said.completion.text, reasons)]
     tries = f" in {given.attempts} attempts, the last" if given.attempts > 1 else ""
     raise ItemFailed(f"no valid bundle{tries}: {'; '.join(reasons[:5])}")
+
+
+def _cell(axes: Mapping[str, object]) -> tuple[str, str]:
+    """The cell of the heatmap that a new scenario must differ in."""
+    return str(axes.get("task")), str(axes.get("provider"))
 
 
 def authored_in(run: Run) -> ScenarioQuerySet:

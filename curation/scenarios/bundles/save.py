@@ -11,6 +11,7 @@ from curation.projects.audit import record
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.copies.link import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText, Status
 from curation.web.problems import Conflict, FieldError, Stale
 
@@ -38,17 +39,41 @@ def save_scenario(
     Raises `Conflict` if another scenario of the project has the name, `Stale` if `seen_version` is not the current one.
     """
     with transaction.atomic():
+        lock_scenarios(project)
         if scenario is None:
             row = _named(project, bundle, lambda: _create(project, bundle, run))
             _log(project, user, row, "scenario.create")
-            return Saved(row, created=True, changed=True)
-        row = Scenario.objects.select_for_update().get(pk=scenario.pk, project=project)
-        if seen_version is not None and seen_version != row.version:
-            raise Stale.version(seen_version, row.version)
-        if row.bundle_sha256 == bundle.sha256:
-            return Saved(row, created=False, changed=False)
-        _named(project, bundle, lambda: _update(row, bundle, run))
-        _log(project, user, row, "scenario.update")
+            saved = Saved(row, created=True, changed=True)
+        else:
+            saved = replace_bundle(project, scenario, bundle, user=user, run=run, seen_version=seen_version)
+        if saved.changed:
+            link_copies(project, [saved.scenario.pk])
+            saved.scenario.refresh_from_db(fields=["group"])
+    return saved
+
+
+def lock_scenarios(project: Project) -> None:
+    """Keep others from saving scenarios of the project meanwhile: of two copies each must see the other."""
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+
+
+def replace_bundle(
+    project: Project,
+    scenario: Scenario,
+    bundle: Bundle,
+    *,
+    user: User | None,
+    run: Run | None = None,
+    seen_version: int | None = None,
+) -> Saved:
+    """Replace the bundle, in the caller's transaction; the caller links copies. Raises as `save_scenario`."""
+    row = Scenario.objects.select_for_update().get(pk=scenario.pk, project=project)
+    if seen_version is not None and seen_version != row.version:
+        raise Stale.version(seen_version, row.version)
+    if row.bundle_sha256 == bundle.sha256:
+        return Saved(row, created=False, changed=False)
+    _named(project, bundle, lambda: _update(row, bundle, run))
+    _log(project, user, row, "scenario.update")
     return Saved(row, created=False, changed=True)
 
 

@@ -10,7 +10,8 @@ from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.scenarios.bundles.document import Bundle
-from curation.scenarios.bundles.save import axis_rows, columns_of, save_scenario
+from curation.scenarios.bundles.save import axis_rows, columns_of, lock_scenarios, replace_bundle
+from curation.scenarios.copies.link import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
 
 BATCH = 500
@@ -33,22 +34,25 @@ def upsert_bundles(
     updated: list[str] = []
     unchanged: list[str] = []
     with transaction.atomic():
-        # The lock keeps others from creating the same names meanwhile.
-        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        lock_scenarios(project)
+        changed: list[int] = []
         for batch in _batches(bundles):
             existing = {row.name: row for row in Scenario.objects.of(project).filter(name__in=[b.name for b in batch])}
-            _create(project, [bundle for bundle in batch if bundle.name not in existing], run)
+            changed += _create(project, [bundle for bundle in batch if bundle.name not in existing], run)
             for bundle in batch:
                 row = existing.get(bundle.name)
                 if row is None:
                     created.append(bundle.name)
-                elif save_scenario(project=project, bundle=bundle, user=user, scenario=row, run=run).changed:
+                elif replace_bundle(project, row, bundle, user=user, run=run).changed:
                     updated.append(bundle.name)
+                    changed.append(row.pk)
                 else:
                     unchanged.append(bundle.name)
             if run is not None:
                 again = [row.pk for row in existing.values() if row.run_id != run.pk and not row.imported_again]
                 Scenario.objects.filter(pk__in=again).update(imported_again=True)
+        if changed:
+            link_copies(project, changed)
         if created:
             data: dict[str, object] = {"created": len(created), "run": run and str(run.pk)}
             record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)
@@ -69,10 +73,11 @@ def _batches(bundles: Sequence[Bundle]) -> Iterable[list[Bundle]]:
         yield batch
 
 
-def _create(project: Project, bundles: Sequence[Bundle], run: Run | None) -> None:
+def _create(project: Project, bundles: Sequence[Bundle], run: Run | None) -> list[int]:
     rows = Scenario.objects.bulk_create(
         [Scenario(project=project, run=run, **columns_of(bundle)) for bundle in bundles]
     )
     made = list(zip(rows, bundles, strict=True))
     ScenarioText.objects.bulk_create([ScenarioText(scenario=row, bundle=bundle.document()) for row, bundle in made])
     ScenarioAxis.objects.bulk_create([axis for row, bundle in made for axis in axis_rows(row, bundle)])
+    return [row.pk for row in rows]

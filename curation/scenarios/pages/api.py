@@ -64,7 +64,8 @@ def _entered(request: HttpRequest, scenario_id: str, scope: str = Scope.READ) ->
 
 def _respond(response: HttpResponse, row: Scenario) -> Json:
     set_etag(response, row.version)
-    return scenario_out(row, GateReport.objects.newest_of([row]).get(row.pk))
+    copies = Scenario.objects.filter(project=row.project_id).copies_of([row])
+    return scenario_out(row, GateReport.objects.newest_of([row]).get(row.pk), copies)
 
 
 @router.get("/schemas/bundle.json", auth=None, response=dict[str, Any], summary="JSON Schema of a bundle")
@@ -81,10 +82,11 @@ def get_taxonomy(request: HttpRequest, slug: str) -> Json:
 def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList]) -> Json:
     access = enter(request, slug, Scope.READ)
     page = params.page(params.rows(access.project))
+    copies = Scenario.objects.of(access.project).copies_of(page.rows)
     if not params.full:
-        return page.response(scenario_row)
+        return page.response(lambda row: scenario_row(row, copies))
     reports = GateReport.objects.newest_of(page.rows)
-    return page.response(lambda row: scenario_out(row, reports.get(row.pk)))
+    return page.response(lambda row: scenario_out(row, reports.get(row.pk), copies))
 
 
 @router.post(

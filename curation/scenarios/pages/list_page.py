@@ -17,7 +17,7 @@ from curation.web.problems import Problem
 from curation.web.text.markup import visible, with_signs
 
 # Fields without a control in the form; an axis has one unless its select shows another value.
-CHIPS = {"id": "id", "name": "name", "authored_by": "authored by", "run": "run", "axes": "axes"}
+CHIPS = {"id": "id", "name": "name", "authored_by": "authored by", "run": "run", "group": "copies of", "axes": "axes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Row:
     axes: str
     author: str
     reason: str
+    copies: int
+    copies_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
     selects = _axis_selects(access, given.getlist("axes"))
     selected = [select.chosen for select in selects]
     query = params.to_query()
+    copies = Scenario.objects.of(access.project).copies_of(rows)
     return ListPage(
         list_url=url,
         api_path=params.url(api),
@@ -85,17 +88,19 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         axes=selects,
         chips=tuple(chip for chip in chips(url, params, CHIPS) if chip.raw not in selected),
         may_run=access.may(Scope.RUN),
-        rows=[_row(row) for row in rows],
+        rows=[_row(row, url, copies.get(row.pk, 0)) for row in rows],
         drafts=any(row.status == Status.DRAFT for row in rows),
         pages=pages,
         problem=problem,
     )
 
 
-def _row(row: Scenario) -> Row:
+def _row(row: Scenario, url: str, copies: int) -> Row:
     axes = ", ".join(str(value) for value in row.axes.values())
     author, reason = with_signs(row.authored_by), with_signs(row.reason)
-    return Row(row, visible(row.name), visible(row.title), with_signs(axes), author, reason)
+    return Row(
+        row, visible(row.name), visible(row.title), with_signs(axes), author, reason, copies, f"{url}?group={row.group}"
+    )
 
 
 def _axis_selects(access: Access, chosen: Sequence[str]) -> tuple[AxisSelect, ...]:

@@ -1,5 +1,6 @@
 """A scenario as the REST API prints it: slim in lists, with its bundle and its gate report on its own."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -12,7 +13,9 @@ from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.scenarios.taxonomy.coverage import Coverage
 
 # What the server adds to a bundle; a client may send it back.
-ADDED = frozenset({"id", "status", "reason", "gate", "version", "bundle_sha256", "run", "created_at", "updated_at"})
+ADDED = frozenset(
+    {"id", "status", "reason", "gate", "version", "bundle_sha256", "run", "group", "copies", "created_at", "updated_at"}
+)
 
 
 class CheckOut(Schema):
@@ -88,6 +91,8 @@ class ScenarioOut(Schema):
     status: str = Field(examples=["admitted"], description="draft, admitted, held, rejected or dry_run")
     reason: str = Field(description="Why the gate refused or held it.")
     gate: GateOut | None = Field(description="Null until the bundle as it is has been gated.")
+    group: str | None = Field(description="The same for copies: scenarios that differ in names only.")
+    copies: int = Field(description="Other scenarios of its group.")
     version: int = Field(examples=[1], description="Counts edits; the ETag.")
     bundle_sha256: str
     run: str | None = Field(description="The run that created it.")
@@ -133,6 +138,7 @@ class CoverageOut(Schema):
     admitted: int
     kept: int
     outside: int = Field(description="Admitted scenarios that lack one of the two axes.")
+    copies: int = Field(description="Admitted scenarios that are not counted, because they are copies of one that is.")
 
 
 def coverage_out(found: Coverage) -> dict[str, object]:
@@ -143,11 +149,12 @@ def coverage_out(found: Coverage) -> dict[str, object]:
         "admitted": found.admitted,
         "kept": found.kept,
         "outside": found.outside,
+        "copies": found.copies,
     }
 
 
-def scenario_row(row: Scenario) -> dict[str, object]:
-    """The slim shape."""
+def scenario_row(row: Scenario, copies: Mapping[int, int]) -> dict[str, object]:
+    """The slim shape. `copies`: `Scenario.objects.copies_of`."""
     gated = row.status in ("admitted", "held", "rejected", "dry_run")
     return {
         "id": str(row.pk),
@@ -160,6 +167,8 @@ def scenario_row(row: Scenario) -> dict[str, object]:
         "status": row.status,
         "reason": row.reason,
         "gate": {"verdict": row.status, "reason": row.reason} if gated else None,
+        "group": None if row.group is None else str(row.group),
+        "copies": copies.get(row.pk, 0),
         "version": row.version,
         "bundle_sha256": row.bundle_sha256,
         "run": None if row.run_id is None else str(row.run_id),
@@ -168,10 +177,10 @@ def scenario_row(row: Scenario) -> dict[str, object]:
     }
 
 
-def scenario_out(row: Scenario, report: GateReport | None) -> dict[str, object]:
+def scenario_out(row: Scenario, report: GateReport | None, copies: Mapping[int, int]) -> dict[str, object]:
     """The full shape. Needs `with_bundle()`; `report` is the newest on the bundle as it is."""
     return {
-        **scenario_row(row),
+        **scenario_row(row, copies),
         "env": {},
         "fixtures": [],
         **row.text.bundle,

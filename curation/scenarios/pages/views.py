@@ -12,8 +12,9 @@ from curation.scenarios.pages.list_page import list_page
 from curation.scenarios.pages.pages import report_view, scenario_view
 from curation.scenarios.taxonomy.pages import coverage_page
 from curation.web.ids import find
+from curation.web.text.markup import with_signs
 
-SHOWN_REPORTS = 20
+SHOWN_REPORTS, SHOWN_COPIES = 20, 20
 
 
 @require_GET
@@ -38,10 +39,14 @@ def scenario_coverage(request: HttpRequest, access: Access) -> HttpResponse:
 def scenario_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     row = find(Scenario.objects.of(access.project).with_bundle(), str(pk), "scenario")
     report = GateReport.objects.newest_of([row]).get(row.pk)
+    others = Scenario.objects.of(access.project).filter(group=row.group).exclude(pk=row.pk).order_by("id")
+    others = others[:SHOWN_COPIES] if row.group else others.none()
     context = {
         "scenario": row,
         "view": scenario_view(row),
         "report": report_view(row, report) if report else None,
+        "copies": [(with_signs(copy.name), copy) for copy in others],
+        "copies_url": f"{reverse('scenario-list', args=[access.project.slug])}?group={row.group}",
         "trajectories": row.trajectories.count(),
         "kept": row.trajectories.filter(keep=True).count(),
         "trajectories_url": f"{reverse('trajectory-list', args=[access.project.slug])}?scenario={row.pk}",

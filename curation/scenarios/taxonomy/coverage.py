@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Count, F, QuerySet
 
 from curation.projects.models import Project
-from curation.scenarios.models import Scenario, ScenarioAxis, Status
+from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import FieldError, Problem
 
@@ -24,7 +24,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """A table of two axes. `outside` counts admitted scenarios that lack one of them."""
+    """A table of two axes. `outside` counts admitted scenarios that lack one of them.
+
+    Of a group of copies only the first admitted one is counted, in its cell; `copies` are the admitted ones besides.
+    """
 
     rows: str
     columns: str
@@ -34,6 +37,7 @@ class Coverage:
     admitted: int
     kept: int
     outside: int
+    copies: int
 
 
 def coverage(*, project: Project, rows: str = "task", columns: str = "provider") -> Coverage:
@@ -41,7 +45,9 @@ def coverage(*, project: Project, rows: str = "task", columns: str = "provider")
     taxonomy = taxonomy_of(project.settings)
     _refuse_unknown(taxonomy, rows, columns)
     first = ScenarioAxis.objects.filter(scenario__project=project, axis=rows, scenario__axis_rows__axis=columns)
-    admitted = _counted(first.filter(scenario__status=Status.ADMITTED))
+    every = Scenario.objects.of(project).admitted()
+    counted = every.first_of_groups()
+    admitted = _counted(first.filter(scenario__in=counted))
     kept = _counted(first.filter(scenario__trajectories__keep=True))
     found = {**admitted, **kept}
     row_values = _values(taxonomy, rows, [row for row, _ in found])
@@ -60,7 +66,8 @@ def coverage(*, project: Project, rows: str = "task", columns: str = "provider")
         ),
         admitted=sum(admitted.values()),
         kept=sum(kept.values()),
-        outside=Scenario.objects.of(project).admitted().count() - sum(admitted.values()),
+        outside=counted.count() - sum(admitted.values()),
+        copies=every.count() - counted.count(),
     )
 
 

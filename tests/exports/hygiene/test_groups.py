@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from curation.exports.hygiene.groups import Groups, bands_of, group_exact, group_near
 from curation.exports.hygiene.signature import Signature, signature
+from judging.likeness.groups import Groups, bands_of, group_exact, group_near
 
 WORDS = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("ala", "eno", "iro", "ulu", "ost", "ink", "arm")]
 

@@ -110,6 +110,17 @@ class TestRun:
         assert row.seed == Item.objects.get(stage="author").data["seed"]
         assert run.result["scenarios"] == run.result["admitted"] == 1
 
+    def test_the_teacher_sees_what_exists_in_its_cell_and_is_told_to_differ(
+        self, project: Project, teacher: Teacher, rooms: FakeBackend
+    ) -> None:
+        make_scenario(project, "in the cell", bundle={"reference_solution": "todo\ntouch a\nexit"})
+        make_scenario(project, "in another cell", bundle={"axes": {**BUNDLE["axes"], "provider": "fifo"}})
+        authored(project, n=1, axes=PINS)
+        order = str(teacher.asked[0].messages[1]["content"])
+        assert "in the cell" in order and "touch a" in order and "Write another one" in order
+        assert "in another cell" not in order
+        assert order.rindex("task: file-edit") > order.rindex("touch a")
+
     def test_the_teacher_gets_the_combination_and_the_schema(
         self, project: Project, teacher: Teacher, rooms: FakeBackend
     ) -> None:

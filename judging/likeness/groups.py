@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.exports.hygiene.signature import PERMUTATIONS, near_matrix
+from judging.likeness.minima import PERMUTATIONS, near_matrix
 
 BANDS = 16
 _ROWS = PERMUTATIONS // BANDS
