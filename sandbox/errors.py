@@ -1,5 +1,7 @@
 """What can go wrong with a sandbox. A command that fails is not an error: it is a result."""
 
+from collections.abc import Mapping
+
 
 class SandboxError(Exception):
     """Base of this package's errors."""
@@ -27,3 +29,14 @@ class EnvironmentFull(SandboxFailed):
 
 class UnknownAction(SandboxError):
     """The field for a command in the server's action cannot be guessed; a person has to name it."""
+
+
+class OtherTask(SandboxError):
+    """The server says that it plays another task than the one asked for. The episode is an example of nothing.
+
+    `asked` and `played` have the ids, the text and the tiers that are known of each.
+    """
+
+    def __init__(self, asked: Mapping[str, object], played: Mapping[str, object], reason: str) -> None:
+        super().__init__(reason)
+        self.asked, self.played = asked, played

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from curation.evaluations.models import EvaluationKind
+from sandbox.agent.played import TIERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,24 @@ def _rounded(value: float, decimals: int) -> float:
     return round(value, decimals) + 0.0
 
 
+# Tiers in their own order. A split uses the words of one line.
+KNOWN_TIERS = (TIERS, ("trivial", "easy", "medium", "hard", "extreme"), ("low", "mid", "high"))
 SHARE = Unit(100, 0, "%", 1, " pp")
 SECONDS = Unit(1, 2, " s", 2, " s")
 CHARACTERS = Unit(1, 0, "", 0, " chars")
 STEPS = Unit(1, 1, "", 1, " steps")
 POINTS = Unit(1, 2, "", 2, "")
+FINE_POINTS = Unit(1, 3, "", 3, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`rate`: true or false for each row, so McNemar's test applies. `better`: 1 if more is better, -1 if less is, 0
-    if neither. `by_tier`: also compared tier by tier."""
+    if neither. `by_tier`: also compared tier by tier.
+
+    It is the mean of the rows' values `of` (by default its name), or with `over` the sum of these over the sum of
+    `over`, or with `deviation` their population standard deviation.
+    """
 
     name: str
     label: str
@@ -53,11 +61,14 @@ class Metric:
     rate: bool = True
     better: int = 1
     by_tier: bool = True
+    of: str = ""
+    over: str = ""
+    deviation: bool = False
 
     @property
     def decimals(self) -> int:
         """Decimals in files. Shares are small numbers."""
-        return 4 if self.unit is SHARE else 2
+        return 4 if self.unit in (SHARE, FINE_POINTS) else 2
 
 
 STATIC = (
@@ -76,8 +87,47 @@ LIVE = (
     Metric("max_progress", "progress", "The highest progress of each episode", rate=False),
     Metric("terminal_reward", "last reward", "Reward of the last step", POINTS, rate=False),
     Metric("total_reward", "summed reward", "Summed over the episode; it can reward stalling", POINTS, rate=False),
+    Metric(
+        "reward_std",
+        "± summed",
+        "Standard deviation of the summed rewards",
+        POINTS,
+        rate=False,
+        better=0,
+        of="total_reward",
+        deviation=True,
+    ),
+    Metric(
+        "reward_per_step",
+        "reward per step",
+        "Summed reward over steps",
+        FINE_POINTS,
+        rate=False,
+        of="total_reward",
+        over="steps",
+    ),
     Metric("steps", "steps", "Steps of each episode, completed or not", STEPS, rate=False, better=-1),
-    Metric("hinted", "hints", "A hint was asked for", better=-1, by_tier=False),
+    Metric(
+        "steps_to_complete",
+        "steps to complete",
+        "Steps of the completed episodes",
+        STEPS,
+        rate=False,
+        better=-1,
+        of="completed_steps",
+        over="completed",
+    ),
+    Metric("completed_without_hint", "without a hint", "The task was achieved and no hint was used"),
+    Metric("hinted", "hints", "A hint was asked for", better=-1),
+    Metric(
+        "format_failure_rate",
+        "no command",
+        "Replies without a command, over steps",
+        rate=False,
+        better=-1,
+        of="format_failures",
+        over="steps",
+    ),
 )
 
 
@@ -100,3 +150,11 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
         ),
     }
 )
+
+
+def tier_order(tier: str) -> tuple[int, float, str]:
+    """Sort tiers from easy to hard: numbers by value, then the well-known names, then others by name."""
+    if tier.isascii() and tier.isdigit():
+        return (0, int(tier), "")
+    names = [names for names in KNOWN_TIERS if tier.casefold() in names]
+    return (1, names[0].index(tier.casefold()), "") if names else (2, 0, tier)

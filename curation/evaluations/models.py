@@ -30,7 +30,8 @@ class SplitQuerySet(models.QuerySet["Split"]):
 class Split(Removable):
     """Held-out rows, from an import of `eval_rows` or from an export's split file.
 
-    `rows_count` grows while its run works. `baseline` is the pinned model that others are compared with.
+    `rows_count` grows while its run works. `baseline` and `live_baseline` are the pinned models that others are
+    compared with, on static screens and in live episodes.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="splits")
@@ -40,6 +41,7 @@ class Split(Removable):
     name = models.CharField(max_length=180)
     rows_count = models.PositiveIntegerField(default=0)
     baseline = models.ForeignKey("EvaluatedModel", models.SET_NULL, null=True, related_name="baseline_of")
+    live_baseline = models.ForeignKey("EvaluatedModel", models.SET_NULL, null=True, related_name="live_baseline_of")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = SplitQuerySet.as_manager()
@@ -81,11 +83,13 @@ class SplitRow(models.Model):
 
 
 class SplitRowText(models.Model):
-    """`messages` are sent as they are; `expected` is the text of the message after them."""
+    """`messages` are sent as they are; `expected` is the text of the message after them. `fields` are the row's other
+    columns as they were given."""
 
     row = models.OneToOneField(SplitRow, models.CASCADE, primary_key=True, related_name="text")
     messages = models.JSONField()
     expected = models.TextField()
+    fields = models.JSONField(default=dict)
 
     def __str__(self) -> str:
         return self.expected[:60]
@@ -303,6 +307,14 @@ class ContaminatedRow(models.Model):
         return f"{self.row_id}: {self.level}"
 
 
+class Played(models.TextChoices):
+    """Whether the server said that it plays the task asked for. An episode of another task has no row."""
+
+    CONFIRMED = "confirmed", "Task confirmed"
+    UNCONFIRMED = "unconfirmed", "Task unconfirmed"
+    SEED = "seed", "Only a seed was asked for"
+
+
 class EpisodeQuerySet(models.QuerySet["Episode"]):
     def with_model(self) -> "EpisodeQuerySet":
         """The list's rows in one query, without the traces."""
@@ -310,16 +322,21 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
 
 class Episode(models.Model):
-    """One model on one task of a live evaluation. Episodes whose environment failed have no row.
+    """One model on one task of a live evaluation. Episodes whose environment failed, or played another task, have no
+    row.
 
-    `key` identifies the task; rewards and `max_progress` (0–1) are the environment's.
+    `key` identifies the task, `repeat` counts its episodes from 0, and `played_key` is what the server said of the task
+    it played. Rewards and `max_progress` (0–1) are the environment's.
     """
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="episodes")
     by = models.ForeignKey(EvaluatedModel, models.CASCADE, related_name="episodes")
     key = models.CharField(max_length=200)
-    number = models.PositiveIntegerField(default=0, help_text="Place among the tasks of its evaluation, from 0.")
+    repeat = models.PositiveIntegerField(default=0)
+    number = models.PositiveIntegerField(default=0, help_text="Place among the episodes of its evaluation, from 0.")
     tier = models.CharField(max_length=100, blank=True, default="")
+    played = models.CharField(max_length=11, choices=Played, default=Played.UNCONFIRMED)
+    played_key = models.CharField(max_length=64, blank=True, default="")
     completed = models.BooleanField(default=False)
     steps = models.PositiveIntegerField(default=0)
     max_progress = models.FloatField(default=0.0)
@@ -331,7 +348,7 @@ class Episode(models.Model):
     objects = EpisodeQuerySet.as_manager()
 
     class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["by", "key"], name="episode_once")]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["by", "key", "repeat"], name="episode_once")]
         # The list of an evaluation's episodes; its figures read them all.
         indexes: ClassVar = [models.Index(fields=["evaluation", "id"], name="episode_list")]
 
@@ -340,10 +357,13 @@ class Episode(models.Model):
 
 
 class EpisodeText(models.Model):
-    """`trace`: `[{prompt, reply, thinking, action, format_failure, hint, observation, reward, progress, done}]`."""
+    """`trace`: `[{prompt, reply, thinking, action, format_failure, hint, observation, reward, progress, done}]`.
+    `reset` was sent to the server, `said` is what it said of its task: `{ids, text, tiers}`."""
 
     episode = models.OneToOneField(Episode, models.CASCADE, primary_key=True, related_name="text")
     task = models.TextField(blank=True, default="")
+    reset = models.JSONField(default=dict)
+    said = models.JSONField(default=dict)
     trace = models.JSONField(default=list)
 
     def __str__(self) -> str:

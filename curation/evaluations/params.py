@@ -1,5 +1,6 @@
 """Parameters of the run kind `evaluate`."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -8,6 +9,7 @@ from curation.llm.client.completion import Target
 
 # As in the published figures. An endpoint's own parameters override these.
 DEFAULTS: dict[str, object] = {"temperature": 0.0, "max_tokens": 120, "timeout": 60.0}
+SANDBOX = "sandbox"
 Name = Annotated[str, Field(min_length=1, max_length=60)]
 
 
@@ -31,10 +33,25 @@ class EvaluateParams(BaseModel):
     max_tokens: Annotated[int, Field(ge=1, le=131_072)] | None = Field(None, description="Default: 120.")
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = Field(None, description="Seconds per call. Default: 60.")
     fresh: bool = Field(False, description="Call the models again, even for recorded answers.")
-    environment: str = Field("sandbox", max_length=300, description="Live: `sandbox` or a ws:// address.")
+    environment: str = Field(
+        SANDBOX,
+        max_length=300,
+        description="Live: `sandbox`, or a server's ws://, wss://, http:// or https:// address.",
+    )
+    reset_template: str = Field(
+        "",
+        max_length=20_000,
+        description="Live, on a server: what is sent with its reset, as JSON with `{{row.FIELD}}`, `{{seed}}` and "
+        '`{{repeat}}`. Default: `{"task_id": {{row.task_id}}, "seed": {{seed}}}`.',
+        examples=['{"task": {{row.task}}}'],
+    )
+    hints: bool = Field(
+        True, description="Live, on a server: false for a run without hints; asking for one is refused."
+    )
     max_steps: Annotated[int, Field(ge=1, le=1000)] = Field(15, description="Live: most steps of an episode.")
-    episodes: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        10, description="Live, on a server without a split: episodes per model, one seed each."
+    episodes: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None,
+        description="Live: episodes of each task (default: 1); on a server without a split the number of seeds (10).",
     )
     seed: Annotated[int, Field(ge=0, lt=2**53)] = Field(0, description="Live: the first seed for a server.")
     max_concurrency: Annotated[int, Field(ge=1, le=256)] = Field(8, description="Live: episodes at once.")
@@ -43,6 +60,12 @@ class EvaluateParams(BaseModel):
     )
     environment_timeout: Annotated[float, Field(gt=0, le=3600)] = Field(60, description="Live: seconds per step.")
     filter: dict[str, Any] = Field({}, description="Live, in the sandbox: selects scenarios.")
+
+    @field_validator("environment")
+    @classmethod
+    def as_socket(cls, environment: str) -> str:
+        """An OpenEnv server is played over its WebSocket, at the same address."""
+        return re.sub("^http(s?)://", r"ws\1://", environment.strip())
 
     @field_validator("models")
     @classmethod

@@ -1,6 +1,7 @@
 """Rates with their uncertainty."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _Z_95 = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
@@ -17,7 +18,7 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
-def wilson(successes: int, n: int, *, z: float = _Z_95) -> Interval:
+def wilson(successes: float, n: float, *, z: float = _Z_95) -> Interval:
     """The Wilson score interval of a rate, as shares from 0 to 1; the whole range if nothing was counted.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). `z` 1.96 is
@@ -34,3 +35,23 @@ def wilson(successes: int, n: int, *, z: float = _Z_95) -> Interval:
     # At the ends the exact bound is 0 or 1; floating point must not pass it by.
     low = 0.0 if successes == 0 else max(0.0, middle - half)
     return Interval(low, 1.0 if successes == n else min(1.0, middle + half))
+
+
+def clustered_wilson(clusters: Sequence[tuple[int, int]]) -> Interval:
+    """The Wilson interval of a rate whose observations come in clusters of (successes, n), such as the episodes of a
+    task.
+
+    n is divided by the design effect, the variance between clusters over that of independent observations: J. N. K. Rao
+    and A. J. Scott, "A simple method for the analysis of clustered binary data", Biometrics 48 (1992). Where all
+    observations agree there is no variance to compare, and each cluster counts once.
+    """
+    n = sum(size for _, size in clusters)
+    successes = sum(hits for hits, _ in clusters)
+    if all(size == 1 for _, size in clusters):
+        return wilson(successes, n)
+    share, count = successes / n, len(clusters)
+    if share in (0.0, 1.0) or count == 1:
+        return wilson(share * count, count)
+    between = count / (count - 1) * sum((hits - share * size) ** 2 for hits, size in clusters) / n**2
+    effect = max(1.0, between * n / (share * (1 - share)))
+    return wilson(successes / effect, n / effect)

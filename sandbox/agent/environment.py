@@ -32,6 +32,11 @@ class Environment(Protocol):
 
     async def reset(self) -> Observation: ...
 
+    async def about_task(self) -> Mapping[str, object]:
+        """Return what the server says beside the observation of the reset: its `info` and its state. It is compared
+        with the task that was asked for and never shown to an agent."""
+        ...
+
     async def step(self, action: str) -> Step: ...
 
     async def close(self) -> None:

@@ -11,16 +11,24 @@ from dataclasses import dataclass
 from sandbox.agent.environment import Environment, Observation
 from sandbox.agent.episode import Complete
 from sandbox.agent.openenv import visible
+from sandbox.agent.played import (
+    TASK,
+    TASK_TEXT,
+    TIER,
+    AskedTask,
+    Confirmation,
+    TaskFacts,
+    compare_tasks,
+    said_task,
+)
+from sandbox.errors import OtherTask
 
 # Names that servers use. The first one with a value counts.
-TASK = ("task", "task_description", "instruction", "question", "goal", "prompt")
-TASK_TEXT = ("description", "instruction", "text", "prompt", "goal", "title")
 OUTPUT = ("command_output", "output", "stdout", "result", "text", "message")
 ERROR = ("error", "error_message", "stderr")
 PROGRESS = ("partial_progress", "progress")
 ACHIEVED = ("task_achieved", "success", "solved", "completed")
 HINTS = ("hints_used", "hint_used", "hint")
-TIER = ("difficulty", "tier", "level")
 PLACEHOLDER = re.compile(r"\{(task|step|output|error|reward|history)\}")
 
 
@@ -35,11 +43,13 @@ class LivePrompt:
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How commands are read. `read` returns the command of a reply or None; without one `fallback` runs and the reply
-    counts as a format failure. `asks_hint` says whether a command asks for a hint."""
+    counts as a format failure. `asks_hint` says whether a command asks for a hint; without `hints` such a command is
+    not sent, and `fallback` runs instead."""
 
     read: Callable[[str], str | None]
     fallback: str
     asks_hint: Callable[[str], bool]
+    hints: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +71,16 @@ class LiveStep:
 @dataclass(frozen=True, slots=True)
 class LiveEpisode:
     """`completed`: the environment reports the task as achieved; if it reports nothing, the episode is done with a
-    reward above 0 in its last step. `task` and `tier` are from the first observation."""
+    reward above 0 in its last step. `task` and `tier` are from the first observation, `said` is what the server says
+    of its task, `opening` what the model saw before its first step."""
 
     task: str
     tier: str
     steps: tuple[LiveStep, ...]
     completed: bool
+    said: TaskFacts
+    confirmation: Confirmation
+    opening: Observation
 
     @property
     def total_reward(self) -> float:
@@ -92,10 +106,20 @@ class LiveEpisode:
 
 
 async def run_live_episode(
-    *, environment: Environment, complete: Complete, prompt: LivePrompt, rules: Rules, max_steps: int
+    *,
+    environment: Environment,
+    complete: Complete,
+    prompt: LivePrompt,
+    rules: Rules,
+    max_steps: int,
+    asked: AskedTask,
 ) -> LiveEpisode:
-    """Run one episode. `SandboxFailed` and exceptions of `complete` are not caught: the caller starts again."""
-    seen = await environment.reset()
+    """Run one episode. Raises `OtherTask` if the server says that it plays another task than the one asked for, before
+    the model is called or at a later step. `SandboxFailed` and exceptions of `complete` are not caught: the caller
+    starts again."""
+    opening = seen = await environment.reset()
+    said = said_task(seen.fields, await environment.about_task())
+    confirmation = _confirmed(asked, said)
     task, tier = task_of(seen.fields), _tier_of(seen.fields)
     steps: list[LiveStep] = []
     while len(steps) < max_steps and not (steps and steps[-1].done):
@@ -103,6 +127,9 @@ async def run_live_episode(
         reply = await complete([{"role": "system", "content": prompt.system}, {"role": "user", "content": text}])
         command = rules.read(reply.text)
         action = command if command is not None else rules.fallback
+        wants_hint = rules.asks_hint(action)
+        if wants_hint and not rules.hints:
+            action = rules.fallback
         step = await environment.step(action)
         steps.append(
             LiveStep(
@@ -111,7 +138,7 @@ async def run_live_episode(
                 thinking=reply.thinking,
                 action=action,
                 format_failure=command is None,
-                hint=rules.asks_hint(action) or _more_hints(seen.observed(HINTS), step.observation.observed(HINTS)),
+                hint=wants_hint or _more_hints(seen.observed(HINTS), step.observation.observed(HINTS)),
                 fields=step.observation.fields,
                 reward=step.reward,
                 progress=_number(step.observation.observed(PROGRESS)),
@@ -119,7 +146,17 @@ async def run_live_episode(
             )
         )
         seen = step.observation
-    return LiveEpisode(task, tier, tuple(steps), _completed(steps))
+        # A server may word its instruction differently at each step, but its task keeps its id.
+        _confirmed(asked, TaskFacts(ids=said_task(seen.fields, step.info).ids))
+    return LiveEpisode(task, tier, tuple(steps), _completed(steps), said, confirmation, opening)
+
+
+def _confirmed(asked: AskedTask, said: TaskFacts) -> Confirmation:
+    found = compare_tasks(asked, said)
+    if found == Confirmation.MISMATCH:
+        why = f"{asked.facts.sentence} was asked for, the server plays {said.sentence}"
+        raise OtherTask(asked.facts.as_json(), said.as_json(), why)
+    return found
 
 
 def task_of(fields: Mapping[str, object]) -> str:
@@ -141,7 +178,8 @@ def _tier_of(fields: Mapping[str, object]) -> str:
 
 
 def _turn(template: str, task: str, seen: Observation, steps: Sequence[LiveStep]) -> str:
-    output, error = seen.observed(OUTPUT), seen.observed(ERROR)
+    shown = Observation(seen.text, visible(seen.fields))
+    output, error = shown.observed(OUTPUT), shown.observed(ERROR)
     given = {
         "task": task or "(what the environment shows below)",
         "step": str(len(steps)),

@@ -63,6 +63,7 @@ class OpenEnvEnvironment:
         self._reset, self._action_field, self._seconds = dict(reset), action_field, seconds
         self._network = network
         self._client: GenericEnvClient | None = None
+        self._beside: Mapping[str, object] = {}
 
     async def reset(self) -> Observation:
         await asyncio.to_thread(_client_class)  # the first import takes seconds; other episodes continue
@@ -73,7 +74,25 @@ class OpenEnvEnvironment:
             max_message_size_mb=MAX_MEGABYTES,
             mode="simulation",
         )
+        self._keep_beside(self._client)
         return (await self._ask("reset", self._connect_and_reset(self._client))).observation
+
+    def _keep_beside(self, client: "GenericEnvClient") -> None:
+        """The client drops what a server sends beside observation, reward and done."""
+        parse = client._parse_result
+
+        def parse_all(payload: dict[str, Any]) -> Any:
+            self._beside = {
+                name: value for name, value in payload.items() if name not in ("observation", "reward", "done")
+            }
+            return parse(payload)
+
+        client._parse_result = parse_all
+
+    async def about_task(self) -> Mapping[str, object]:
+        if self._client is None:
+            raise SandboxFailed("a question about the task before the reset")
+        return {"data": self._beside, "state": await self._answered("state", _state_of(self._client))}
 
     async def _connect_and_reset(self, client: "GenericEnvClient") -> Any:
         # With a socket of ours the client neither resolves the name again nor follows a redirect.
@@ -112,9 +131,9 @@ class OpenEnvEnvironment:
         except (TimeoutError, OSError, _closed_socket()):
             return ""
 
-    async def _ask(self, what: str, answer: Any) -> Step:
+    async def _answered(self, what: str, answer: Any) -> Any:
         try:
-            said = await answer
+            return await answer
         except TimeoutError:
             raise SandboxFailed(f"{self._url} did not answer a {what} within {self._seconds:g} s") from None
         except (ConnectionError, OSError, RuntimeError, ValueError, TypeError, _closed_socket()) as error:
@@ -122,11 +141,23 @@ class OpenEnvEnvironment:
             reason = f"{error} {await self._last_words() if hung_up else ''}".strip() or type(error).__name__
             kind = EnvironmentFull if FULL in reason else SandboxFailed
             raise kind(f"{self._url}, {what}: {reason}") from None
+
+    async def _ask(self, what: str, answer: Any) -> Step:
+        said = await self._answered(what, answer)
         fields = said.observation
         if not isinstance(fields, dict):
             raise SandboxFailed(f"{self._url}, {what}: the observation is {type(fields).__name__}, not an object")
         reward = float(said.reward) if isinstance(said.reward, int | float) else None
-        return Step(Observation(visible_text(fields), fields), reward, bool(said.done))
+        return Step(Observation(visible_text(fields), fields), reward, bool(said.done), self._beside)
+
+
+async def _state_of(client: "GenericEnvClient") -> Mapping[str, object]:
+    """The environment's state; empty if the server refuses to tell."""
+    try:
+        state = await client.state()
+    except RuntimeError:
+        return {}
+    return state if isinstance(state, dict) else {}
 
 
 async def action_field_of(url: str, network: Network | None = None) -> str:

@@ -140,7 +140,15 @@ NO_PAGES = {
     *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
     *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),
     "sample-sibling",
-    *("evaluation-live", "evaluation-chart", "evaluation-estimate", "compare-chart", "baseline-pin", "baseline-unpin"),
+    *(
+        "evaluation-live",
+        "evaluation-chart",
+        "evaluation-estimate",
+        "evaluation-try-reset",
+        "compare-chart",
+        "baseline-pin",
+        "baseline-unpin",
+    ),
     *("split-new", "split-check", "evaluation-line-up"),
     *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
 }

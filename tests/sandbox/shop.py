@@ -20,8 +20,12 @@ def free_port() -> int:
 
 
 def start_shop(port: int, most: int = MOST) -> subprocess.Popen[bytes]:
+    return start_server("tests.sandbox.openenv_server", port, str(most))
+
+
+def start_server(module: str, port: int, *args: str) -> subprocess.Popen[bytes]:
     """Start the server and wait until it responds."""
-    server = subprocess.Popen([sys.executable, "-m", "tests.sandbox.openenv_server", str(port), str(most)], cwd=ROOT)
+    server = subprocess.Popen([sys.executable, "-m", module, str(port), *args], cwd=ROOT)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from curation.evaluations.compare.columns import column_of
 from curation.evaluations.compare.pairs import Pair, paired, tasks_of
-from curation.evaluations.metrics import SCALES, Metric, Scale
+from curation.evaluations.metrics import SCALES, Metric, Scale, tier_order
 from curation.evaluations.models import EvaluatedModel, Evaluation
 from curation.projects.models import Project
 from curation.web.ids import find
@@ -104,7 +105,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
     """Raises `Invalid` if the two have no row or task in common."""
     pairs, unpaired = paired(before, after)
     scale = SCALES[before.evaluation.kind]
-    tiers = sorted({pair.example.tier for pair in pairs})
+    tiers = sorted({pair.example.tier for pair in pairs}, key=tier_order)
     overall = changes(pairs, scale.metrics)
     by_tier = [_tier(tier, [pair for pair in pairs if pair.example.tier == tier], scale) for tier in tiers]
     corrected = iter(correct([*overall, *(change for tier in by_tier for change in tier.metrics)]))
@@ -124,13 +125,16 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
 
 
 def changes(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> tuple[MetricChange, ...]:
-    """One change per metric, in their order, each as if it were the only one."""
+    """One change per metric, in their order, each as if it were the only one. A metric that is not defined on both
+    sides, such as the steps to complete where nothing was completed, is left out."""
     tasks = tasks_of(pairs)
     resamples = RESAMPLES_OF_MANY if len(set(tasks)) > MANY_TASKS else RESAMPLES
     found = []
     for metric in metrics:
-        old = [pair.before.values[metric.name] for pair in pairs]
-        new = [pair.after.values[metric.name] for pair in pairs]
+        old = column_of(metric, [pair.before.values for pair in pairs])
+        new = column_of(metric, [pair.after.values for pair in pairs])
+        if old is None or new is None:
+            continue
         test = mcnemar([value > 0 for value in old], [value > 0 for value in new]) if metric.rate else None
         change = difference(old, new, tasks, resamples=resamples)
         found.append(MetricChange(metric, sum(old) / len(old), sum(new) / len(new), change, test, change.p))

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curation.evaluations.metrics import LIVE
 from curation.evaluations.models import (
     Episode,
     EvaluatedModel,
     EvaluationKind,
     Mark,
+    Played,
     ScreenedAnswer,
     SplitRow,
     SplitRowText,
@@ -17,6 +17,11 @@ from curation.evaluations.splits.rows import prompt_text
 from curation.web.problems import Invalid
 from judging.commands.screen import FLAGS
 from judging.statistics.bounds import choose_clusters
+
+EPISODE_VALUES = (
+    *("completed", "max_progress", "terminal_reward", "total_reward", "steps"),
+    *("hinted", "format_failures"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +105,34 @@ def _example(row: SplitRow) -> Example:
 
 
 def _episodes(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], int]:
-    """Tasks of two evaluations are the same if their keys are equal."""
+    """Episodes of two evaluations are paired if task and repeat are equal, and the server did not say that it played
+    two different tasks."""
     old, new = _played(before), _played(after)
-    shared = [key for key in old if key in new]
+    same_split = before.evaluation.split_id is not None and before.evaluation.split_id == after.evaluation.split_id
+    shared = [place for place in old if place in new and _same_task(old[place], new[place], same_split)]
     pairs = [
-        Pair(Example(number, key, old[key].tier, "", key), _result(old[key]), _result(new[key]))
-        for number, key in enumerate(shared, 1)
+        Pair(Example(number, key, old[key, repeat].tier, "", key), _result(old[key, repeat]), _result(new[key, repeat]))
+        for number, (key, repeat) in enumerate(shared, 1)
     ]
     return pairs, len(old) + len(new) - 2 * len(pairs)
 
 
-def _played(model: EvaluatedModel) -> dict[str, Episode]:
-    return {episode.key: episode for episode in Episode.objects.filter(by=model).order_by("number", "pk")}
+def _played(model: EvaluatedModel) -> dict[tuple[str, int], Episode]:
+    episodes = Episode.objects.filter(by=model).order_by("number", "pk")
+    return {(episode.key, episode.repeat): episode for episode in episodes}
+
+
+def _same_task(old: Episode, new: Episode, same_split: bool) -> bool:
+    if same_split and old.played == new.played == Played.CONFIRMED:
+        return True
+    return not (old.played_key and new.played_key) or old.played_key == new.played_key
 
 
 def _result(episode: Episode) -> Result:
     mark, label = ("completed", "completed") if episode.completed else ("missed", "not completed")
-    values = {metric.name: float(getattr(episode, metric.name)) for metric in LIVE}
+    values = {name: float(getattr(episode, name)) for name in EPISODE_VALUES}
+    values["completed_steps"] = values["completed"] * values["steps"]
+    values["completed_without_hint"] = float(episode.completed and not episode.hinted)
     return Result(episode.pk, mark, label, values)
 
 

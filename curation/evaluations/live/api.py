@@ -5,6 +5,7 @@ from ninja import Query, Router
 
 from curation.evaluations.live import schemas as s
 from curation.evaluations.live.filters import EpisodeList
+from curation.evaluations.live.try_reset import TriedReset, TryParams, try_reset
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
@@ -24,6 +25,17 @@ def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[Episod
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
     enter(request, evaluation.project, Scope.READ)
     return params.page(params.rows(evaluation)).response(s.episode_out)
+
+
+@router.post(
+    "/projects/{slug}/evaluations/try-reset",
+    response=s.TriedResetOut,
+    summary="Try a reset: what is sent to a server and what it says it plays",
+)
+def post_try_reset(request: HttpRequest, slug: str, body: TryParams) -> TriedReset:
+    """Opens one episode on the server and closes it; nothing is stored. `confirmation`: confirmed, unconfirmed,
+    mismatch, or seed where no task was asked for."""
+    return try_reset(access=enter(request, slug, Scope.RUN), given=body)
 
 
 @router.get("/episodes/{episode_id}", response=s.EpisodeDetail, summary="One live episode with its steps")

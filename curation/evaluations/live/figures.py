@@ -4,21 +4,34 @@ A summed reward can reward stalling, so models are ranked by completed episodes 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Avg, Count, Q, StdDev, Sum
 
-from curation.evaluations.models import Episode, Evaluation
-from curation.evaluations.screen.figures import Figures, Group, Row, number, wilson_intervals, with_ranks
+from curation.evaluations.live.mismatches import mismatched_items
+from curation.evaluations.metrics import tier_order
+from curation.evaluations.models import Episode, Evaluation, Played
+from curation.evaluations.screen.figures import Figures, Group, Row, number, with_ranks
 from curation.runs.models import Item, ItemState
+from judging.statistics.rates import clustered_wilson
 
 DECIMALS = 4
 COMPLETED = Q(completed=True)
+UNAIDED = COMPLETED & Q(hinted=False)
+# The step limits that completion is also given for, as if episodes had ended there.
+LIMITS = (1, 3, 5, 10)
+# Rates with intervals, by the name of their count.
+RATES = {"completion_rate": "completions", "completion_rate_without_hints": "unaided", "hint_usage_rate": "hints"}
 TALLY = {
     "n": Count("pk"),
     "completions": Count("pk", filter=COMPLETED),
+    "unaided": Count("pk", filter=UNAIDED),
     "hints": Count("pk", filter=Q(hinted=True)),
+}
+MORE = {
+    **TALLY,
+    "unconfirmed": Count("pk", filter=Q(played=Played.UNCONFIRMED)),
     "all_steps": Sum("steps"),
     "failures": Sum("format_failures"),
     "rewards": Sum("total_reward"),
@@ -27,64 +40,128 @@ TALLY = {
     "last_reward": Avg("terminal_reward"),
     "summed_reward": Avg("total_reward"),
     "deviation": StdDev("total_reward"),
+    "completed_reward": Avg("total_reward", filter=COMPLETED),
+    "other_reward": Avg("total_reward", filter=~COMPLETED),
+    **{f"within_{limit}": Count("pk", filter=COMPLETED & Q(steps__lte=limit)) for limit in LIMITS},
 }
-NOTHING: Mapping[str, Any] = dict.fromkeys(TALLY) | dict.fromkeys(("n", "completions", "hints", "all_steps"), 0)
+NOTHING: Mapping[str, Any] = dict.fromkeys(MORE) | dict.fromkeys((*TALLY, "unconfirmed", "all_steps"), 0)
+Tallies = dict[tuple[object, ...], Mapping[str, Any]]
 
 
 def live_rows(evaluation: Evaluation) -> list[Row]:
-    """One row per model, ranked. Episodes that failed count under `errors` only."""
-    errors = _errors(evaluation)
-    tallies = {tally["by_id"]: tally for tally in _tallies(evaluation, "by_id")}
-    models = evaluation.models.order_by("place")
-    return _ranked([_row(model.name, tallies.get(model.pk, NOTHING), errors.get(model.place, 0)) for model in models])
+    """One row per model, ranked. Episodes that failed count under `errors` only, those of another task under
+    `mismatches` only."""
+    errors, mismatches = _failed(evaluation)
+    tallies, clusters = _tallies(evaluation, "by_id"), _clusters(evaluation, "by_id")
+    rows = []
+    for model in evaluation.models.order_by("place"):
+        row = _row(model.name, tallies.get((model.pk,), NOTHING), clusters[model.pk,])
+        rows.append(row | {"errors": errors.get(model.place, 0), "mismatches": mismatches.get(model.place, 0)})
+    return _ranked(rows)
 
 
 def live_figures(evaluation: Evaluation) -> Figures:
-    """All figures of the evaluation. Tiers are in the order of their names; errors belong to no tier."""
+    """All figures of the evaluation, tiers from easy to hard. Errors and mismatches belong to no tier."""
     names = dict(evaluation.models.values_list("pk", "name"))
+    clusters = _clusters(evaluation, "tier", "by__place", "by_id")
     by_tier: dict[str, list[Row]] = defaultdict(list)
-    for tally in _tallies(evaluation, "tier", "by__place", "by_id"):
-        by_tier[tally["tier"]].append(_row(names[tally["by_id"]], tally))
-    tiers = [Group(tier, _ranked(rows)) for tier, rows in sorted(by_tier.items())]
+    for place, tally in _tallies(evaluation, "tier", "by__place", "by_id").items():
+        by_tier[str(place[0])].append(_row(names[tally["by_id"]], tally, clusters[place]))
+    tiers = [Group(tier, _ranked(by_tier[tier])) for tier in sorted(by_tier, key=tier_order)]
     return Figures(live_rows(evaluation), tiers, [])
 
 
-def _row(model: str, tally: Mapping[str, Any], errors: int = 0) -> Row:
+def stalling_notes(rows: Sequence[Row]) -> list[str]:
+    """Sentences about summed rewards that were earned by staying in the episode, not by completing it."""
+    notes = []
+    for row in rows:
+        completed, other = row.get("avg_reward_completed"), row.get("avg_reward_not_completed")
+        if isinstance(completed, float) and isinstance(other, float) and other > completed:
+            notes.append(
+                f"{row['model']}: episodes that were not completed earned more in sum ({other:.2f}) than "
+                f"completed ones ({completed:.2f})."
+            )
+    ordered = [row for row in rows if row["n"]]
+    for better in ordered:
+        for worse in ordered:
+            if _stalls(worse, better):
+                notes.append(
+                    f"{worse['model']} has a higher summed reward ({number(worse, 'avg_episode_reward'):.2f}) than "
+                    f"{better['model']} ({number(better, 'avg_episode_reward'):.2f}), but completes less "
+                    f"({100 * number(worse, 'completion_rate'):.0f}% against "
+                    f"{100 * number(better, 'completion_rate'):.0f}%) with more steps."
+                )
+    return notes
+
+
+def _stalls(worse: Row, better: Row) -> bool:
+    more = all(number(worse, name) > number(better, name) for name in ("avg_episode_reward", "avg_steps"))
+    return more and number(worse, "completion_rate") < number(better, "completion_rate")
+
+
+def _row(model: str, tally: Mapping[str, Any], clusters: Sequence[Mapping[str, int]]) -> Row:
     """The API's row: means and rates with four decimals, None without episodes. `reward_std` is the population's."""
     n, steps = tally["n"], tally["all_steps"]
     figures = {
-        "completion_rate": tally["completions"] / n if n else None,
+        **{rate: tally[count] / n if n else None for rate, count in RATES.items()},
+        "avg_steps": steps / n if n else None,
         "avg_steps_to_complete": tally["steps_to_complete"],
         "avg_max_progress": tally["progress"],
         "terminal_reward": tally["last_reward"],
         "avg_reward_per_step": tally["rewards"] / steps if steps else None,
         "avg_episode_reward": tally["summed_reward"],
         "reward_std": tally["deviation"],
-        "hint_usage_rate": tally["hints"] / n if n else None,
+        "avg_reward_completed": tally["completed_reward"],
+        "avg_reward_not_completed": tally["other_reward"],
         "format_failure_rate": tally["failures"] / steps if steps else None,
     }
     rounded = {name: None if value is None else round(float(value), DECIMALS) for name, value in figures.items()}
-    hits = {"completion_rate": tally["completions"], "hint_usage_rate": tally["hints"]}
-    return {"model": model, "n": n, "errors": errors, **rounded, "intervals": wilson_intervals(hits, n)}
+    within = {str(limit): round(tally[f"within_{limit}"] / n, DECIMALS) for limit in LIMITS} if n else {}
+    counted = {"n": n, "errors": 0, "mismatches": 0, "unconfirmed": tally["unconfirmed"], "tasks": len(clusters)}
+    return {"model": model, **counted, **rounded, "completion_within": within, "intervals": _intervals(clusters)}
+
+
+def _intervals(clusters: Sequence[Mapping[str, int]]) -> dict[str, list[float]]:
+    """The 95 % interval of each rate, with three decimals. Episodes of one task are no independent observations."""
+    found = {
+        rate: clustered_wilson([(cluster[count], cluster["n"]) for cluster in clusters])
+        for rate, count in RATES.items()
+    }
+    return {name: [round(interval.low, 3), round(interval.high, 3)] for name, interval in found.items()}
 
 
 def _ranked(rows: list[Row]) -> list[Row]:
-    return with_ranks(sorted(rows, key=_order))
+    return with_ranks(sorted(rows, key=rank_of_live))
 
 
-def _order(row: Row) -> tuple[float, float, float]:
+def rank_of_live(row: Row) -> tuple[float, float, float]:
     """The most completed first, then the higher last reward, then the fewer steps."""
-    steps = float("inf") if row["avg_steps_to_complete"] is None else number(row, "avg_steps_to_complete")
-    return (-number(row, "completion_rate"), -number(row, "terminal_reward"), steps)
+    steps = row.get("avg_steps_to_complete")
+    fewest = float("inf") if steps is None else number(row, "avg_steps_to_complete")
+    return (-number(row, "completion_rate"), -number(row, "terminal_reward"), fewest)
 
 
-def _tallies(evaluation: Evaluation, *parts: str) -> list[dict[str, Any]]:
+def _tallies(evaluation: Evaluation, *parts: str) -> Tallies:
     episodes = Episode.objects.filter(evaluation=evaluation)
-    return list(episodes.values(*parts).annotate(**TALLY).order_by(*parts))
+    rows: list[Mapping[str, Any]] = list(episodes.values(*parts).annotate(**MORE).order_by(*parts))
+    return {tuple(row[part] for part in parts): row for row in rows}
 
 
-def _errors(evaluation: Evaluation) -> dict[int, int]:
-    """How many episodes of each model failed, by the model's place in the evaluation."""
+def _clusters(evaluation: Evaluation, *parts: str) -> dict[tuple[object, ...], list[Mapping[str, int]]]:
+    """The counts of each task."""
+    found: dict[tuple[object, ...], list[Mapping[str, int]]] = defaultdict(list)
+    episodes = Episode.objects.filter(evaluation=evaluation).values(*parts, "key").annotate(**TALLY).order_by()
+    for row in episodes:
+        counts: Mapping[str, Any] = row
+        found[tuple(counts[part] for part in parts)].append(counts)
+    return found
+
+
+def _failed(evaluation: Evaluation) -> tuple[dict[int, int], dict[int, int]]:
+    """How many episodes of each model failed and how many were of another task, by the model's place."""
     failed = Item.objects.filter(run_id=evaluation.run_id, stage="episodes", state=ItemState.FAILED)
-    counted = failed.values_list("data__place").annotate(Count("pk")).order_by()
-    return {int(place): count for place, count in counted}
+    all_failed, others = (
+        {int(place): count for place, count in items.values_list("data__place").annotate(Count("pk")).order_by()}
+        for items in (failed, mismatched_items(evaluation))
+    )
+    return {place: count - others.get(place, 0) for place, count in all_failed.items()}, others

@@ -2,6 +2,7 @@
 
 from django import forms
 
+from curation.evaluations.live.reset import OF_A_TASK
 from curation.evaluations.screen.forms import LaunchForm
 from curation.runs.kinds import Json
 from curation.web.forms import JsonField
@@ -11,7 +12,15 @@ class LiveForm(LaunchForm):
     environment = forms.CharField(
         max_length=300,
         label="Environment",
-        help_text="sandbox: the project's admitted scenarios. ws://host:port: an OpenEnv server.",
+        help_text="sandbox: the project's admitted scenarios. http://host:port or ws://host:port: an OpenEnv server.",
+    )
+    reset_template = forms.CharField(
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 3, "class": "mono", "spellcheck": "false", "placeholder": OF_A_TASK}),
+        label="Sent with the server's reset",
+        help_text='JSON with fields of the row: {"task": {{row.task}}}. Also {{seed}} and {{repeat}}. '
+        "Servers read other fields than task_id, and play any task if they do not know the one they get: try it.",
     )
     filter = JsonField(
         required=False,
@@ -19,10 +28,15 @@ class LiveForm(LaunchForm):
         help_text='In the sandbox, as JSON: {"axes": ["difficulty=2"], "text": "oven"}. Empty: all.',
     )
     split = forms.ChoiceField(
-        required=False, label="Tasks of a split", help_text="On a server: one episode for each task of the split."
+        required=False,
+        label="Tasks of a split",
+        help_text="On a server: the tasks of the split, each by its first row.",
     )
     episodes = forms.IntegerField(
-        required=False, min_value=1, label="or a number of seeds", help_text="On a server without a split. Default: 10."
+        required=False,
+        min_value=1,
+        label="Episodes of each task",
+        help_text="Default: 1. On a server without a split: the number of seeds, by default 10.",
     )
     seed = forms.IntegerField(required=False, min_value=0, label="First seed", help_text="Default: 0.")
     family = forms.ChoiceField(label="Command family", help_text="On a server: what counts as a command in a reply.")
@@ -33,8 +47,18 @@ class LiveForm(LaunchForm):
         label="Episodes at once",
         help_text="Default: 8. Episodes wait while the server is full.",
     )
+    no_hints = forms.BooleanField(
+        required=False, label="Without hints", help_text="On a server: a command that asks for a hint is not sent."
+    )
 
     def params(self) -> Json:
         """The parameters of a valid form."""
         numbers = ("episodes", "seed", "max_steps", "max_concurrency", "temperature", "max_tokens")
-        return {"kind": "live", **self.given("models", "environment", "filter", "split", "family", *numbers)}
+        texts = ("models", "environment", "reset_template", "filter", "split", "family")
+        return {"kind": "live", "hints": not self.cleaned_data["no_hints"], **self.given(*texts, *numbers)}
+
+    def to_try(self) -> Json:
+        """The fields that decide what is sent with a reset, from a form that need not be valid."""
+        self.is_valid()
+        names = ("environment", "split", "reset_template", "seed")
+        return {name: value for name in names if (value := self.cleaned_data.get(name)) not in (None, "")}

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from curation.evaluations.families import family_named
-from curation.evaluations.live.stage import SANDBOX, check_address
+from curation.evaluations.live.stage import check_address
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import Split
-from curation.evaluations.params import EvaluateParams
+from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.llm.client.completion import Target
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate
@@ -30,7 +30,7 @@ def check_live(project: Project, params: EvaluateParams, split: Split | None) ->
         require_sandbox()
         return
     check_address(params.environment)
-    if split is not None and not tasks_of(project, params, split):
+    if not tasks_of(project, params, split):
         raise _wrong("split", "The split has no rows yet.")
 
 

@@ -1,9 +1,12 @@
 """The steps of a live episode as its page shows them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import orjson
+from django.utils.safestring import SafeString
 
+from curation.evaluations.live.try_reset import TriedReset
 from curation.evaluations.models import Episode
 from curation.web.text.markup import code_html, visible, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
@@ -16,6 +19,59 @@ def steps_of(episode: Episode) -> list[Step]:
     return [_step(number, step) for number, step in enumerate(episode.text.trace, 1) if isinstance(step, dict)]
 
 
+@dataclass(frozen=True, slots=True)
+class TriedLines:
+    """A tried reset as a page shows it; `tone` and `verdict` say how the two tasks compare."""
+
+    key: str
+    tone: str
+    verdict: str
+    sent: SafeString
+    asked: SafeString
+    said: SafeString
+    text: SafeString
+    seconds: float
+
+
+VERDICTS = {
+    "confirmed": ("good", "the server plays this task"),
+    "unconfirmed": ("attention", "the server does not say which task it plays"),
+    "mismatch": ("bad", "the server plays another task"),
+    "seed": ("", "a seed names no task"),
+}
+
+
+def tried_lines(tried: TriedReset | None) -> TriedLines | None:
+    if tried is None:
+        return None
+    tone, verdict = VERDICTS[tried.confirmation]
+    return TriedLines(
+        key=tried.key,
+        tone=tone,
+        verdict=verdict,
+        sent=visible(_indented(tried.sent)),
+        asked=visible(str(tried.asked["sentence"])),
+        said=visible(str(tried.said["sentence"])),
+        text=visible(without_colours(tried.text)),
+        seconds=tried.seconds,
+    )
+
+
+def task_facts(episode: Episode) -> list[tuple[str, SafeString]]:
+    """What was sent with the reset of an episode on a server, and what the server said of its task. Needs `text`."""
+    if not episode.text.reset:
+        return []
+    said = episode.text.said
+    return [
+        ("Sent with the reset", visible(orjson.dumps(episode.text.reset).decode())),
+        ("The server plays", visible(str(said.get("sentence") or "it does not say"))),
+    ]
+
+
+def _indented(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
+
+
 def _step(number: int, step: Mapping[str, object]) -> Step:
     given = step.get("observation")
     seen = Observation("", given if isinstance(given, dict) else {})
@@ -24,7 +80,7 @@ def _step(number: int, step: Mapping[str, object]) -> Step:
         "Prompt": str(step.get("prompt", "")),
         "Reply": str(step.get("reply", "")),
         "Thinking": str(step.get("thinking") or ""),
-        "Observation": orjson.dumps(seen.fields, option=orjson.OPT_INDENT_2, default=str).decode(),
+        "Observation": _indented(seen.fields),
     }
     return Step(
         number=number,

@@ -1,9 +1,10 @@
 """Save an episode of a sandbox or of a server in the same form."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel
+from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Played
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Item
 from curation.web.text.storable import storable, storable_json
@@ -11,6 +12,7 @@ from sandbox.agent.action import FormatError, read_action
 from sandbox.agent.episode import Episode as ShellEpisode
 from sandbox.agent.episode import Message
 from sandbox.agent.live import LiveEpisode
+from sandbox.agent.played import TaskFacts
 
 # What a trace has of each step besides its observation.
 TRACED = ("prompt", "reply", "thinking", "action", "format_failure", "hint", "reward", "progress", "done")
@@ -21,7 +23,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedEpisode:
     """One episode in the fields of `Episode` and `EpisodeText`."""
 
     task: str
@@ -34,10 +36,12 @@ class Played:
     hinted: bool
     format_failures: int
     trace: list[Json]
+    played: Played
+    said: TaskFacts
 
 
-def from_live(episode: LiveEpisode) -> Played:
-    return Played(
+def from_live(episode: LiveEpisode) -> PlayedEpisode:
+    return PlayedEpisode(
         task=episode.task,
         tier=episode.tier,
         completed=episode.completed,
@@ -51,17 +55,19 @@ def from_live(episode: LiveEpisode) -> Played:
             {name: getattr(step, name) for name in TRACED} | {"observation": dict(step.fields)}
             for step in episode.steps
         ],
+        played=Played(episode.confirmation.value),
+        said=episode.said,
     )
 
 
-def from_shell(episode: ShellEpisode, *, task: str) -> Played:
+def from_shell(episode: ShellEpisode, *, task: str) -> PlayedEpisode:
     """A scenario has one reward and progress: 1 for the right terminal and state, else 0."""
     solved = float(episode.keep)
     steps = _steps(episode.exchange)
     if steps:
         steps[-1] |= {"reward": solved, "progress": solved, "done": bool(episode.terminal)}
         steps[-1]["observation"] |= _ending(episode)
-    return Played(
+    return PlayedEpisode(
         task=task,
         tier="",
         completed=episode.keep,
@@ -72,6 +78,8 @@ def from_shell(episode: ShellEpisode, *, task: str) -> Played:
         hinted=False,
         format_failures=episode.format_errors,
         trace=steps,
+        played=Played.CONFIRMED,
+        said=TaskFacts(),
     )
 
 
@@ -109,16 +117,31 @@ def _ending(episode: ShellEpisode) -> Json:
     return {"outcome": episode.outcome, **result}
 
 
-def save_episode(*, by: EvaluatedModel, item: Item, played: Played) -> Write:
+def save_episode(*, by: EvaluatedModel, item: Item, played: PlayedEpisode) -> Write:
     """The write of one model's episode of one task; it replaces an earlier one."""
 
     def write() -> Json:
         key, tier = str(item.data["task"])[:200], storable(item.data["tier"] or played.tier)[:100]
         values = {name: getattr(played, name) for name in FIGURES}
         values |= {"evaluation_id": by.evaluation_id, "number": int(item.data["number"]), "tier": tier}
-        row, _ = Episode.objects.update_or_create(by=by, key=key, defaults=values)
-        trace = storable_json(played.trace)
-        EpisodeText.objects.update_or_create(episode=row, defaults={"task": storable(played.task), "trace": trace})
+        values |= {"played": played.played, "played_key": digest_of(played.said)}
+        row, _ = Episode.objects.update_or_create(
+            by=by, key=key, repeat=int(item.data.get("repeat", 0)), defaults=values
+        )
+        EpisodeText.objects.update_or_create(
+            episode=row,
+            defaults={
+                "task": storable(played.task),
+                "trace": storable_json(played.trace),
+                "reset": item.data.get("reset", {}),
+                "said": storable_json(played.said.as_json()),
+            },
+        )
         return {"episode": row.pk, "completed": played.completed, "steps": played.steps}
 
     return write
+
+
+def digest_of(said: TaskFacts) -> str:
+    """Equal for two episodes of the same task, empty if the server said nothing of it."""
+    return hashlib.sha256(said.key.encode()).hexdigest() if said.key else ""

@@ -11,28 +11,72 @@ Json = dict[str, Any]
 
 
 class LiveScoreOut(Schema):
-    """One model's episodes. Figures are null without episodes; `intervals`: Wilson, 95 %."""
+    """One model's episodes. Figures are null without episodes; `intervals`: Wilson, 95 %, clustered by task."""
 
     rank: int
     model: str = Field(examples=["tuned"])
     n: int = Field(description="Episodes that ended.")
+    tasks: int
     errors: int = Field(description="Episodes whose environment or model failed; never scored.")
+    mismatches: int = Field(description="Episodes of another task than the one asked for; never scored.")
+    unconfirmed: int = Field(description="Episodes whose task the server does not say.")
     completion_rate: float | None
+    completion_rate_without_hints: float | None
+    completion_within: dict[str, float] = Field(
+        description="Completed episodes of at most so many steps, as a share of all.", examples=[{"5": 0.4}]
+    )
+    avg_steps: float | None = Field(description="Steps of all episodes.")
     avg_steps_to_complete: float | None
     avg_max_progress: float | None
     terminal_reward: float | None
     avg_reward_per_step: float | None
     avg_episode_reward: float | None = Field(description="A summed reward can reward stalling.")
     reward_std: float | None = Field(description="Population standard deviation of the summed rewards.")
+    avg_reward_completed: float | None = Field(description="Mean summed reward of the completed episodes.")
+    avg_reward_not_completed: float | None
     hint_usage_rate: float | None
     format_failure_rate: float | None
     intervals: dict[str, list[float]]
+
+
+class TaskOut(Schema):
+    """What is said of a task."""
+
+    ids: list[str]
+    text: str
+    tiers: list[str]
+    sentence: str = Field(examples=['task 17 "List the queues." (warmup)'])
+
+
+class TriedResetOut(Schema):
+    """`text` is what a model would be shown, `fields` are the names in the observation."""
+
+    key: str
+    sent: Json
+    asked: TaskOut
+    said: TaskOut
+    confirmation: str
+    text: str
+    fields: list[str]
+    seconds: float
+
+
+class MismatchOut(Schema):
+    """An episode of another task than the one asked for; `sent` is what went with the reset."""
+
+    model: str
+    key: str
+    asked: TaskOut
+    played: TaskOut
+    sent: Json
 
 
 class EpisodeOut(Schema):
     id: str
     model: str
     task: str = Field(examples=["seed 3"])
+    repeat: int
+    played: str = Field(description="confirmed, unconfirmed, or seed where no task was asked for.")
     tier: str | None
     completed: bool
     steps: int
@@ -44,9 +88,12 @@ class EpisodeOut(Schema):
 
 
 class EpisodeDetail(EpisodeOut):
-    """`trace`: one entry a step: prompt, reply, action, format_failure, hint, observation, reward, progress, done."""
+    """`trace`: one entry a step: prompt, reply, action, format_failure, hint, observation, reward, progress, done.
+    `said` is what the server said of its task, `reset` what was sent."""
 
     evaluation: str
+    reset: Json
+    said: Json
     description: str
     trace: list[Json]
 
@@ -63,6 +110,8 @@ def episode_out(episode: Episode) -> Json:
         "id": str(episode.pk),
         "model": episode.by.name,
         "task": episode.key,
+        "repeat": episode.repeat,
+        "played": episode.played,
         "tier": episode.tier or None,
         "completed": episode.completed,
         "steps": episode.steps,
@@ -80,6 +129,8 @@ def episode_detail(episode: Episode) -> Json:
     return {
         **episode_out(episode),
         "evaluation": str(episode.evaluation_id),
+        "reset": text.reset,
+        "said": text.said,
         "description": text.task,
         "trace": text.trace,
     }

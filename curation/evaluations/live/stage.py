@@ -7,15 +7,18 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpx
 
 from curation.evaluations.families import family_of
-from curation.evaluations.live.record import Played, from_live, from_shell, save_episode
+from curation.evaluations.live.mismatches import as_mismatch, stop_if_all_mismatch
+from curation.evaluations.live.record import PlayedEpisode, from_live, from_shell, save_episode
+from curation.evaluations.live.reset import user_text
 from curation.evaluations.live.task_set import tasks_of
-from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRowText
-from curation.evaluations.params import EvaluateParams
+from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRow
+from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.llm.client.completion import Request, Target
 from curation.runs.calls.targets import run_instructions, targets_named
 from curation.runs.kinds import ItemFailed, LlmContext, PlannedItem, Write
@@ -32,21 +35,24 @@ from judging.messages import content_of
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.live import LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_field_of
+from sandbox.agent.played import AskedTask, asked_task
 from sandbox.agent.shell_environment import ShellEnvironment, Task
-from sandbox.errors import EnvironmentFull, SandboxError, SandboxFailed
+from sandbox.errors import EnvironmentFull, OtherTask, SandboxError, SandboxFailed
 from sandbox.protocol import Limits
 
-SANDBOX = "sandbox"
 SCHEMES = ("ws://", "wss://")
 MAX_ATTEMPTS = 3
 # How long an episode waits while the server is full, which is no failed attempt.
 PATIENCE_SECONDS = 15 * 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+# Repeats of a task are other requests than its first episode, so that none of them is answered from its record.
+MOST_EPISODES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeJob:
-    """One task for one model. `bundle` is the scenario's; `system` and, on a server, `turn` are the prompts."""
+    """One task for one model. `bundle` is the scenario's; `system` and, on a server, `turn` are the prompts, `asked` is
+    what the row says of its task."""
 
     by: EvaluatedModel
     target: Target
@@ -54,6 +60,7 @@ class EpisodeJob:
     system: str
     turn: str
     bundle: Bundle | None
+    asked: AskedTask
 
     @property
     def instructions_hash(self) -> str:
@@ -100,10 +107,12 @@ class EpisodeStage:
         evaluation = Evaluation.objects.select_related("split").get(run=run)
         for number, task in enumerate(tasks_of(run.project, self._params, evaluation.split)):
             for place in range(len(self._params.models)):
-                data = {"place": place, "number": number, "task": task.key, "tier": task.tier, "reset": task.reset}
-                yield PlannedItem(f"{number}:{place}", task.target_id, data)
+                data = {"place": place, "number": number, "task": task.key, "repeat": task.repeat, "tier": task.tier}
+                yield PlannedItem(f"{number}:{place}", task.target_id, {**data, "reset": task.reset})
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, EpisodeJob]:
+        """Called before every claim: raises `Conflict`, which ends the run, while the server plays other tasks only."""
+        stop_if_all_mismatch(run)
         evaluation = Evaluation.objects.get(run=run)
         models = {model.place: model for model in evaluation.models.all()}
         targets = {target.name: target for target in targets_named(run.project, self._params.models, "models")}
@@ -113,15 +122,17 @@ class EpisodeStage:
         turn = "" if in_sandbox else run_instructions(run, "live_turn").text
         family = family_of(evaluation)
         bundles = _bundles(run, ids) if in_sandbox else {}
-        systems = {} if in_sandbox else _systems(ids)
+        rows = {} if in_sandbox else SplitRow.objects.select_related("text").in_bulk(ids)
         jobs = {}
         for item in items:
             if in_sandbox and item.target_id not in bundles:
                 continue
             by = models[item.data["place"]]
             target_id = item.target_id or 0
-            own = systems.get(target_id) or system
-            jobs[item.pk] = EpisodeJob(by, targets[by.name], family, own, turn, bundles.get(target_id))
+            row = rows.get(target_id)
+            own = (_system_of(row) if row else "") or system
+            asked = asked_of(row) if row else AskedTask(known=False)
+            jobs[item.pk] = EpisodeJob(by, targets[by.name], family, own, turn, bundles.get(target_id), asked)
         return jobs
 
     async def work(self, context: LlmContext, item: Item, job: EpisodeJob | None) -> Write:
@@ -133,13 +144,18 @@ class EpisodeStage:
             played = await (
                 self._in_sandbox(item, job, complete) if job.bundle else self._on_server(item, job, complete)
             )
+        except OtherTask as other:
+            raise ItemFailed(f"mismatch: {other}", partial(as_mismatch, other)) from other
         except SandboxError as failed:
             raise ItemFailed(f"infrastructure: {failed}") from failed
         return save_episode(by=job.by, item=item, played=played)
 
     def _complete(self, context: LlmContext, item: Item, job: EpisodeJob) -> Complete:
+        # Items of earlier versions have no `repeat`.
+        sample_index = int(item.data["number"]) + MOST_EPISODES * int(item.data.get("repeat", 0))
+
         async def complete(messages: Sequence[Message]) -> Reply:
-            request = Request(messages, job.by.call_params, sample_index=int(item.data["number"]))
+            request = Request(messages, job.by.call_params, sample_index=sample_index)
             answer = await context.ask(
                 item, job.target, request, instructions_hash=job.instructions_hash, fresh=self._params.fresh
             )
@@ -149,7 +165,7 @@ class EpisodeStage:
 
         return complete
 
-    async def _in_sandbox(self, item: Item, job: EpisodeJob, complete: Complete) -> Played:
+    async def _in_sandbox(self, item: Item, job: EpisodeJob, complete: Complete) -> PlayedEpisode:
         bundle = job.bundle
         if bundle is None:
             raise SandboxFailed("The episode has no scenario.")
@@ -171,15 +187,16 @@ class EpisodeStage:
             raise SandboxFailed(episode.error)
         return from_shell(episode, task=bundle.title)
 
-    async def _on_server(self, item: Item, job: EpisodeJob, complete: Complete) -> Played:
+    async def _on_server(self, item: Item, job: EpisodeJob, complete: Complete) -> PlayedEpisode:
         rules = Rules(
             read=lambda reply: command_in(reply, job.family),
             fallback=job.family.fallback,
             asks_hint=lambda command: bool(job.family.hint) and job.family.hint in command,
+            hints=self._params.hints,
         )
         field = await self._field()
 
-        async def play() -> Played:
+        async def play() -> PlayedEpisode:
             environment = OpenEnvEnvironment(
                 self._params.environment,
                 reset=item.data["reset"],
@@ -194,6 +211,7 @@ class EpisodeStage:
                     prompt=LivePrompt(job.system, job.turn),
                     rules=rules,
                     max_steps=self._params.max_steps,
+                    asked=job.asked,
                 )
             finally:
                 await environment.close()
@@ -217,7 +235,7 @@ class EpisodeStage:
 def check_address(address: str) -> None:
     """Raise `Invalid` unless this is the address of a server, on a host that model servers may have too."""
     if not address.startswith(SCHEMES):
-        reason = "An environment is `sandbox`, or the ws:// or wss:// address of an OpenEnv server."
+        reason = "An environment is `sandbox`, or the http(s):// or ws:// or wss:// address of an OpenEnv server."
         raise Invalid(reason, errors=[FieldError("params.environment", reason)])
     try:
         refuse_private(address.replace("ws", "http", 1), MODELS)
@@ -237,7 +255,7 @@ def command_in(reply: str, family: CommandFamily) -> str | None:
     return found if found.startswith(family.lead) else None
 
 
-async def _retry_if_broken(play: Callable[[], Awaitable[Played]]) -> Played:
+async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]]) -> PlayedEpisode:
     """Wait while the server is full; start a broken episode again, up to `MAX_ATTEMPTS` times."""
     deadline, pause, failures = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, 0
     while True:
@@ -259,11 +277,12 @@ def _bundles(run: Run, ids: Sequence[int]) -> Mapping[int, Bundle]:
     return {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
 
 
-def _systems(row_ids: Sequence[int]) -> Mapping[int, str]:
-    """The system message of each row's prompt, so that a model is measured with what it was trained with."""
-    texts = SplitRowText.objects.filter(row_id__in=row_ids).values_list("row_id", "messages")
-    return {
-        row_id: content_of(messages[0])
-        for row_id, messages in texts
-        if messages and messages[0].get("role") in ("system", "developer")
-    }
+def asked_of(row: SplitRow) -> AskedTask:
+    return asked_task(row.text.fields, task_id=row.task_id, tier=row.tier, prompt=user_text(row))
+
+
+def _system_of(row: SplitRow) -> str:
+    """The system message of the row's prompt, so that a model is measured with what it was trained with."""
+    messages = row.text.messages
+    is_system = messages and messages[0].get("role") in ("system", "developer")
+    return content_of(messages[0]) if is_system else ""

@@ -2,25 +2,52 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from pydantic import ValidationError
 
 from curation.evaluations.live.filters import EpisodeList
 from curation.evaluations.live.forms import LiveForm
-from curation.evaluations.live.pages import steps_of
-from curation.evaluations.models import Episode, Evaluation
+from curation.evaluations.live.pages import steps_of, task_facts, tried_lines
+from curation.evaluations.live.try_reset import TryParams, try_reset
+from curation.evaluations.models import Episode, Evaluation, EvaluationKind
+from curation.evaluations.params import SANDBOX
 from curation.evaluations.screen.views import launch_page
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
+from curation.web.problems import Problem
 
 
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def evaluation_new_live(request: HttpRequest, access: Access) -> HttpResponse:
-    form = LiveForm(access.project, request.POST or None, initial={"environment": "sandbox", "family": "aws"})
+    form = LiveForm(access.project, request.POST or None, initial=_as_last_time(access))
     example = '{"kind": "live", "models": ["base", "tuned"], "environment": "sandbox", "max_steps": 15}'
     return launch_page(request, access, form, "evaluations/live/new.html", {"api_body": example})
+
+
+def _as_last_time(access: Access) -> dict[str, object]:
+    """The environment and its reset as in the project's last live evaluation."""
+    live = Evaluation.objects.of(access.project).filter(kind=EvaluationKind.LIVE).order_by("-pk").first()
+    last = live.params if live else {}
+    names = ("environment", "reset_template", "family")
+    return {"environment": SANDBOX, "family": "aws"} | {name: last[name] for name in names if last.get(name)}
+
+
+@require_POST
+@project_page(Scope.RUN)
+def evaluation_try_reset(request: HttpRequest, access: Access) -> HttpResponse:
+    """Fragment: what the form's reset sends, and what the server says it plays."""
+    found, problem = None, ""
+    try:
+        given = TryParams.model_validate(LiveForm(access.project, request.POST).to_try())
+        found = try_reset(access=access, given=given)
+    except ValidationError:
+        problem = "Name the server first."
+    except Problem as refused:
+        problem = refused.detail
+    return render(request, "evaluations/live/_tried.html", {"tried": tried_lines(found), "problem": problem})
 
 
 @require_GET
@@ -50,6 +77,7 @@ def evaluation_episode(request: HttpRequest, access: Access, pk: str, episode: s
         "evaluation": evaluation,
         "episode": found,
         "steps": steps_of(found),
+        "facts": task_facts(found),
         "others": others.order_by("by__place"),
         "api_path": f"/api/v1/episodes/{found.pk}",
     }

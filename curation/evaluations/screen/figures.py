@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 
+from curation.evaluations.metrics import tier_order
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, ScreenedAnswer
 from judging.commands.screen import FLAGS
 from judging.statistics.rates import wilson
@@ -119,7 +120,7 @@ def _groups(screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping
     by_part: dict[str, list[Row]] = {}
     for (by, name), tally in _tallies(screened, part).items():
         by_part.setdefault(name, []).append(tally.row(names[by]))
-    return [Group(part, ranked(rows)) for part, rows in sorted(by_part.items())]
+    return [Group(part, ranked(by_part[part])) for part in sorted(by_part, key=tier_order)]
 
 
 def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], Tally]:

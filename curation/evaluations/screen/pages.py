@@ -7,7 +7,8 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.evaluations.contamination.pages import Contamination, contamination_of
-from curation.evaluations.live.figures import live_figures, live_rows
+from curation.evaluations.live.figures import live_figures, live_rows, stalling_notes
+from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import DEFAULTS
 from curation.evaluations.screen.figures import figures_of, overall
@@ -19,6 +20,13 @@ from curation.web.text.transcript import Turn
 from judging.commands.words import difference
 
 SHOWN_CHARACTERS = 160
+LIVE_SETTINGS = (
+    ("Environment", "environment"),
+    ("Sent with the reset", "reset_template"),
+    ("Steps at most", "max_steps"),
+    ("Episodes of each task", "episodes"),
+    ("Hints", "hints"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +39,17 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True)
+class MismatchLine:
+    model: str
+    task: SafeString
+    asked: SafeString
+    played: SafeString
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationPage:
-    """`sections` are headings with their tables, only after the run has ended. `log_url` lists calls or episodes."""
+    """`sections` are headings with their tables, only after the run has ended. `log_url` lists calls or episodes.
+    `mismatches` and `notes` are those of live episodes."""
 
     evaluation: Evaluation
     running: bool
@@ -45,6 +62,8 @@ class EvaluationPage:
     settings: tuple[tuple[str, object], ...]
     baseline_pk: int | None
     log_url: str
+    mismatches: tuple[MismatchLine, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +104,32 @@ def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
     running = run.state in LIVE
     check = None if live else ContaminationCheck.objects.newest(evaluation.split)
     log = "evaluation-episodes" if live else "evaluation-calls"
-    settings = (("Environment", "environment"), ("Steps at most", "max_steps")) if live else ()
+    settings = LIVE_SETTINGS if live else ()
+    table = overall_table(evaluation)
     return EvaluationPage(
         evaluation=evaluation,
         running=running,
         done=run.items_done + run.items_failed + run.items_skipped,
         # The items of an import that comes first are not answers.
         total=run.items_total if live or run.stage in ("", "screen") else 0,
-        table=overall_table(evaluation),
+        table=table,
         contamination=contamination_of(evaluation.project.slug, check),
         sections=() if running else _sections(evaluation, check),
         calls=_calls(list(evaluation.models.order_by("place"))),
-        settings=tuple((label, evaluation.params.get(name, "")) for label, name in settings),
+        settings=tuple(
+            (label, value) for label, name in settings if (value := evaluation.params.get(name)) not in (None, "")
+        ),
         baseline_pk=evaluation.split.baseline_id if evaluation.split else None,
         log_url=reverse(log, args=[evaluation.project.slug, evaluation.pk]),
+        mismatches=_mismatches(evaluation) if any(line.mismatches for line in table.lines) else (),
+        notes=tuple(stalling_notes(live_rows(evaluation))) if live and not running else (),
+    )
+
+
+def _mismatches(evaluation: Evaluation) -> tuple[MismatchLine, ...]:
+    return tuple(
+        MismatchLine(one.model, visible(one.key), visible(one.asked["sentence"]), visible(one.played["sentence"]))
+        for one in mismatches_of(evaluation)
     )
 
 

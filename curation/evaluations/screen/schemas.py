@@ -1,5 +1,6 @@
 """Requests and responses of evaluations."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -7,8 +8,10 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.evaluations.contamination.schemas import ContaminationOut, contamination_out
-from curation.evaluations.live.schemas import LiveScoreOut
-from curation.evaluations.models import ContaminationCheck, Evaluation, ScreenedAnswer
+from curation.evaluations.live.figures import stalling_notes
+from curation.evaluations.live.mismatches import mismatches_of
+from curation.evaluations.live.schemas import LiveScoreOut, MismatchOut
+from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.figures import Figures
 from curation.evaluations.splits.schemas import SplitRef, split_ref
@@ -81,6 +84,10 @@ class EvaluationOut(Schema):
     by_source: list[SourceOut]
     clean: list[ScoreOut] | None
     contaminated: list[ScoreOut] | None
+    mismatches: list[MismatchOut] = Field(description="The first live episodes of another task than the one asked for.")
+    notes: list[str] = Field(
+        description="What to know before the figures are read, such as rewards earned by stalling."
+    )
 
 
 class EvaluationBrief(Schema):
@@ -144,6 +151,7 @@ class ServedModelsOut(Schema):
 
 def evaluation_out(evaluation: Evaluation, figures: Figures, check: ContaminationCheck | None) -> Json:
     """Needs `project`, `run` and `split`."""
+    live = evaluation.kind == EvaluationKind.LIVE
     return {
         **_head(evaluation),
         "project": evaluation.project.slug,
@@ -158,6 +166,8 @@ def evaluation_out(evaluation: Evaluation, figures: Figures, check: Contaminatio
         "by_source": [{"source": group.name, "rows": group.rows} for group in figures.sources],
         "clean": figures.clean,
         "contaminated": figures.contaminated,
+        "mismatches": [asdict(mismatch) for mismatch in mismatches_of(evaluation)] if live else [],
+        "notes": stalling_notes(figures.rows) if live else [],
     }
 
 

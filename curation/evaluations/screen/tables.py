@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from curation.evaluations.metrics import POINTS, SHARE, STATIC, Unit
+from curation.evaluations.metrics import FINE_POINTS, POINTS, SHARE, STATIC, Unit
 from curation.evaluations.models import EvaluationKind
 from curation.evaluations.screen.figures import Row, number
 
@@ -34,13 +34,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended."""
+    """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended, `mismatches`
+    episodes of another task, `unconfirmed` those whose task the server does not say."""
 
     rank: int
     model: str
     n: int
     errors: int
     cut: int
+    mismatches: int
+    unconfirmed: int
     cells: tuple[Cell, ...]
 
 
@@ -60,14 +63,16 @@ DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4", "l
 SCREEN_COLUMNS = tuple(Column(m.name, m.label, m.title, m.unit, DROPPED.get(m.name, "")) for m in STATIC)
 LIVE_COLUMNS = (
     Column("completion_rate", "completed", "Share of episodes whose task was achieved"),
-    Column("avg_steps_to_complete", "steps", "Mean steps of the completed episodes", POINTS),
+    Column("completion_rate_without_hints", "unaided", "Share of episodes completed without a hint", drop="col-4"),
+    Column("avg_steps", "steps", "Mean steps of all episodes", POINTS),
+    Column("avg_steps_to_complete", "to complete", "Mean steps of the completed episodes", POINTS, "col-2"),
     Column("avg_max_progress", "progress", "Mean of the highest progress of each episode", drop="col-2"),
     Column("terminal_reward", "last reward", "Mean reward of the last step", POINTS),
-    Column("avg_reward_per_step", "per step", "Summed reward over steps", POINTS, "col-3"),
+    Column("avg_reward_per_step", "per step", "Summed reward over steps", FINE_POINTS, "col-3"),
     Column("avg_episode_reward", "summed", "Mean summed reward: it can reward stalling", POINTS, "col-2"),
     Column("reward_std", "± sum", "Standard deviation of the summed rewards", POINTS, "col-4"),
     Column("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
-    Column("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-2"),
+    Column("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-3"),
 )
 LAYOUTS: Mapping[str, tuple[tuple[Column, ...], str, str]] = MappingProxyType(
     {
@@ -83,8 +88,8 @@ def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> Table:
 
 
 def _line(row: Row, columns: Sequence[Column]) -> Line:
-    rank, n, errors, cut = (int(number(row, name)) for name in ("rank", "n", "errors", "cut"))
-    return Line(rank, str(row["model"]), n, errors, cut, tuple(_cell(row, column) for column in columns))
+    counts = {name: int(number(row, name)) for name in ("rank", "n", "errors", "cut", "mismatches", "unconfirmed")}
+    return Line(model=str(row["model"]), cells=tuple(_cell(row, column) for column in columns), **counts)
 
 
 def _cell(row: Row, column: Column) -> Cell:

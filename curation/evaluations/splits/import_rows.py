@@ -46,7 +46,8 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         return row.offset, each_command(read_row(row.value))
 
     def weight(self, entry: Entry) -> int:
-        return sum(len(str(message.get("content") or "")) for row in entry[1] for message in row.messages)
+        texts = (str(message.get("content") or "") for row in entry[1] for message in row.messages)
+        return sum(map(len, texts)) + sum(len(str(row.fields)) for row in entry[1])
 
     def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
         split = Split.objects.select_for_update(no_key=True).filter(run=target.run).first()
@@ -72,7 +73,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         )
         SplitRowText.objects.bulk_create(
             [
-                SplitRowText(row=made, messages=row.messages, expected=row.expected)
+                SplitRowText(row=made, messages=row.messages, expected=row.expected, fields=row.fields)
                 for made, (_, row) in zip(rows, fresh, strict=True)
             ],
             batch_size=TOGETHER,

@@ -1,7 +1,7 @@
 """One row of a file for evaluations: `messages` with the expected answer last, and its task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
@@ -20,7 +20,7 @@ ENDS = frozenset({"exit", "panic"})
 
 @dataclass(frozen=True, slots=True)
 class EvalRow:
-    """`messages` are sent as they are; `expected` is the text of the last one."""
+    """`messages` are sent as they are; `expected` is the text of the last one. `fields` are the other columns."""
 
     messages: list[Message]
     expected: str
@@ -29,6 +29,7 @@ class EvalRow:
     source: str
     repo: str = ""
     turn: int = 0
+    fields: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def opening(self) -> str:
@@ -63,6 +64,7 @@ def read_row(value: Mapping[str, object]) -> EvalRow:
         tier=_label(tier, LONGEST_LABEL),
         source=_label(value.get("source"), LONGEST_LABEL),
         repo=_label(value.get("repo"), LONGEST_NAME),
+        fields={storable(str(name)): storable_json(given) for name, given in value.items() if name != "messages"},
     )
 
 

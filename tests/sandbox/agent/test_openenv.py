@@ -8,6 +8,7 @@ import pytest
 from sandbox.agent.episode import Message, Reply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_field_of, visible_text
+from sandbox.agent.played import AskedTask
 from sandbox.errors import EnvironmentFull, SandboxFailed
 from tests.sandbox.shop import free_port, shop_server, start_shop
 
@@ -20,6 +21,7 @@ def read(reply: str) -> str | None:
     return reply if reply.startswith("shop ") else None
 
 
+SEED = AskedTask(known=False)
 RULES = Rules(read=read, fallback="shop help", asks_hint=lambda command: "--task-hint" in command)
 
 
@@ -37,7 +39,7 @@ def play(
         environment = OpenEnvEnvironment(url, reset=reset, action_field="command", seconds=seconds)
         try:
             return await run_live_episode(
-                environment=environment, complete=complete, prompt=PROMPT, rules=RULES, max_steps=max_steps
+                environment=environment, complete=complete, prompt=PROMPT, rules=RULES, max_steps=max_steps, asked=SEED
             )
         finally:
             await environment.close()
