@@ -26,6 +26,7 @@ from curation.llm.endpoints.api import router as llm_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.tokens.auth import AUTH
 from curation.review.api import router as review_router
+from curation.review.refine.api import router as refine_router
 from curation.runs.endpoint_check.api import router as trial_router
 from curation.runs.pages.api import router as runs_router
 from curation.samples.list.api import router as samples_router
@@ -88,6 +89,7 @@ for router in (
     judges_router,
     reigns_router,
     review_router,
+    refine_router,
     exports_router,
     hub_router,
     provenance_router,

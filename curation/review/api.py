@@ -16,6 +16,7 @@ from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.lease import heartbeat, holder_of, release
+from curation.review.queue.seats import is_blind
 from curation.review.queue.take import take_next
 from curation.review.thresholds.api import router as thresholds_router
 from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
@@ -114,9 +115,10 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
 
 @calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
-    _, sample = _sample(request, sample_id, Scope.READ)
-    rows = Revision.objects.filter(sample=sample).select_related("author", "parent")
-    return params.page(rows).response(lambda row: _revision(row, sample))
+    access, sample = _sample(request, sample_id, Scope.READ)
+    rows = Revision.objects.filter(sample=sample).select_related("author", "parent").prefetch_related("text_scores")
+    blind = is_blind(access, sample)
+    return params.page(rows).response(lambda row: _revision(row, sample, blind=blind))
 
 
 @calls.post("/samples/{sample_id}/revisions", response={201: s.RevisionOut}, summary="Revise an answer")
@@ -127,7 +129,7 @@ def post_revision(
     version = s.seen_version(request, body.version)
     done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=body.side(), version=version)
     set_etag(response, done.sample.version)
-    return Status(201, _revision(done.revision, done.sample))
+    return Status(201, _revision(done.revision, done.sample, blind=True))
 
 
 @calls.get("/samples/{sample_id}/findings", response=s.ScanFindingsOut, summary="Secrets and personal data in it")
@@ -207,6 +209,6 @@ def _answer(answer: AnswerDetail) -> dict[str, object]:
     }
 
 
-def _revision(row: Revision, sample: Sample) -> s.RevisionOut:
+def _revision(row: Revision, sample: Sample, *, blind: bool) -> s.RevisionOut:
     before = row.parent.text if row.parent else original_text(sample, row.of)
-    return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), unified_diff(before, row.text))
+    return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), unified_diff(before, row.text), blind=blind)

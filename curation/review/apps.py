@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from django.apps import AppConfig
 
 
@@ -6,7 +8,12 @@ class ReviewConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.imports import row_kinds
+        from curation.projects.instructions.texts import register
         from curation.review import removal  # noqa: F401 - registers what rests on what
         from curation.review.imports.kind import SampleKind
+        from curation.review.refine.kind import RefineRun, RejudgeRun
+        from curation.runs import kinds
 
+        register("refine", Path(__file__).parent / "instructions/refine.txt", "Refine: improve an answer")
+        kinds.register(RefineRun(), RejudgeRun())
         row_kinds.register(SampleKind())

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
 
-from curation.runs.models import Run
-from curation.samples.models import Sample, Status
+from curation.runs.models import Call, Run
+from curation.samples.models import Flag, Sample, Status, flag_names
 
 
 def import_batch(run: Run) -> str:
@@ -141,14 +141,16 @@ class Decision(models.Model):
 
 
 class Revision(models.Model):
-    """A new text for one side's answer. `parent` is None where it revises the model's own answer.
+    """A new text for one side's answer, by a person or by a model. `parent` is None where it revises the model's own
+    answer.
 
     The leak columns are those of `Answer`, for this text.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="revisions")
     parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children")
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
+    model = models.CharField(max_length=60, blank=True, default="", help_text="The model that wrote it, or empty.")
     number = models.PositiveIntegerField()
     of = models.CharField(max_length=9, choices=Pick, default=Pick.CHALLENGER, help_text="Whose answer it revises.")
     text = models.TextField()
@@ -163,6 +165,92 @@ class Revision(models.Model):
 
     def __str__(self) -> str:
         return f"revision {self.number} of {self.sample_id}"
+
+    @property
+    def written_by(self) -> str:
+        """The name of the person, or of the model."""
+        return self.author.get_username() if self.author else self.model
+
+
+class Suggestion(models.Model):
+    """A model's improvement of a challenger's answer, by a run of kind `refine`. `parent` is the revision that it
+    improves, None for the challenger's own answer.
+
+    Only one that got better against king and parent becomes a revision. The others stay here, with `reason`. The leak
+    columns are those of `Answer`; `flags` are what the scan found.
+    """
+
+    class Outcome(models.TextChoices):
+        WAITING = "waiting", "Not judged yet"
+        BETTER = "better", "Better: in the queue"
+        KEPT = "kept", "Not better"
+        UNJUDGED = "unjudged", "Could not be judged"
+
+        @property
+        def tone(self) -> str:
+            return {"better": "good", "kept": "muted"}.get(self.value, "attention")
+
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="suggestions")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="suggestions")
+    call = models.ForeignKey(Call, models.SET_NULL, null=True)
+    parent = models.ForeignKey(Revision, models.CASCADE, null=True, related_name="suggestions")
+    revision = models.OneToOneField(Revision, models.SET_NULL, null=True, related_name="suggestion")
+    model = models.CharField(max_length=60, help_text="Name of the endpoint.")
+    instructions_hash = models.CharField(max_length=64)
+    text = models.TextField()
+    leak_score = models.FloatField(null=True, help_text="As of an answer; None where nothing was compared.")
+    leak_flag = models.BooleanField(default=False)
+    leak_spans = models.JSONField(default=list)
+    flags = models.PositiveSmallIntegerField(default=0)
+    outcome = models.CharField(max_length=8, choices=Outcome, default=Outcome.WAITING)
+    reason = models.CharField(max_length=300, blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["run", "sample"], name="suggestion_once")]
+
+    def __str__(self) -> str:
+        return f"suggestion {self.pk} for sample {self.sample_id}"
+
+    @property
+    def tone(self) -> str:
+        return self.Outcome(self.outcome).tone
+
+    @property
+    def flag_names(self) -> list[str]:
+        return flag_names(self.flags | (Flag.LEAK if self.leak_flag else 0))
+
+
+class TextScore(models.Model):
+    """A panel's score of a revision or suggestion against the king's answer or against its parent, from the new text's
+    side: above 50 it is better. It stands beside the sample's score and changes no bucket.
+
+    `panel` has `digest`, `judges`, `orders` and `min_judges`; `readings` are what each judge said in each order.
+    """
+
+    class Against(models.TextChoices):
+        KING = "king", "King"
+        PARENT = "parent", "Parent"
+
+    suggestion = models.ForeignKey(Suggestion, models.CASCADE, null=True, related_name="text_scores")
+    revision = models.ForeignKey(Revision, models.CASCADE, null=True, related_name="text_scores")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="text_scores")
+    against = models.CharField(max_length=6, choices=Against)
+    panel = models.JSONField(default=dict)
+    score = models.FloatField(null=True, help_text="0-100; None where too few judges parsed.")
+    metrics = models.JSONField(default=dict)
+    flipped = models.BooleanField(default=False)
+    readings = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "suggestion", "against"], name="suggestion_scored_once"),
+            models.UniqueConstraint(fields=["run", "revision", "against"], name="revision_scored_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.score} against the {self.against}"
 
 
 class Clearance(models.Model):

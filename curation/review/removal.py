@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
 from curation.projects.removal.rows import Rest, goes_with, rests_on
-from curation.review.models import Decision, Revision, import_batch
+from curation.review.models import Decision, Revision, Suggestion, TextScore, import_batch
 from curation.runs.models import Run
 from curation.samples.models import Sample
 
@@ -32,6 +32,22 @@ def decided_samples(run: Run) -> Iterable[Rest]:
         come = "1 sample comes" if total == 1 else f"{total} samples come"
         link = url if run.kind == "import" else f"{url}?run={run.pk}"
         yield Rest(f"{come} from this {_noun(run)}, {decided} of them decided or revised.", link)
+
+
+@rests_on(Run)
+def revisions_by_models(run: Run) -> Iterable[Rest]:
+    url = reverse("suggestion-list", args=[run.project.slug])
+    if written := Suggestion.objects.filter(run=run, revision__isnull=False).count():
+        yield Rest(f"Revisions that its model wrote: {written}.", f"{url}?run={run.pk}&outcome=better")
+    if scored := TextScore.objects.filter(run=run, suggestion=None).values("revision").distinct().count():
+        yield Rest(
+            f"Revisions that have their scores from it: {scored}.", reverse("sample-list", args=[run.project.slug])
+        )
+
+
+@goes_with(Run)
+def suggestions_of_run(run: Run) -> Iterable[QuerySet[Any]]:
+    yield Suggestion.objects.filter(run=run, revision=None)
 
 
 @goes_with(Run)

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.decisions.findings import Found
-from curation.review.models import Decision, Lease, Revision
+from curation.review.models import Decision, Lease, Revision, TextScore
 from curation.review.queue.seats import pick_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.trajectories.pages.schemas import TurnOut
@@ -158,13 +158,39 @@ class RevisionIn(Request):
         return pick_of(self.of, None)
 
 
+class TextScoreOut(Schema):
+    """A panel's score of a new text against the king or its parent, 0 to 100; above 50 it is better."""
+
+    against: str = Field(examples=["king"])
+    score: float | None = Field(examples=[71.7], description="Null where too few judges parsed.")
+    metrics: dict[str, float] = Field(examples=[{"correctness": 83.3}])
+    panel: str = Field(examples=["3f9a1c0b77de"])
+    run: str | None = Field(examples=["12"])
+    readings: list[dict[str, object]] = Field(
+        examples=[[{"judge": "judge-a", "order": "king_first", "parsed": True, "dimensions": {}, "reason": "…"}]],
+        description="What each judge said; in `king_first` the other text is the first answer.",
+    )
+
+    @staticmethod
+    def of(row: TextScore) -> "TextScoreOut":
+        return TextScoreOut(
+            against=row.against,
+            score=row.score,
+            metrics=row.metrics,
+            panel=row.panel["digest"],
+            run=None if row.run_id is None else str(row.run_id),
+            readings=row.readings,
+        )
+
+
 class RevisionOut(Schema):
     id: str = Field(examples=["31"])
     sample: str = Field(examples=["4711"])
     number: int = Field(examples=[1])
     of: str = Field(examples=["candidate"])
     parent: str | None = Field(examples=[None])
-    author: str = Field(examples=["demo"])
+    author: str = Field(examples=["demo"], description="The person, or the model that wrote it.")
+    model: str | None = Field(examples=[None], description="The model that wrote it; null: a person.")
     text: str
     note: str
     facts: dict[str, object] = Field(
@@ -172,22 +198,25 @@ class RevisionOut(Schema):
     )
     leak: LeakOut = Field(description="The leak lint of this text; the score is null where nothing was compared.")
     diff: str = Field(description="Unified diff against the parent, or against the model's answer", examples=["@@ …"])
+    scores: list[TextScoreOut] = Field(description="From judging it again; empty while you are blind.")
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
 
     @classmethod
-    def of_row(cls, row: Revision, facts: dict[str, object], diff: str) -> "RevisionOut":
+    def of_row(cls, row: Revision, facts: dict[str, object], diff: str, *, blind: bool) -> "RevisionOut":
         return cls(
             id=str(row.pk),
             sample=str(row.sample_id),
             number=row.number,
             of=row.of,
             parent=str(row.parent_id) if row.parent_id else None,
-            author=row.author.get_username(),
+            author=row.written_by,
+            model=row.model or None,
             text=row.text,
             note=row.note,
             facts=facts,
             leak=LeakOut.model_validate({"score": row.leak_score, "spans": row.leak_spans}),
             diff=diff,
+            scores=[] if blind else [TextScoreOut.of(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from curation.review.bulk import views as bulk_views
 from curation.review.pages import actions, fragments, views
+from curation.review.refine import views as refine_views
 from curation.review.thresholds.views import threshold_page
 
 SAMPLE = "p/<slug:slug>/samples/<int:pk>/"
@@ -15,6 +16,8 @@ urlpatterns = [
     path("p/<slug:slug>/thresholds/", threshold_page, name="threshold-page"),
     path("p/<slug:slug>/samples/bulk/", bulk_views.sample_bulk, name="sample-bulk"),
     path("p/<slug:slug>/samples/bulk/<str:batch>/undo/", bulk_views.sample_bulk_undo, name="sample-bulk-undo"),
+    path("p/<slug:slug>/samples/suggestions/", refine_views.suggestion_list, name="suggestion-list"),
+    path("p/<slug:slug>/revisions/<str:pk>/rejudge/", refine_views.revision_rejudge, name="revision-rejudge"),
     path(SAMPLE, views.sample_page, name="sample-page"),
     path(f"{SAMPLE}panel/", views.sample_panel, name="sample-panel"),
     path(f"{SAMPLE}decide/", actions.sample_decide, name="sample-decide"),

@@ -169,7 +169,7 @@ class Estimate:
 class Preset(NamedTuple):
     """A value of the launch form, and a sentence that says where it comes from."""
 
-    value: str
+    value: object
     why: str
 
 

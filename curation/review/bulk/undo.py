@@ -76,9 +76,9 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
     for pk, name in leases.values_list("sample_id", "reviewer__username"):
         refused[pk] = f"It is in review by {name}."
     revisions = Revision.objects.filter(sample_id__in=decisions).exclude(author=access.user)
-    for pk, name, at in revisions.values_list("sample_id", "author__username", "created_at"):
-        if at > decisions[pk].created_at:
-            refused[pk] = f"{name} has revised it since."
+    for revision in revisions.select_related("author").defer("text"):
+        if revision.created_at > decisions[revision.sample_id].created_at:
+            refused[revision.sample_id] = f"{revision.written_by} has revised it since."
     later = Decision.objects.filter(sample_id__in=decisions).not_undone()
     later = later.exclude(action__in=NOT_DECIDING)
     for pk, row, name in later.values_list("sample_id", "id", "reviewer__username"):

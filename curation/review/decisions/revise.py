@@ -54,7 +54,7 @@ def revise(
             raise Invalid(
                 "The text is the same as before.", code="unchanged", errors=[FieldError("text", "is unchanged")]
             )
-        revision = add_revision(access=access, sample=sample, parent=parent, of=of, text=text, note=note)
+        revision = add_revision(access, sample=sample, parent=parent, of=of, text=text, note=note)
         Draft.objects.filter(sample=sample, reviewer=access.user).update(text="", note="")
         audit.record(
             actor=access.user,
@@ -66,21 +66,31 @@ def revise(
     return Revised(revision, sample)
 
 
-def add_revision(*, access: Access, sample: Sample, parent: Revision | None, of: str, text: str, note: str) -> Revision:
+def add_revision(
+    by: Access | str, *, sample: Sample, parent: Revision | None, of: str, text: str, note: str
+) -> Revision:
     """Write the revision, its leak lint, and the sample's next version. Every later text of a sample comes through
-    here: an approval named an earlier text, so the sample is pending again and the log says why. The caller holds the
-    sample's lock."""
+    here: an approval named an earlier text, so the sample is pending again and the log says why. `by` is a person, or
+    the name of a model, which revises no approved sample. The caller holds the sample's lock."""
     last = Revision.objects.filter(sample=sample).order_by("-number").values_list("number", flat=True).first()
     revision = Revision(
-        sample=sample, parent=parent, author=access.user, number=(last or 0) + 1, of=of, text=text, note=note
+        sample=sample,
+        parent=parent,
+        author=by.user if isinstance(by, Access) else None,
+        model="" if isinstance(by, Access) else by,
+        number=(last or 0) + 1,
+        of=of,
+        text=text,
+        note=note,
     )
     lint = lint_revision(revision)
     if lint is not None:
         revision.leak_score, revision.leak_flag, revision.leak_spans = lint.score, lint.flagged, lint.spans
     revision.save()
     approvals = Decision.objects.filter(sample=sample, action__in=(Action.APPROVE, Action.REOPEN)).not_undone()
-    if approvals.order_by("-id").values_list("action", flat=True).first() == Action.APPROVE:
-        line = log_line(sample, access, Action.REOPEN)
+    latest = approvals.order_by("-id").values_list("action", flat=True).first()
+    if latest == Action.APPROVE and isinstance(by, Access):
+        line = log_line(sample, by, Action.REOPEN)
         line.revision = revision
         line.save()
     reopened = UNDECIDED if sample.status == Status.APPROVED else {}

@@ -67,7 +67,7 @@ def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
         raise _changed(sample, f"{other.reviewer.get_username()} has since decided {other.get_action_display()!r}")
     revision = Revision.objects.filter(sample=sample, created_at__gt=decision.created_at).exclude(author=access.user)
     if (newer := revision.select_related("author").first()) is not None:
-        raise _changed(sample, f"{newer.author.get_username()} has since saved revision {newer.number}")
+        raise _changed(sample, f"{newer.written_by} has since saved revision {newer.number}")
     holder = holder_of(sample.pk, other_than=access.user)
     if holder is not None:
         raise held_by_other(sample.pk, holder)

@@ -70,6 +70,7 @@ class RevisionView:
     of: str
     note: SafeString
     diff: SafeString
+    may_rejudge: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,7 @@ def _seats(
 
 def _revisions(sample: Sample) -> list[Revision]:
     rows = Revision.objects.filter(sample=sample).select_related("author", "parent").order_by("-number")
-    return list(rows[:20])
+    return list(rows.prefetch_related("text_scores")[:20])
 
 
 def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView]) -> Revealed:
@@ -230,7 +231,8 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
     for row in rows:
         side = found.side(row.of)
         diff = diff_html(word_diff(row.parent.text if row.parent else side.text, row.text), show="both")
-        revisions.append(RevisionView(row, side.label, _remark(findings, "note", row.pk, row.note), diff))
+        note = _remark(findings, "note", row.pk, row.note)
+        revisions.append(RevisionView(row, side.label, note, diff, may_rejudge=row.of == Pick.CHALLENGER))
     score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
     return Revealed(found.duel.pk, score, judges_of(found.duel, score), metrics, revisions)
 

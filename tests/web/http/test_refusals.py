@@ -22,7 +22,7 @@ from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Ev
 from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.llm.models import Endpoint
 from curation.projects.models import Deletion, Invitation, Project, Role
-from curation.review.models import Lease
+from curation.review.models import Lease, Revision
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SavedView
 from curation.webhooks.models import Webhook
@@ -116,7 +116,9 @@ def rows(owner: User) -> Rows:
     asked = Call.objects.create(project=project, run=run, endpoint_name="judge-a", content_hash="0" * 64)
     deletion = Deletion.objects.create(noun="run", target_id=1, project_id=project.pk, label="run 1")
     reign = Reign.objects.create(project=project, model="judge-a", margin=5.0, lcb=1.0)
+    revision = Revision.objects.create(sample=duel.sample, number=1, author=owner, text="THOUGHT: I look first.")
     ids = {
+        "revision_id": str(revision.pk),
         "reign_id": str(reign.pk),
         "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),
         "sha256": "0" * 64, "rule": "email", "value_sha256": "0" * 64,

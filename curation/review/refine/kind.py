@@ -1,0 +1,131 @@
+"""The run kinds `refine` and `rejudge`."""
+
+from collections.abc import Mapping, Sequence
+
+from django.db.models import Avg, Count, QuerySet
+from django.urls import reverse
+
+from curation.duels.verdict.stage import skip_reasons
+from curation.projects.models import Project, Scope
+from curation.review.models import Pick, Revision, Suggestion
+from curation.review.refine.compare import CompareStage
+from curation.review.refine.params import PanelParams, RefineParams, RejudgeParams
+from curation.review.refine.settle import SettleStage, outcomes
+from curation.review.refine.suggest import RefineStage, samples_to_refine
+from curation.runs.calls.targets import targets_named
+from curation.runs.kinds import Estimate, Json, Kind, Preset, Stage
+from curation.runs.models import Run
+from curation.samples.models import Bucket, Sample
+from curation.web.ids import find_param
+from curation.web.problems import Invalid
+
+DEFAULT_FILTER = {"bucket": Bucket.REFINED.value}
+# Typical tokens, as in `curation.duels.estimate`.
+INSTRUCTIONS, ANSWER, VERDICT, REASONS = 500, 120, 90, 300
+
+
+class RefineRun(Kind[RefineParams]):
+    """A model improves answers; only what beats king and parent goes to people."""
+
+    name = "refine"
+    title = "Refine: improve answers with the judges' reasons"
+    params = RefineParams
+    section_template = "review/refine/_run_section.html"
+
+    def stages(self, params: RefineParams) -> Sequence[Stage]:
+        return [RefineStage(params), CompareStage(params, _suggestions), SettleStage(params, _suggestions)]
+
+    def presets(self, project: Project) -> Mapping[str, Preset]:
+        why = "Samples, as JSON. Decided samples, trajectories and duels without a king are skipped."
+        return {"filter": Preset(DEFAULT_FILTER, why)}
+
+    def check(self, project: Project, params: RefineParams) -> None:
+        params.filter = params.filter or DEFAULT_FILTER
+        samples_to_refine(Sample.objects.of(project), params.filter)
+        targets_named(project, [params.model], "model")
+        params.settle(project)
+
+    def estimate(self, project: Project, params: RefineParams) -> Estimate:
+        rows = samples_to_refine(Sample.objects.of(project), params.filter).filter(duel__opponent="king")
+        found = rows.order_by().aggregate(n=Count("pk"), tokens=Avg("duel__prompt__tokens"))
+        target = targets_named(project, [params.model], "model")[0]
+        tokens = found["n"] * (int(found["tokens"] or 0) + INSTRUCTIONS + ANSWER)
+        improve = Estimate.of_calls(
+            target,
+            calls=found["n"],
+            tokens_in=tokens + found["n"] * REASONS,
+            tokens_out=found["n"] * ANSWER,
+        )
+        return Estimate.total([improve, *_judge_estimates(project, params, found["n"], tokens)])
+
+    def finish(self, run: Run, params: RefineParams) -> Json:
+        return {**outcomes(run), "skipped": skip_reasons(run)}
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        found = outcomes(run)
+        return {
+            "run": run,
+            "total": sum(found.values()),
+            **found,
+            "suggestions_url": f"{reverse('suggestion-list', args=[run.project.slug])}?run={run.pk}",
+        }
+
+
+class RejudgeRun(Kind[RejudgeParams]):
+    """A panel judges one saved revision against the king and against its parent."""
+
+    name = "rejudge"
+    title = "Judge a revision again"
+    params = RejudgeParams
+    scope = Scope.REVIEW
+    launch_page = ""
+    section_template = "review/refine/_rejudge_section.html"
+    feeds_others = False
+
+    def stages(self, params: RejudgeParams) -> Sequence[Stage]:
+        return [CompareStage(params, _revision), SettleStage(params, _revision)]
+
+    def check(self, project: Project, params: RejudgeParams) -> None:
+        rows = Revision.objects.filter(sample__project=project).select_related("sample__duel")
+        revision = find_param(rows, params.revision, "revision", "params.revision")
+        if revision.of != Pick.CHALLENGER:
+            raise Invalid("It revises the king. Only a revision of the challenger's answer is judged against the king.")
+        if revision.sample.duel.opponent == "none":
+            raise Invalid("Its sample has one answer, so there is no king to judge it against.")
+        params.settle(project)
+
+    def estimate(self, project: Project, params: RejudgeParams) -> Estimate:
+        found = find_param(
+            Revision.objects.filter(sample__project=project).select_related("sample__duel__prompt"),
+            params.revision,
+            "revision",
+            "params.revision",
+        )
+        tokens = found.sample.duel.prompt.tokens + INSTRUCTIONS + ANSWER
+        return Estimate.total(_judge_estimates(project, params, 1, tokens))
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        found = _revision(run).first()
+        return {"revision": found, "run": run}
+
+
+def _suggestions(run: Run) -> QuerySet[Suggestion]:
+    return Suggestion.objects.filter(run=run)
+
+
+def _revision(run: Run) -> QuerySet[Revision]:
+    return Revision.objects.filter(pk=int(run.params["revision"]))
+
+
+def _judge_estimates(project: Project, params: PanelParams, texts: int, tokens: int) -> list[Estimate]:
+    """Estimate the readings: against king and parent, in each order, by each judge."""
+    readings = 2 * (2 if params.swap else 1)
+    return [
+        Estimate.of_calls(
+            target,
+            calls=texts * readings,
+            tokens_in=(tokens + texts * ANSWER) * readings,
+            tokens_out=texts * readings * VERDICT,
+        )
+        for target in targets_named(project, params.judges or [], "judges")
+    ]

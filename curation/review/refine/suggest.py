@@ -1,0 +1,188 @@
+"""Stage `refine`: a model improves each challenger's answer with the judges' reasons.
+
+It gets the history, the answer and the reasons: never the hidden record, the reference or the king's answer. Reasons of
+judges who saw the reference are left out too, since they may quote it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from django.db.models import Exists, OuterRef
+
+from curation.duels.answers.leaks import lint_answer
+from curation.duels.models import Duel, Exclusion, Opponent, Order, PullRequest, Verdict
+from curation.llm.client.completion import Request, Target
+from curation.projects.instructions.texts import Instructions
+from curation.review.models import Revision, Suggestion
+from curation.review.refine.params import RefineParams
+from curation.runs.calls.targets import call_params, run_instructions, run_target
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
+from curation.runs.models import Item, Run
+from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Kind, Sample, SampleQuerySet, Status
+from curation.samples.scans.store import scan_texts
+from curation.samples.scores.save import scanned_flags
+from curation.web.lists.id_list import IdList
+from curation.web.text.storable import storable
+from judging.answers.read import FORMAT_REFUSALS, format_refusal
+from judging.panel.neutral import neutralise
+from judging.panel.prompt import render_history
+from judging.panel.rubric import DIMENSIONS
+
+CHUNK = 2000
+UNDECIDED = (Status.PENDING, Status.NEEDS_REFINE)
+REMINDER = 'Reply with the improved turn: "THOUGHT:", then one ```bash block with one command.'
+
+
+@dataclass(frozen=True, slots=True)
+class RefineJob:
+    """An answer to improve. `reasons` is empty where no judge said anything that the model may read."""
+
+    target: Target
+    instructions: Instructions
+    params: Mapping[str, object]
+    sample_id: int
+    duel: Duel
+    parent: Revision | None
+    reasons: str
+    record: PullRequest | None
+
+    @property
+    def answer(self) -> str:
+        return self.parent.text if self.parent else self.duel.challenger.text.text
+
+
+def samples_to_refine(samples: SampleQuerySet, given: Json) -> SampleQuerySet:
+    return SampleFilter.from_json(given, path="params.filter").apply(samples)
+
+
+class RefineStage:
+    name = "refine"
+    queue = "llm"
+    most_open = MOST_OPEN_CALLS
+    lasting: ClassVar = True
+
+    def __init__(self, params: RefineParams) -> None:
+        self._params = params
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        return [run_target(run, self._params.model)]
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        excluded = Exclusion.objects.filter(project=run.project_id, instance_id=OuterRef("instance_id"))
+        rows = samples_to_refine(Sample.objects.of(run.project), self._params.filter).annotate(out=Exists(excluded))
+        columns = rows.order_by("id").values_list("pk", "kind", "status", "duel__opponent", "out")
+        for pk, kind, status, opponent, out in columns.iterator(CHUNK):
+            reason = ""
+            if kind != Kind.TURN or opponent is None:
+                reason = "a trajectory is not refined: roll its scenario out again"
+            elif opponent != Opponent.KING:
+                reason = "there is no king to judge it against"
+            elif status not in UNDECIDED:
+                reason = "decided already"
+            elif out:
+                reason = "its instance is excluded"
+            yield PlannedItem(str(pk), pk, skipped=reason)
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, RefineJob]:
+        target, given = run_target(run, self._params.model), run.settings.generation
+        instructions = run_instructions(run, "refine")
+        params = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
+        ids = [item.target_id for item in items if item.target_id is not None]
+        rows = Duel.objects.filter(sample__in=IdList(ids)).select_related(
+            "prompt__text", "challenger__text", "counting"
+        )
+        duels = {duel.sample_id: duel for duel in rows}
+        revisions = Revision.objects.filter(sample__in=IdList(ids), of="candidate").order_by("number")
+        latest = {row.sample_id: row for row in revisions}
+        reasons = _reasons([pk for duel in duels.values() if duel.counting for pk in duel.counting.verdicts])
+        instances = {duel.prompt.instance_id for duel in duels.values()} - {""}
+        known = PullRequest.objects.filter(project=run.project_id, instance_id__in=instances).select_related("text")
+        records = {record.instance_id: record for record in known}
+        return {
+            item.pk: RefineJob(
+                target,
+                instructions,
+                params,
+                item.target_id or 0,
+                duel,
+                latest.get(item.target_id or 0),
+                reasons.get(duel.pk, ""),
+                records.get(duel.prompt.instance_id),
+            )
+            for item in items
+            if (duel := duels.get(item.target_id)) is not None
+        }
+
+    async def work(self, context: LlmContext, item: Item, job: RefineJob | None) -> Write:
+        if job is None:
+            raise ItemFailed("its duel was deleted")
+        messages = _messages(job)
+        refusal = ""
+        for number in range(1, (self._params.attempts or 3) + 1):
+            request = Request(messages, job.params, attempt=number)
+            digest = job.instructions.sha256
+            answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
+            text = answered.completion.text
+            refused = format_refusal(text, finish_reason=answered.completion.finish_reason)
+            refusal = FORMAT_REFUSALS[refused] if refused else ""
+            if not refusal and text.strip() == job.answer.strip():
+                refusal = "The model repeated the answer unchanged."
+            if not refusal:
+                break
+        if refusal:
+            raise ItemFailed(refusal)
+        lint = None
+        if job.record is not None:
+            max_leak = context.run.settings.limits.max_leak
+            lint = await asyncio.to_thread(lint_answer, text, job.duel.prompt.text.history, job.record, max_leak)
+
+        def write() -> Json:
+            stored = storable(text)
+            row, _ = Suggestion.objects.update_or_create(
+                run=context.run,
+                sample_id=job.sample_id,
+                defaults={
+                    "call_id": answered.call_id,
+                    "parent": job.parent,
+                    "model": job.target.name,
+                    "instructions_hash": job.instructions.sha256,
+                    "text": stored,
+                    "leak_score": lint.score if lint else None,
+                    "leak_flag": bool(lint and lint.flagged),
+                    "leak_spans": lint.spans if lint else [],
+                    "flags": scanned_flags(scan_texts([stored]).get(stored, ())),
+                },
+            )
+            return {"suggestion": row.pk}
+
+        return write
+
+
+def _messages(job: RefineJob) -> list[dict[str, str]]:
+    parts = [
+        ("history", render_history(job.duel.prompt.text.history)),
+        ("answer", job.answer),
+        ("judges", job.reasons or "No reasons are known."),
+    ]
+    user = [f"<{name}>\n{neutralise(text).text}\n</{name}>" for name, text in parts]
+    return [
+        {"role": "system", "content": job.instructions.text},
+        {"role": "user", "content": "\n\n".join([*user, REMINDER])},
+    ]
+
+
+def _reasons(ids: Sequence[int]) -> dict[int, str]:
+    """Return what the judges said about each duel's challenger, a line for each reading."""
+    lines: dict[int, list[str]] = {}
+    rows = Verdict.objects.filter(pk__in=IdList(ids), parsed=True).select_related("run").order_by("judge", "-order")
+    for row in rows:
+        own = 2 if row.order == Order.KING_FIRST else 1
+        words = {own: "better", 0: "equal", 3 - own: "worse"}
+        said = ", ".join(f"{name} {words[row.dimensions[name]]}" for name in DIMENSIONS if name in row.dimensions)
+        hides = row.run is not None and row.run.params.get("show_reference") is False
+        reason = f" {row.reason}" if hides else ""
+        lines.setdefault(row.duel_id, []).append(f"- It was answer {own}: {said}.{reason}")
+    return {duel: "\n".join(said) for duel, said in lines.items()}
