@@ -122,7 +122,10 @@ async def _pause_if_down(shard: Shard, opening: OpenCall, failure: Transient) ->
     async with limiter.checking:
         if not limiter.may_be_down(failure):
             return
-        found = failure if isinstance(failure, Unreachable) else await _check(shard, opening)
+        try:
+            found = failure if isinstance(failure, Unreachable) else await _check(shard, opening)
+        except Misconfigured:
+            return  # the item's next try fails for it, and says so
         if found:
             await limiter.begin_outage(failure)
 
@@ -137,7 +140,8 @@ async def _probe(shard: Shard, opening: OpenCall) -> None:
 
 
 async def _check(shard: Shard, opening: OpenCall) -> Transient | None:
-    """Make a short call that is no item's request, and return how it failed; None if the endpoint answered it.
+    """Make a short call that is no item's request, and return how it failed; None if the endpoint answered it, or if it
+    cannot be made: then nothing is known.
 
     It is recorded and paid for like the item's. The text differs each time, because a gateway may answer the same
     request from its cache.
@@ -148,7 +152,7 @@ async def _check(shard: Shard, opening: OpenCall) -> Transient | None:
         await _try(shard, own, is_probe=True)
     except Transient as failure:
         return failure
-    except (RateLimited, Refused):
+    except (RateLimited, Refused, BudgetHeld):
         return None
     return None
 

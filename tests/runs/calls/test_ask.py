@@ -10,6 +10,9 @@ import pytest
 from django.apps import apps
 from django.db.models import Sum
 
+from curation.llm.client.completion import Request, Target
+from curation.runs.calls.ask import SHORT_QUESTION
+from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.control import retry_failed
 from curation.runs.models import Call, CallStatus, CallText, Item, ItemState, Run, RunState
 from tests.model_server import ModelServer
@@ -49,6 +52,19 @@ def test_what_never_passes_is_given_up_with_its_reason_and_the_number_of_tries(s
     assert server.counts().asked == 7  # and a short request that shows that the endpoint is down
     assert "tried 6 times" in reasons(run)[0]
     assert (run.cost, run.cost_unknown_calls) == (FREE, 7)  # whether a broken answer was paid for, nobody knows
+
+
+def test_a_budget_that_is_held_by_other_calls_stops_no_run_whose_endpoint_is_checked(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reserve(run_id: int, target: Target, request: Request) -> Decimal | BudgetHeld | BudgetSpent | None:
+        return BudgetHeld() if SHORT_QUESTION in str(request.messages) else reserve_cost(run_id, target, request)
+
+    monkeypatch.setattr("curation.runs.calls.record.reserve_cost", reserve)
+    monkeypatch.setattr("curation.runs.calls.ask._pause", lambda tried, retry_after: 0.0)
+    server.behave(error=1)
+    run = asked(make_asked(server, project=impatient()), n=1, budget=Decimal(1))
+    assert "tried 6 times" in reasons(run)[0]
 
 
 @pytest.mark.parametrize("how", ["broken", "drop"])
