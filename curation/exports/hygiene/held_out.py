@@ -101,8 +101,9 @@ def _read(stored_as: str) -> Iterator[EvalRow]:
     try:
         with open_stored(stored_as) as opened:
             for row in opened.reader.rows(Position()):
-                if not isinstance(row, BadRow):
-                    yield from _answers(row.value)
+                if isinstance(row, BadRow):
+                    raise SourceError(f"row {row.offset + 1}: {row.reason}")
+                yield from _answers(row.value)
     except SourceError as error:
         raise unknown_held_out(f"held-out rows cannot be read: {error}") from None
 

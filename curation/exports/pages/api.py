@@ -100,7 +100,7 @@ def _recipe(body: ExportIn) -> Recipe | str:
 @router.get("/exports/{export_id}", response=ExportOut, summary="One export")
 def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Json:
     _, export = _entered(request, export_id)
-    set_etag(response, f"{export.pk}-{export.run.state}-{export.manifest_sha256[:16]}")
+    set_etag(response, f"{export.pk}-{export.run.state}-{export.manifest_sha256[:16]}-{export.kept:d}")
     return export_out(export)
 
 

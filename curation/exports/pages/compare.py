@@ -35,7 +35,7 @@ class ChangeReason(models.TextChoices):
     OTHER_ROWS = "other_rows", "Its sample gave other rows: the formats, sources or pairs differ."
     TEXT = "text", "Another text of its sample is approved."
     MASKED = "masked", "Other values of it are masked."
-    SCORED = "scored", "Its sample has another score, bucket or flags."
+    SCORED = "scored", "Its sample has another score or bucket."
     WRITTEN = "written", "Its approved text is the same; the rest of the row, or the way it is written, differs."
     SPLIT = "split", "Its group is in another split."
 

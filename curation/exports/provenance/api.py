@@ -8,7 +8,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from curation.exports.models import Export
-from curation.exports.provenance.trace import FrozenLine, Trace, exported_rows, first_rows, rows_of, samples_of, trace
+from curation.exports.provenance.trace import FrozenLine, Trace, exported_rows, first_rows, rows_of, trace
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
@@ -93,7 +93,7 @@ def list_call_exports(request: HttpRequest, call_id: str) -> Json:
     visible = Project.objects.visible_to(principal_of(request).user)
     call = find(Call.objects.filter(project__in=visible).select_related("project", "item"), call_id, "call")
     enter(request, call.project, Scope.READ)
-    found = exported_rows(samples_of(call))
+    found = exported_rows(call)
     return {"data": [{"export": str(export.pk), "rows": [row_out(row) for row in rows]} for export, rows in found]}
 
 

@@ -1,6 +1,6 @@
 """Trace: the sample, decision, answers, verdicts and model calls that an exported row was made of."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,11 +16,13 @@ from curation.review.models import Decision, Revision
 from curation.runs.models import Call, Item, ItemState
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair, Trajectory
+from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict, NotFound
 
 MOST_ROWS = 200
 # The stages that write a scenario: the author, and the repairs of what the gate refused.
 REPAIR = "repair-"
+_BEGIN = b'{"sample":"'  # of a line of `frozen.jsonl`
 WRITES = Q(stage="author") | Q(stage__startswith=REPAIR)
 
 
@@ -86,7 +88,7 @@ def trace(*, export: Export, sha256: str) -> Trace:
     sample = Sample.objects.filter(pk=sample_id).first()
     decisions = Decision.objects.filter(pk=line.sample["decision"]).select_related("reviewer")
     revision = Revision.objects.filter(pk=line.sample["revision"]).select_related("author").first()
-    steps = [*_duel_steps(sample_id), *_trajectory_steps(sample_id, line.row.get("pair"))]
+    steps = [*_duel_steps(line.sample), *_trajectory_steps(sample_id, line.row.get("pair"))]
     return Trace(export, line, sample, list(decisions), revision, steps)
 
 
@@ -117,15 +119,15 @@ def _stored(export: Export) -> str:
     return file.stored_as
 
 
-def _duel_steps(sample_id: int) -> Iterator[Step]:
-    duel = Duel.objects.filter(sample_id=sample_id).select_related("king__call", "challenger__call", "counting").first()
-    if duel is None:
-        return
-    for answer in filter(None, (duel.challenger, duel.king)):
+def _duel_steps(entry: Mapping[str, Any]) -> Iterator[Step]:
+    """Yield the answers and verdicts that the export froze: a later run may have scored the duel again."""
+    ids = [int(pk) for pk in entry.get("answers", ())]
+    found = Answer.objects.select_related("call").in_bulk(ids)
+    for answer in (found[pk] for pk in ids if pk in found):
         title = f"{Side(answer.side).label}'s answer by {answer.model}"
         yield Step("answer", str(answer.pk), title, _attempts(answer.call))
-    made_by = duel.counting.verdicts if duel.counting else []
-    for verdict in duel.verdicts.filter(pk__in=made_by).select_related("call").order_by("judge", "order"):
+    verdicts = Verdict.objects.filter(pk__in=entry.get("verdicts", ())).select_related("call")
+    for verdict in verdicts.order_by("judge", "order"):
         title = f"Verdict by {verdict.judge}, {Order(verdict.order).label.lower()}"
         yield Step("verdict", str(verdict.pk), title, _attempts(verdict.call))
 
@@ -165,45 +167,50 @@ def _calls_of(items: QuerySet[Item]) -> list[Call]:
     return calls
 
 
-def exported_rows(samples: Collection[int]) -> Iterator[tuple[Export, list[FrozenLine]]]:
-    """Yield the written exports in which one of the samples has rows, the newest first, each with these rows."""
-    found = Export.objects.filter(ready=True, frozen__sample_id__in=list(samples)).distinct().order_by("-pk")
+def exported_rows(call: Call) -> Iterator[tuple[Export, list[FrozenLine]]]:
+    """Yield the written exports with rows that the call helped to make, the newest first, each with these rows: as an
+    answer or a verdict that the export froze, a turn of a trajectory, or the author of its scenario."""
+    of_call = Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False)
+    answers, verdicts = Answer.objects.filter(of_call), Verdict.objects.filter(of_call)
+    made = {str(pk) for pk in answers.values_list("pk", flat=True)}
+    judged = {str(pk) for pk in verdicts.values_list("pk", flat=True)}
+    duels = Duel.objects.filter(Q(king__in=answers) | Q(challenger__in=answers) | Q(verdicts__in=verdicts))
+    of_duels = set(duels.filter(sample__isnull=False).values_list("sample_id", flat=True))
+    rolled_out = _rolled_out(call)
+    samples = of_duels | rolled_out
+    found = Export.objects.filter(ready=True, frozen__sample_id__in=IdList(list(samples))).distinct().order_by("-pk")
     for export in found:
-        rows = list(rows_of(export, samples))
+        rows = [
+            line
+            for line in rows_of(export, samples)
+            if int(line.sample["sample"]) in rolled_out
+            or not made.isdisjoint(line.sample.get("answers", ()))
+            or not judged.isdisjoint(line.sample.get("verdicts", ()))
+        ]
         if rows:
             yield export, rows
 
 
 def rows_of(export: Export, samples: Collection[int]) -> Iterator[FrozenLine]:
     """Yield the rows of these samples."""
-    starts = tuple(b'{"sample":"%d",' % sample for sample in samples)
+    wanted = {b"%d" % sample for sample in samples}
     with default_storage.open(_stored(export)) as opened:
         for line in opened:
-            if line.startswith(starts):
+            if line.startswith(_BEGIN) and line[len(_BEGIN) : line.index(b'"', len(_BEGIN))] in wanted:
                 entry = orjson.loads(line)
                 for row in entry["rows"]:
                     yield FrozenLine(entry, row)
 
 
-def samples_of(call: Call) -> set[int]:
-    """Return the samples that a call helped to make: as an answer, a verdict, a turn of a trajectory, or the author of
-    its scenario."""
-    answers = Answer.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
-    verdicts = Verdict.objects.filter(Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False))
-    # Only a verdict of the score that counts helped to make the sample.
-    used = [row.duel_id for row in verdicts.select_related("duel__counting") if _counts(row)]
-    duels = Duel.objects.filter(Q(king__in=answers) | Q(challenger__in=answers) | Q(pk__in=used))
-    samples = set(duels.filter(sample__isnull=False).values_list("sample_id", flat=True))
+def _rolled_out(call: Call) -> set[int]:
+    """Return the samples of trajectories that a call helped to make, and those of trajectories that won against one."""
+    samples: set[int] = set()
     for item in _items_with(call):
         ids = list(_trajectories_of(item).values_list("pk", flat=True))
         samples.update(Trajectory.objects.filter(pk__in=ids, sample__isnull=False).values_list("sample_id", flat=True))
         chosen = Pair.objects.filter(rejected_id__in=ids, chosen__sample__isnull=False)
         samples.update(chosen.values_list("chosen__sample_id", flat=True))
     return samples
-
-
-def _counts(verdict: Verdict) -> bool:
-    return verdict.duel.counting is not None and verdict.pk in verdict.duel.counting.verdicts
 
 
 def _items_with(call: Call) -> Iterator[Item]:

@@ -6,7 +6,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from curation.exports.models import Export
-from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_rows, rows_of, samples_of, trace
+from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_rows, rows_of, trace
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.models import Call
@@ -52,7 +52,7 @@ def call_exports(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     call = find(Call.objects.filter(project=access.project).select_related("run", "item"), pk, "call")
     context = {
         "call": call,
-        "found": list(exported_rows(samples_of(call))),
+        "found": list(exported_rows(call)),
         "api_path": f"/api/v1/calls/{call.pk}/exports",
     }
     return render(request, "exports/provenance/call.html", context)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.duels.models import Answer, Verdict
+from curation.duels.models import Answer, Duel, Verdict
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.runs.models import Call, CallStatus, Item, Run
@@ -94,6 +94,25 @@ def test_a_call_leads_to_the_exports_that_it_reached() -> None:
             ["sft-messages"],
         ]
         assert {row["sample"] for entry in found for row in entry["rows"]} == {str(sample.pk)}
+
+
+def test_a_row_keeps_the_verdicts_of_its_export_when_its_duel_is_scored_again() -> None:
+    project = make_project()
+    sample, calls = traced_sample(project)
+    before = run_export(project, {"formats": ["sft-messages"]})
+    Duel.objects.filter(sample=sample).update(counting=None)
+    after = run_export(project, {"formats": ["sft-messages"]})
+    client = signed_in(project)
+
+    kinds = [
+        [step["kind"] for step in client.get(f"/api/v1/exports/{export.pk}/rows/{sha}").json()["steps"]]
+        for export in (before, after)
+        for sha in [hashlib.sha256(lines_of(export)[0]).hexdigest()]
+    ]
+    assert kinds[0].count("verdict") >= 2 and kinds[1] == ["answer", "answer"]
+    for call, exports in zip(calls, ([after, before], [after, before], [before], [before]), strict=True):
+        found = client.get(f"/api/v1/calls/{call.pk}/exports").json()["data"]
+        assert [entry["export"] for entry in found] == [str(export.pk) for export in exports]
 
 
 def test_a_hash_that_is_not_in_the_export_and_a_stranger_get_404() -> None:
