@@ -2,9 +2,10 @@
 
 from decimal import Decimal, InvalidOperation
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 
+from curation.evaluations.conclusions.result_file import result_file
 from curation.evaluations.live.figures import live_figures
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
 from curation.evaluations.screen import schemas as s
@@ -48,10 +49,19 @@ def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: 
     _, evaluation = enter_evaluation(request, evaluation_id)
     check = ContaminationCheck.objects.newest(evaluation.split)
     run, checked = evaluation.run, check.pk if check else 0
-    set_etag(response, f"{evaluation.pk}-{run.state}-{run.items_done}-{checked}")
+    set_etag(response, f"{evaluation.pk}-{run.state}-{run.items_done}-{checked}-{evaluation.project.version}")
     if evaluation.kind == EvaluationKind.LIVE:
         return s.evaluation_out(evaluation, live_figures(evaluation), check)
     return s.evaluation_out(evaluation, figures_of(evaluation, check), check)
+
+
+@router.get("/evaluations/{evaluation_id}/result.json", summary="An evaluation's file")
+def evaluation_file(request: HttpRequest, evaluation_id: str) -> StreamingHttpResponse:
+    """The evaluation with its figures and conclusions, and every call (`calls`) or episode (`episodes`), as JSON."""
+    _, evaluation = enter_evaluation(request, evaluation_id)
+    response = StreamingHttpResponse(result_file(evaluation), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="evaluation-{evaluation.pk}.json"'
+    return response
 
 
 @router.patch("/evaluations/{evaluation_id}", response=RunOut, summary="Archive or unarchive an evaluation")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from curation.evaluations.conclusions.conclude import Conclusion, conclusions_of
 from curation.evaluations.contamination.pages import Contamination, contamination_of
 from curation.evaluations.live.figures import live_figures, live_rows, stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
@@ -64,6 +65,8 @@ class EvaluationPage:
     log_url: str
     mismatches: tuple[MismatchLine, ...]
     notes: tuple[str, ...]
+    result_url: str
+    conclusions: tuple[Conclusion, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
         log_url=reverse(log, args=[evaluation.project.slug, evaluation.pk]),
         mismatches=_mismatches(evaluation) if any(line.mismatches for line in table.lines) else (),
         notes=tuple(stalling_notes(live_rows(evaluation))) if live and not running else (),
+        result_url=f"/api/v1/evaluations/{evaluation.pk}/result.json",
+        conclusions=() if running or live else tuple(conclusions_of(evaluation, overall(evaluation))),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from curation.evaluations.conclusions.conclude import as_json, conclusions_of
 from curation.evaluations.contamination.schemas import ContaminationOut, contamination_out
 from curation.evaluations.live.figures import stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
@@ -65,6 +66,19 @@ class SourceOut(Schema):
     rows: list[ScoreOut]
 
 
+class ConclusionOut(Schema):
+    """By the rules of the settings `evaluation.weaknesses`, `evaluation.train` and `evaluation.targets`."""
+
+    model: str
+    verdict: str = Field(description="The figures in a sentence.")
+    weaknesses: list[str]
+    train: str = Field(examples=["yes: the best of this screen"])
+    alike: bool = Field(description="Its `exact` rate cannot be told from that of the best model.")
+    targets: list[Json] = Field(description="`metric`, `value`, `target`, and what is `missing` to it.")
+    generations: int = Field(description="Answers of one epoch of training.")
+    hours: float = Field(description="Their time one after another, at the measured latency.")
+
+
 class EvaluationOut(Schema):
     """`contamination` is the newest check of the split; `clean` and `contaminated` are the scores of those rows."""
 
@@ -88,6 +102,7 @@ class EvaluationOut(Schema):
     notes: list[str] = Field(
         description="What to know before the figures are read, such as rewards earned by stalling."
     )
+    conclusions: list[ConclusionOut] = Field(description="Of a static screen, one for each model.")
 
 
 class EvaluationBrief(Schema):
@@ -168,6 +183,7 @@ def evaluation_out(evaluation: Evaluation, figures: Figures, check: Contaminatio
         "contaminated": figures.contaminated,
         "mismatches": [asdict(mismatch) for mismatch in mismatches_of(evaluation)] if live else [],
         "notes": stalling_notes(figures.rows) if live else [],
+        "conclusions": [as_json(found) for found in conclusions_of(evaluation, figures.rows)],
     }
 
 

@@ -1,0 +1,106 @@
+"""What a static screen concludes about each model: verdict, weaknesses, targets, and the time that training takes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from curation.evaluations.metrics import STATIC
+from curation.evaluations.models import Evaluation, EvaluationKind
+from curation.evaluations.screen.figures import Row, number
+from curation.projects.settings.document import Evaluation as Rules
+from judging.commands.rules import FIGURES, conclusions
+
+LABELS = {metric.name: metric.label for metric in STATIC}
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a figure lacks to its target: shares from 0 to 1; `missing` is 0 if the target is reached."""
+
+    metric: str
+    value: float
+    target: float
+    missing: float
+
+    @property
+    def words(self) -> str:
+        have = f"{LABELS[self.metric]} {100 * self.value:.0f} %"
+        return f"{have}, {100 * self.missing:.0f} points to {100 * self.target:.0f} %" if self.missing else f"{have} ✓"
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """`train` is the first rule of `evaluation.train` that applies, `weaknesses` are all of `evaluation.weaknesses`.
+
+    `verdict` says the figures in a sentence. `alike` is true if the `exact` rate cannot be told from that of the best
+    model: their 95 % intervals overlap. `hours` are those of `generations` answers one after another, at the measured
+    latency.
+    """
+
+    model: str
+    verdict: str
+    weaknesses: tuple[str, ...]
+    train: str
+    alike: bool
+    targets: tuple[Missing, ...]
+    generations: int
+    hours: float
+
+
+def conclusions_of(evaluation: Evaluation, rows: Sequence[Row]) -> list[Conclusion]:
+    """Return the conclusions of a static screen by the project's rules of today; live episodes have none."""
+    is_static = evaluation.kind == EvaluationKind.STATIC
+    return conclude(rows, evaluation.project.settings.evaluation) if is_static else []
+
+
+def conclude(rows: Sequence[Row], rules: Rules) -> list[Conclusion]:
+    """Return a conclusion for each row, in their order."""
+    answered = [row for row in rows if number(row, "n")]
+    if not answered:
+        return []
+    best = max(answered, key=lambda row: (number(row, "exact"), number(row, "xtr"), -number(row, "lat")))
+    return [_conclusion(row, best, rules) for row in answered]
+
+
+def as_json(found: Conclusion) -> dict[str, object]:
+    return {**asdict(found), "weaknesses": list(found.weaknesses), "targets": [asdict(one) for one in found.targets]}
+
+
+def _conclusion(row: Row, best: Row, rules: Rules) -> Conclusion:
+    figures = {**_figures(row), **{f"best_{name}": value for name, value in _figures(best).items()}}
+    generations = rules.group_size * rules.training_prompts * rules.training_turns
+    alike = row is not best and _interval(row)[1] >= _interval(best)[0]
+    return Conclusion(
+        model=str(row["model"]),
+        verdict=_verdict(row, is_best=row is best, alike=alike),
+        weaknesses=tuple(conclusions(rules.weaknesses, figures)),
+        train=next(iter(conclusions(rules.train, figures)), "no rule applies"),
+        alike=alike,
+        targets=tuple(_missing(name, figures[name], target) for name, target in rules.targets.items()),
+        generations=generations,
+        hours=round(generations * number(row, "lat") / SECONDS_PER_HOUR, 2),
+    )
+
+
+def _figures(row: Row) -> Mapping[str, float]:
+    """The figures as rules read them: errors and cut answers as shares of the rows."""
+    n = number(row, "n")
+    return {name: number(row, name) / (n if name in ("errors", "cut") else 1) for name in FIGURES}
+
+
+def _interval(row: Row) -> tuple[float, float]:
+    intervals = row["intervals"]
+    low, high = intervals["exact"] if isinstance(intervals, dict) else (0.0, 1.0)
+    return float(low), float(high)
+
+
+def _missing(name: str, value: float, target: float) -> Missing:
+    return Missing(name, value, target, round(max(0.0, target - value), 4))
+
+
+def _verdict(row: Row, *, is_best: bool, alike: bool) -> str:
+    low, high = _interval(row)
+    rate = f"{100 * number(row, 'exact'):.0f} % of {number(row, 'n'):.0f} answers are exact"
+    likely = f"between {100 * low:.0f} and {100 * high:.0f} % on other rows"
+    place = ", the most of all" if is_best else ", not told from the best by these rows" if alike else ""
+    return f"{rate} ({likely}){place}; {number(row, 'lat'):.1f} s each."

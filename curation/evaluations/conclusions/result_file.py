@@ -1,0 +1,41 @@
+"""The result of an evaluation as one file: its figures, what it concludes, and every call or episode."""
+
+from collections.abc import Iterator
+
+import orjson
+from django.core.serializers.json import DjangoJSONEncoder
+
+from curation.evaluations.live.figures import live_figures
+from curation.evaluations.live.schemas import episode_out
+from curation.evaluations.models import ContaminationCheck, Episode, Evaluation, EvaluationKind, ScreenedAnswer
+from curation.evaluations.screen.figures import figures_of
+from curation.evaluations.screen.schemas import evaluation_out, screened_out
+
+CHUNK = 500
+_INDENT = orjson.OPT_INDENT_2
+
+
+def result_file(evaluation: Evaluation) -> Iterator[bytes]:
+    """Yield the parts of one JSON object: the evaluation as REST returns it, with `conclusions`, and `calls` or
+    `episodes`. Needs `project`, `run` and `split`."""
+    live = evaluation.kind == EvaluationKind.LIVE
+    check = ContaminationCheck.objects.newest(evaluation.split)
+    figures = live_figures(evaluation) if live else figures_of(evaluation, check)
+    head = evaluation_out(evaluation, figures, check)
+    text = orjson.dumps(head, default=DjangoJSONEncoder().default, option=_INDENT)
+    yield text.removesuffix(b"\n}") + (b',\n  "episodes": [' if live else b',\n  "calls": [')
+    separator = b"\n"
+    for entry in _episodes(evaluation) if live else _calls(evaluation):
+        yield separator + orjson.dumps(entry, default=DjangoJSONEncoder().default)
+        separator = b",\n"
+    yield b"\n  ]\n}\n"
+
+
+def _calls(evaluation: Evaluation) -> Iterator[dict[str, object]]:
+    rows = ScreenedAnswer.objects.filter(evaluation=evaluation).with_texts().order_by("row_id", "by__place")
+    return map(screened_out, rows.iterator(CHUNK))
+
+
+def _episodes(evaluation: Evaluation) -> Iterator[dict[str, object]]:
+    rows = Episode.objects.filter(evaluation=evaluation).with_model().order_by("pk")
+    return map(episode_out, rows.iterator(CHUNK))
