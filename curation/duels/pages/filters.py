@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from curation.duels.models import Duel, DuelQuerySet
+from curation.duels.models import Duel, DuelQuerySet, Opponent
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
@@ -27,7 +27,7 @@ class DuelList(ListParams):
 
     bucket: Annotated[Words, one_of(Bucket.values)] = ()
     flags: Annotated[Words, one_of([flag.label for flag in Flag])] = ()
-    opponent: Annotated[Words, one_of(("king", "reference"))] = ()
+    opponent: Annotated[Words, one_of(Opponent.values)] = ()
     instance_id: Words = ()
     panel: Words = Field((), description="Ids of panels: one of them gave the score that counts.")
     run: str | None = Field(

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from curation.duels.models import Answer, Duel, Opponent, Order, Verdict
 from curation.duels.score.models import ScorePanel
-from curation.duels.score.shown import Shown, of_score, shown, verdicts_of
+from curation.duels.score.shown import Imported, Shown, imported, of_score, shown, verdicts_of
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.text.chat import Chat
@@ -78,6 +78,7 @@ class DuelView:
     shown: Shown
     run_id: int | None
     scores: tuple[ScoreView, ...]
+    imported: Imported | None
 
 
 def duel_of_run(duel: Duel, run: str) -> Duel:
@@ -114,6 +115,7 @@ def duel_view(duel: Duel) -> DuelView:
             ScoreView(of_score(row, duel), row.run_id, row.panel, found.row is not None and row.pk == found.row.pk)
             for row in duel.scores.all()
         ),
+        imported=imported(duel) if found.row is None else None,
     )
 
 

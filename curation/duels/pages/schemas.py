@@ -10,7 +10,7 @@ from curation.duels.judge.controls import sides_of
 from curation.duels.models import Answer, Duel, Opponent, Verdict
 from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelUse
-from curation.duels.score.shown import shown, verdicts_of
+from curation.duels.score.shown import imported, shown, verdicts_of
 from curation.samples.models import flag_names
 from judging.answers.facts import answer_facts
 
@@ -113,6 +113,13 @@ class RunScoreOut(Schema):
     counts: bool = Field(description="Whether it is the duel's and the sample's score.")
 
 
+class ImportedOut(Schema):
+    """A score that came with an imported file: no panel of this project gave it. `file` is empty for a single file."""
+
+    file: str = Field(examples=["turns_12"])
+    reason: str = Field(examples=["The second reads the failing test."])
+
+
 class ControlOut(Schema):
     """Why the outcome of a control duel is known, and which side must win: `challenger`, `king` or `draw`."""
 
@@ -140,6 +147,7 @@ class DuelOut(Schema):
     run: str | None = Field(examples=["12"])
     panel: str | None = Field(examples=["3f9a1c0b77de"])
     scores: list[RunScoreOut]
+    imported: ImportedOut | None = Field(description="Set where `score` was imported; `panel` is null then.")
     control: ControlOut | None = Field(description="Null for a run's own duels.")
 
     king: AnswerOut | None
@@ -174,6 +182,7 @@ def duel_out(duel: Duel) -> dict[str, object]:
         "run": None if run is None else str(run),
         "panel": None if found.row is None else found.row.panel.digest,
         "scores": [_score(score, duel) for score in duel.scores.all()],
+        "imported": found.row is None and (of := imported(duel)) and asdict(of) or None,
         "control": duel.control and {"kind": duel.control, "expected": OUTCOMES[duel.expected or 0]} or None,
         "king": _opponent(duel),
         "challenger": {

@@ -9,6 +9,14 @@ from curation.samples.models import Bucket, flag_names
 
 
 @dataclass(frozen=True, slots=True)
+class Imported:
+    """A score that came with an imported file: no panel of this project gave it."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """`row` is None for a duel without a score of the counting panel. `counts`: it is the duel's own score."""
 
@@ -39,6 +47,14 @@ def shown(duel: Duel) -> Shown:
         return of_score(own[0], duel)
     row = next((score for score in duel.scores.all() if score.pk == duel.counting_id), None)
     return Shown(duel.score, duel.metrics, duel.bucket, duel.flags, row, counts=True)
+
+
+def imported(duel: Duel) -> Imported | None:
+    """Return where the duel's score was imported from; None if a panel of this project gave it, or nobody."""
+    found = duel.scoring.get("imported")
+    if found is None or duel.score is None or duel.counting_id is not None:
+        return None
+    return Imported(found.get("file", ""), found.get("reason", ""))
 
 
 def of_score(row: Score, duel: Duel) -> Shown:

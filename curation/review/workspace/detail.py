@@ -17,7 +17,7 @@ CHARACTERS_PER_TOKEN = 4
 _OF_ANSWER = ("model", "has_thought", "blocks", "commands", "action_style", "tokens", "text__text")
 # Only the columns that are shown: reading the others doubles the time.
 SHOWN = (
-    *("sample_id", "opponent", "metrics", "prompt__row_offset"),
+    *("sample_id", "opponent", "metrics", "score", "scoring", "counting_id", "prompt__row_offset"),
     *(f"{side}__{name}" for side in ("king", "challenger") for name in _OF_ANSWER),
     *(f"challenger__{name}" for name in ("leak_score", "leak_spans")),
 )

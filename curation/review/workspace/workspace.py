@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
 from curation.duels.score.models import Score
+from curation.duels.score.shown import Imported, imported
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.guidelines import guidelines_html
@@ -79,6 +80,7 @@ class Revealed:
 
     duel_id: int
     score: Score | None
+    imported: Imported | None
     judges: list[Judge]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
@@ -234,7 +236,7 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
         note = _remark(findings, "note", row.pk, row.note)
         revisions.append(RevisionView(row, side.label, note, diff, may_rejudge=row.of == Pick.CHALLENGER))
     score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
-    return Revealed(found.duel.pk, score, judges_of(found.duel, score), metrics, revisions)
+    return Revealed(found.duel.pk, score, imported(found.duel), judges_of(found.duel, score), metrics, revisions)
 
 
 def _remark(findings: Sequence[FindingView], part: str, pk: int, text: str) -> SafeString:

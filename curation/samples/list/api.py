@@ -36,7 +36,9 @@ class SampleOut(Schema):
     source_url: str | None = Field(examples=[None])
     duel: str | None = Field(examples=["812"])
     trajectory: str | None = Field(examples=[None])
-    opponent: str | None = Field(examples=["king"], description="Of its duel: king or reference.")
+    opponent: str | None = Field(
+        examples=["king"], description="Of its duel: `king`, `reference`, or `none` for an imported answer alone."
+    )
     panel: str | None = Field(
         examples=["3f9a1c0b77de"], description="The panel that scored it; null for a duel without a score that counts."
     )

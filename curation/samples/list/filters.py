@@ -27,6 +27,8 @@ from curation.web.ids import known_ids
 from curation.web.lists.filters import Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams
 
+# `curation.duels.models.Opponent`.
+OPPONENTS = ("king", "reference", "none")
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
@@ -56,8 +58,8 @@ class SampleFilter(RowFilter):
         description="Ids of the runs that scored them. Bucket and score are then those that the run gave.",
     )
     panel: Words = Field(default=(), description="Ids of panels: one of them gave the score that counts.")
-    opponent: Annotated[Words, one_of(("king", "reference"))] = Field(
-        default=(), description="What the challenger of a turn's duel was compared with."
+    opponent: Annotated[Words, one_of(OPPONENTS)] = Field(
+        default=(), description="What a turn's answer was compared with; `none`: imported without another answer."
     )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     score_min: Score | None = Field(default=None, description="From this score, 0–100.")

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.samples.list.filters import SampleList
+from curation.samples.list.filters import OPPONENTS, SampleList
 from curation.samples.list.queries import reversed_order, sample_page
 from curation.samples.models import Bucket, Flag, Kind, Sample, SavedView, Status
 from curation.web.lists.keyset import encode_cursor
@@ -21,7 +21,7 @@ WORDS = {
     "status": Status.values,
     "flags": [flag.label for flag in Flag],
     "kind": Kind.values,
-    "opponent": ("king", "reference"),
+    "opponent": OPPONENTS,
 }
 LABELS = {
     "text": "Text",

@@ -323,3 +323,22 @@ def test_an_imported_turn_of_its_source_meets_no_reference(project: Project, use
     prompts = Prompt.objects.of(project)
     assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=1)) == []
     assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=2)) == []
+
+
+def test_an_imported_score_says_so_and_names_no_panel(project: Project, user: User) -> None:
+    bring_samples(project, user, seed_archive([*ANSWERS, *SCORES]), "seed.zip")
+    alone = [{"messages": [*ASKED, FOUR]}]
+    bring_samples(project, user, alone)
+    client, path = Client(), f"/api/v1/projects/{project.slug}"
+    client.force_login(user)
+
+    one, two = client.get(f"{path}/duels?sort=id").json()["data"]
+    assert (one["score"], one["panel"], one["imported"]["file"]) == (84.0, None, "prompts_1")
+    assert "It counts." in one["imported"]["reason"]
+    assert (two["imported"], two["opponent"]) == (None, "none")
+    for page in (f"duels/{one['id']}/", f"samples/{one['sample']}/panel/"):
+        Project.objects.update(settings_json={"review": {"blind": False}})
+        assert "An imported score (file prompts_1)" in client.get(f"/p/{project.slug}/{page}").content.decode()
+    for rows in ("duels", "samples"):
+        assert len(client.get(f"{path}/{rows}?opponent=none").json()["data"]) == 1
+        assert client.get(f"/p/{project.slug}/{rows}/?opponent=none").status_code == 200
