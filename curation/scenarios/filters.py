@@ -10,9 +10,11 @@ from django.http import QueryDict
 from pydantic import ConfigDict, Field, field_validator
 
 from curation.projects.models import Project
-from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioQuerySet, Status
+from curation.scenarios.models import UNTRIED, Scenario, ScenarioAxis, ScenarioQuerySet, Status
 from curation.web.lists.filters import Axes, Groups, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams
+
+SOLVED_BY = ("everybody", "nobody", "some", "untried")
 
 
 class ScenarioFilter(RowFilter):
@@ -41,6 +43,10 @@ class ScenarioFilter(RowFilter):
     authored_by: Words = ()
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that made them.")
     group: Annotated[Words, ids_of("scenario")] = Field(default=(), description="Groups of copies, as rows name them.")
+    solved_by: Annotated[Words, one_of(SOLVED_BY)] = Field(
+        default=(),
+        description="By how many of the rollouts through the bundle as it is: everybody, nobody, some, untried.",
+    )
     text: str = Field(default="", max_length=200, description="A part of the name or the title.")
 
     @field_validator("text")
@@ -64,7 +70,19 @@ class ScenarioFilter(RowFilter):
         rows = self.narrow(rows)
         if self.text:
             rows = rows.filter(Q(name__icontains=self.text) | Q(title__icontains=self.text))
+        for group in self.solved_by:
+            rows = rows.filter(pk__in=Scenario.objects.with_tries().filter(_solved_by(group)).values("pk"))
         return _with_axes(rows, self.axes)
+
+
+def _solved_by(group: Sequence[str]) -> Q:
+    conditions = {
+        "untried": Q(kept_rate=UNTRIED),
+        "nobody": Q(kept_rate=0.0),
+        "everybody": Q(kept_rate=1.0),
+        "some": Q(kept_rate__gt=0.0, kept_rate__lt=1.0),
+    }
+    return reduce(or_, (conditions[word] for word in group))
 
 
 def _with_axes(rows: ScenarioQuerySet, groups: Groups) -> ScenarioQuerySet:
@@ -78,11 +96,12 @@ def _with_axes(rows: ScenarioQuerySet, groups: Groups) -> ScenarioQuerySet:
 class ScenarioList(ScenarioFilter, ListParams):
     """The parameters of the list of scenarios."""
 
-    sorts: ClassVar[Sequence[str]] = ("-id", "id", "name", "-name")
+    sorts: ClassVar[Sequence[str]] = ("-id", "id", "name", "-name", "kept_rate", "-kept_rate")
     beside: ClassVar[frozenset[str]] = ListParams.beside | {"full"}
 
     full: bool = Field(default=False, description="Adds the bundles' texts and the gate's checks to each row.")
 
     def rows(self, project: Project) -> ScenarioQuerySet:
         rows = self.apply(Scenario.objects.of(project))
+        rows = rows.with_tries() if self.order().endswith("kept_rate") else rows
         return rows.with_bundle() if self.full else rows

@@ -5,13 +5,20 @@ from typing import ClassVar
 
 from django.contrib.auth.models import User
 from django.db import models
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Cast, Coalesce, NullIf
 
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.lists.id_list import IdList
 
 MAX_REASON = 500
+# Outcomes of a trajectory for which the machine may be to blame: they say nothing about the model or the scenario.
+MACHINE_OUTCOMES = ("timeout", "infra_error")
+UNTRIED = -1.0
+_COUNTS = models.Q(trajectories__bundle_sha256=models.F("bundle_sha256"))
+_COUNTS &= ~models.Q(trajectories__outcome__in=MACHINE_OUTCOMES)
+TRIED = models.Count("trajectories", filter=_COUNTS)
+KEPT = models.Count("trajectories", filter=_COUNTS & models.Q(trajectories__keep=True))
 
 
 class Status(models.TextChoices):
@@ -61,6 +68,16 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
         grouped = self.filter(group__in=IdList(groups)).order_by().values("group")
         counted = dict(grouped.annotate(n=models.Count("id")).values_list("group", "n"))
         return {row.pk: counted[row.group] - 1 for row in rows if row.group and counted.get(row.group, 1) > 1}
+
+    def with_tries(self) -> "ScenarioQuerySet":
+        """With `tried`, `kept` and `kept_rate` (`UNTRIED` where nobody tried) of the bundle as it is.
+
+        It reads the trajectories of all these rows, so a list does it only where it sorts or filters by them.
+        """
+        rate = Cast(models.F("kept"), models.FloatField()) / NullIf(Cast("tried", models.FloatField()), 0.0)
+        return self.annotate(tried=TRIED, kept=KEPT).annotate(
+            kept_rate=Coalesce(rate, UNTRIED, output_field=models.FloatField())
+        )
 
     def with_bundle(self) -> "ScenarioQuerySet":
         return self.select_related("text")

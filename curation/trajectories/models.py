@@ -7,7 +7,7 @@ from django.db import models
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Sample
-from curation.scenarios.models import Scenario, Terminal
+from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
 from curation.web.text.markup import with_signs
 
 
@@ -31,7 +31,7 @@ class Outcome(models.TextChoices):
 
 
 KEPT = (Outcome.SOLVED, Outcome.CORRECT_PANIC)
-NEVER_NEGATIVE = (Outcome.TIMEOUT, Outcome.INFRA_ERROR)
+NEVER_NEGATIVE = tuple(map(Outcome, MACHINE_OUTCOMES))
 
 
 class ReplayState(models.TextChoices):

@@ -17,6 +17,7 @@ from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import GateReport, Scenario
+from curation.scenarios.pages.measured import measured_by_model, measured_of
 from curation.scenarios.pages.schemas import (
     ADDED,
     ClearAxesIn,
@@ -25,6 +26,7 @@ from curation.scenarios.pages.schemas import (
     ScenarioPage,
     TaxonomyOut,
     coverage_out,
+    measured_out,
     scenario_out,
     scenario_row,
     taxonomy_out,
@@ -65,7 +67,9 @@ def _entered(request: HttpRequest, scenario_id: str, scope: str = Scope.READ) ->
 def _respond(response: HttpResponse, row: Scenario) -> Json:
     set_etag(response, row.version)
     copies = Scenario.objects.filter(project=row.project_id).copies_of([row])
-    return scenario_out(row, GateReport.objects.newest_of([row]).get(row.pk), copies)
+    operators = [{"model": model, **measured_out(found)} for model, found in measured_by_model(row).items()]
+    report = GateReport.objects.newest_of([row]).get(row.pk)
+    return {**scenario_out(row, report, copies, measured_of(row.project, [row])), "operators": operators}
 
 
 @router.get("/schemas/bundle.json", auth=None, response=dict[str, Any], summary="JSON Schema of a bundle")
@@ -83,10 +87,11 @@ def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList])
     access = enter(request, slug, Scope.READ)
     page = params.page(params.rows(access.project))
     copies = Scenario.objects.of(access.project).copies_of(page.rows)
+    measured = measured_of(access.project, page.rows)
     if not params.full:
-        return page.response(lambda row: scenario_row(row, copies))
+        return page.response(lambda row: scenario_row(row, copies, measured))
     reports = GateReport.objects.newest_of(page.rows)
-    return page.response(lambda row: scenario_out(row, reports.get(row.pk), copies))
+    return page.response(lambda row: scenario_out(row, reports.get(row.pk), copies, measured))
 
 
 @router.post(

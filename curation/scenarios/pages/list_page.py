@@ -11,6 +11,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, Status
+from curation.scenarios.pages.measured import Measured, measured_of
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.lists.pages import Chip, Tab, chips, page_urls, tabs
 from curation.web.problems import Problem
@@ -18,6 +19,14 @@ from curation.web.text.markup import visible, with_signs
 
 # Fields without a control in the form; an axis has one unless its select shows another value.
 CHIPS = {"id": "id", "name": "name", "authored_by": "authored by", "run": "run", "group": "copies of", "axes": "axes"}
+
+
+SOLVED_BY_LABELS = (
+    ("everybody", "everybody solves it"),
+    ("some", "some solve it"),
+    ("nobody", "nobody solves it"),
+    ("untried", "nobody tried it"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class Row:
     reason: str
     copies: int
     copies_url: str
+    measured: Measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,9 @@ class ListPage:
     drafts: bool = False
     pages: dict[str, str | None] = field(default_factory=dict)
     problem: Problem | None = None
+    solved_by: str = ""
+    rate_url: str = ""
+    solved_by_options: tuple[tuple[str, str], ...] = SOLVED_BY_LABELS
 
 
 def list_page(request: HttpRequest, access: Access) -> ListPage:
@@ -77,29 +90,33 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
     selected = [select.chosen for select in selects]
     query = params.to_query()
     copies = Scenario.objects.of(access.project).copies_of(rows)
+    measured = measured_of(access.project, rows)
     return ListPage(
         list_url=url,
         api_path=params.url(api),
         bundles_url=f"{api}/bundles.zip?{query}" if query else f"{api}/bundles.zip",
         text=given.get("text", ""),
         status=given.get("status", ""),
+        solved_by=given.get("solved_by", ""),
+        rate_url=params.url(url, sort="-kept_rate" if params.sort == "kept_rate" else "kept_rate", cursor=None),
         query=query,
         tabs=tabs(url, params, "status", Status.choices),
         axes=selects,
         chips=tuple(chip for chip in chips(url, params, CHIPS) if chip.raw not in selected),
         may_run=access.may(Scope.RUN),
-        rows=[_row(row, url, copies.get(row.pk, 0)) for row in rows],
+        rows=[_row(row, url, copies.get(row.pk, 0), measured[row.pk]) for row in rows],
         drafts=any(row.status == Status.DRAFT for row in rows),
         pages=pages,
         problem=problem,
     )
 
 
-def _row(row: Scenario, url: str, copies: int) -> Row:
+def _row(row: Scenario, url: str, copies: int, measured: Measured) -> Row:
     axes = ", ".join(str(value) for value in row.axes.values())
     author, reason = with_signs(row.authored_by), with_signs(row.reason)
+    group_url = f"{url}?group={row.group}"
     return Row(
-        row, visible(row.name), visible(row.title), with_signs(axes), author, reason, copies, f"{url}?group={row.group}"
+        row, visible(row.name), visible(row.title), with_signs(axes), author, reason, copies, group_url, measured
     )
 
 

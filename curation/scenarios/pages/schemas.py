@@ -9,12 +9,27 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.scenarios.models import AxisClearance, GateReport, Scenario
+from curation.scenarios.pages.measured import Measured
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.scenarios.taxonomy.coverage import Coverage
 
 # What the server adds to a bundle; a client may send it back.
 ADDED = frozenset(
-    {"id", "status", "reason", "gate", "version", "bundle_sha256", "run", "group", "copies", "created_at", "updated_at"}
+    {
+        "id",
+        "status",
+        "reason",
+        "gate",
+        "version",
+        "bundle_sha256",
+        "run",
+        "group",
+        "copies",
+        "measured",
+        "operators",
+        "created_at",
+        "updated_at",
+    }
 )
 
 
@@ -70,6 +85,21 @@ class ClearAxesIn(Schema):
     comment: str = Field(min_length=1, max_length=500, examples=["Its help names topics that only the fifo answers."])
 
 
+class MeasuredOut(Schema):
+    """Rollouts through the bundle as it is; those that the machine ended do not count."""
+
+    tried: int = Field(examples=[6])
+    kept: int = Field(examples=[2])
+    rate: float | None = Field(None, examples=[0.3333], description="Null if nobody tried.")
+    low: float = Field(examples=[0.0968], description="Of the 95 % Wilson interval.")
+    high: float = Field(examples=[0.7])
+    solved_by: str = Field(examples=["some"], description="everybody, nobody, some or untried")
+
+
+class OperatorOut(MeasuredOut):
+    model: str
+
+
 class ScenarioOut(Schema):
     """The bundle's keys and what became of it. Lists leave the texts out unless `full` is asked for."""
 
@@ -93,6 +123,8 @@ class ScenarioOut(Schema):
     gate: GateOut | None = Field(description="Null until the bundle as it is has been gated.")
     group: str | None = Field(description="The same for copies: scenarios that differ in names only.")
     copies: int = Field(description="Other scenarios of its group.")
+    measured: MeasuredOut = Field(description="The measured difficulty, beside the claimed one in `axes`.")
+    operators: list[OperatorOut] = Field([], description="The same by model; only of one scenario.")
     version: int = Field(examples=[1], description="Counts edits; the ETag.")
     bundle_sha256: str
     run: str | None = Field(description="The run that created it.")
@@ -153,8 +185,20 @@ def coverage_out(found: Coverage) -> dict[str, object]:
     }
 
 
-def scenario_row(row: Scenario, copies: Mapping[int, int]) -> dict[str, object]:
-    """The slim shape. `copies`: `Scenario.objects.copies_of`."""
+def measured_out(found: Measured) -> dict[str, object]:
+    rate, low, high = found.rate, found.interval.low, found.interval.high
+    return {
+        "tried": found.tried,
+        "kept": found.kept,
+        "rate": None if rate is None else round(rate, 4),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "solved_by": found.solved_by,
+    }
+
+
+def scenario_row(row: Scenario, copies: Mapping[int, int], measured: Mapping[int, Measured]) -> dict[str, object]:
+    """The slim shape. `copies`: `Scenario.objects.copies_of`; `measured`: `measured_of`."""
     gated = row.status in ("admitted", "held", "rejected", "dry_run")
     return {
         "id": str(row.pk),
@@ -169,6 +213,7 @@ def scenario_row(row: Scenario, copies: Mapping[int, int]) -> dict[str, object]:
         "gate": {"verdict": row.status, "reason": row.reason} if gated else None,
         "group": None if row.group is None else str(row.group),
         "copies": copies.get(row.pk, 0),
+        "measured": measured_out(measured[row.pk]),
         "version": row.version,
         "bundle_sha256": row.bundle_sha256,
         "run": None if row.run_id is None else str(row.run_id),
@@ -177,10 +222,12 @@ def scenario_row(row: Scenario, copies: Mapping[int, int]) -> dict[str, object]:
     }
 
 
-def scenario_out(row: Scenario, report: GateReport | None, copies: Mapping[int, int]) -> dict[str, object]:
+def scenario_out(
+    row: Scenario, report: GateReport | None, copies: Mapping[int, int], measured: Mapping[int, Measured]
+) -> dict[str, object]:
     """The full shape. Needs `with_bundle()`; `report` is the newest on the bundle as it is."""
     return {
-        **scenario_row(row, copies),
+        **scenario_row(row, copies, measured),
         "env": {},
         "fixtures": [],
         **row.text.bundle,

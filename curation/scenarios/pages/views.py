@@ -9,6 +9,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.pages.list_page import list_page
+from curation.scenarios.pages.measured import measured_by_model, measured_of
 from curation.scenarios.pages.pages import report_view, scenario_view
 from curation.scenarios.taxonomy.pages import coverage_page
 from curation.web.ids import find
@@ -47,6 +48,8 @@ def scenario_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         "report": report_view(row, report) if report else None,
         "copies": [(with_signs(copy.name), copy) for copy in others],
         "copies_url": f"{reverse('scenario-list', args=[access.project.slug])}?group={row.group}",
+        "measured": measured_of(access.project, [row])[row.pk],
+        "operators": measured_by_model(row),
         "trajectories": row.trajectories.count(),
         "kept": row.trajectories.filter(keep=True).count(),
         "trajectories_url": f"{reverse('trajectory-list', args=[access.project.slug])}?scenario={row.pk}",

@@ -1,0 +1,61 @@
+"""Measured difficulty: how often the operators that tried a scenario solved it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from curation.projects.models import Project
+from curation.scenarios.models import KEPT, TRIED, Scenario
+from curation.web.lists.id_list import IdList
+from judging.statistics.rates import Interval, wilson
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Rollouts of the bundle as it is, without those that the machine ended; `kept` of `tried` were kept."""
+
+    tried: int = 0
+    kept: int = 0
+
+    @property
+    def rate(self) -> float | None:
+        return self.kept / self.tried if self.tried else None
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % Wilson interval of the rate."""
+        return wilson(self.kept, self.tried)
+
+    @property
+    def solved_by(self) -> str:
+        """`untried`, `everybody`, `nobody` or `some` of those who tried."""
+        if not self.tried:
+            return "untried"
+        return {0: "nobody", self.tried: "everybody"}.get(self.kept, "some")
+
+    @property
+    def says(self) -> str:
+        """The rate with its interval and number, as a list shows it."""
+        if self.rate is None:
+            return "–"
+        low, high = self.interval.low, self.interval.high
+        return f"{100 * self.rate:.0f} % ({100 * low:.0f}–{100 * high:.0f}), n {self.tried}"
+
+    @property
+    def warning(self) -> str:
+        """A word for scenarios that tell no operator from another."""
+        return {"everybody": "everybody solves it", "nobody": "nobody solves it"}.get(self.solved_by, "")
+
+
+def measured_of(project: Project, rows: Sequence[Scenario]) -> Mapping[int, Measured]:
+    """Scenario → its figures, for each of `rows`."""
+    mine = Scenario.objects.of(project).filter(pk__in=IdList([row.pk for row in rows])).order_by()
+    counted = mine.values("pk").annotate(tried=TRIED, kept=KEPT).values_list("pk", "tried", "kept")
+    found = {pk: Measured(tried, kept) for pk, tried, kept in counted}
+    return {row.pk: found.get(row.pk, Measured()) for row in rows}
+
+
+def measured_by_model(row: Scenario) -> dict[str, Measured]:
+    """Operator's endpoint → its figures."""
+    mine = Scenario.objects.filter(pk=row.pk).order_by().values("trajectories__model")
+    counted = mine.annotate(tried=TRIED, kept=KEPT).values_list("trajectories__model", "tried", "kept")
+    return {model: Measured(tried, kept) for model, tried, kept in sorted(counted.filter(tried__gt=0))}
