@@ -85,7 +85,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
             if access is None:
                 raise SourceError("The person who imports may no longer review in this project.")
         counts = write_samples(target, rows, access)
-        return {**counts, **write_scores(target, scores)}
+        return {**counts, **write_scores(target, scores, [row.file for row in rows])}
 
     def preview(self, row: Row, options: SampleOptions) -> RowPreview:
         entry = self.parse(row, options)

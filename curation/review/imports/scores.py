@@ -3,13 +3,14 @@
 The files of an archive come in any order, so a score that comes before its duel waits in the import's memory.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
 from curation.duels.models import Duel
 from curation.imports.row_kinds import Target
-from curation.imports.sources.rows import Row, RowRefused
+from curation.imports.sources.rows import Row, RowRefused, SourceError
 from curation.projects.settings.document import ProjectSettings
 from curation.review.imports.layouts import read_metrics, read_reason, read_score
 from curation.samples.models import Sample, flag_names
@@ -18,6 +19,7 @@ from judging.panel.buckets import Thresholds, bucket_for
 
 LAYOUT = "scores of duels (score, metrics)"
 FOLDER = "score"
+_APART = "Import each folder of answers with its scores as an archive of its own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +45,44 @@ def read_score_row(row: Row) -> ScoreRow | None:
     return ScoreRow(path.stem, score, read_metrics(row.value), read_reason(row.value))
 
 
-def write_scores(target: Target, rows: Sequence[ScoreRow]) -> dict[str, int]:
-    """Give the scores to the duels that this import has written, and return how many. The others wait."""
-    waiting = {**target.memory.get("scores", {}), **{row.file: asdict(row) for row in rows}}
-    if not waiting:
+def write_scores(target: Target, rows: Sequence[ScoreRow], files: Iterable[str]) -> dict[str, int]:
+    """Give the scores to the duels that this import has written, and return how many. The others wait.
+
+    `files` are those of the duels that were just written. Raises `SourceError` if a score fits two duels.
+    """
+    waiting = dict(target.memory.get("scores", {}))
+    for row in rows:
+        if row.file in waiting:
+            raise SourceError(f"The archive has two scores with the name {row.file}. {_APART}")
+        waiting[row.file] = asdict(row)
+    given = target.memory.get("scores_given", False)
+    if not waiting and not given:
         return {}
-    duels = Duel.objects.filter(run=target.run, scoring__imported__file__in=list(waiting)).select_related("sample")
-    given = [_scored(duel, ScoreRow(**waiting.pop(duel.scoring["imported"]["file"])), target) for duel in duels]
-    Duel.objects.bulk_update(given, ["score", "score_key", "metrics", "bucket", "scoring"], batch_size=250)
-    samples = [duel.sample for duel in given if duel.sample is not None]
+    named = sorted({*waiting, *(filter(None, files) if given else ())})
+    duels = list(Duel.objects.filter(run=target.run, scoring__imported__file__in=named).select_related("sample"))
+    for file, count in Counter(duel.scoring["imported"]["file"] for duel in duels).items():
+        if count > 1:
+            raise SourceError(f"{count} duels are in files with the name {file}, and its score fits one. {_APART}")
+    scored = [
+        _scored(duel, ScoreRow(**waiting.pop(file)), target)
+        for duel in duels
+        if (file := duel.scoring["imported"]["file"]) in waiting
+    ]
+    Duel.objects.bulk_update(scored, ["score", "score_key", "metrics", "bucket", "scoring"], batch_size=250)
+    samples = [duel.sample for duel in scored if duel.sample is not None]
     Sample.objects.bulk_update(samples, ["score", "score_key", "bucket", "priority"], batch_size=250)
-    target.memory["scores"] = waiting
+    target.memory |= {"scores": waiting, "scores_given": given or bool(scored)}
     target.notes["scores_without_duel"] = len(waiting)
-    return {"scores": len(given)}
+    return {"scores": len(scored)}
 
 
 def _scored(duel: Duel, row: ScoreRow, target: Target) -> Duel:
     duel.score = duel.score_key = row.score
     duel.metrics, duel.bucket = row.metrics, imported_bucket(duel, target.run.settings)
-    duel.scoring = {**duel.scoring, "imported": {**duel.scoring["imported"], "reason": row.reason}}
+    imported = duel.scoring["imported"]
+    if imported.get("scored"):
+        raise SourceError(f"The archive has two scores with the name {row.file}. {_APART}")
+    duel.scoring = {**duel.scoring, "imported": {**imported, "reason": row.reason, "scored": True}}
     if duel.sample is not None:
         duel.sample.score, duel.sample.score_key, duel.sample.bucket = duel.score, duel.score_key, duel.bucket
         duel.sample.priority = imported_priority(duel, target.run.settings)

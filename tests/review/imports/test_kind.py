@@ -279,15 +279,20 @@ def test_the_page_takes_decisions_over_by_choice(project: Project, user: User, c
     assert run.params["options"] == {"decisions": True}
 
 
-def seed_archive(order: list[str]) -> bytes:
-    """Answers and scores in folders of their own, as the pipeline that Winnow grew from writes them."""
+def duel_file(**values: str) -> dict[str, Any]:
     own = {"assistant": "The own turn.", "messages": ASKED, "instance_id": "acme__billing-9"}
+    return {**own, "king": "Five.", "challenger": "Four.", **values}
+
+
+def seed_archive(order: list[str], **others: dict[str, Any]) -> bytes:
+    """Answers and scores in folders of their own, as the pipeline that Winnow grew from writes them."""
     files = {
-        "answer_0/prompts_1.json": {**own, "king": "Five.", "challenger": "Four."},
-        "answer_0/prompts_2.json": {**own, "king": "Six.", "challenger": "", "instance_id": "acme__billing-8"},
+        "answer_0/prompts_1.json": duel_file(),
+        "answer_0/prompts_2.json": duel_file(king="Six.", challenger="", instance_id="acme__billing-8"),
         "score/prompts_1.json": {"score": 84.0, "metrics": {"correctness": 100.0}, "reason": {"judge-a": "It counts."}},
         "score/prompts_9.json": {"score": 10.0},
         "score/_duel.json": {"accepted": True},
+        **others,
     }
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
@@ -316,6 +321,25 @@ def test_scores_in_files_of_their_own_find_their_duels(
     assert duel.sample is not None
     assert (duel.sample.score, duel.sample.bucket, duel.sample.status) == (84.0, "final", "pending")
     assert Answer.objects.filter(side="king").count() == 2
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+@pytest.mark.parametrize(
+    ("twin", "reason"),
+    [
+        ("answer_1/prompts_1.json", "2 duels are in files with the name prompts_1"),
+        ("other/score/prompts_1.json", "two scores with the name prompts_1"),
+    ],
+)
+@pytest.mark.parametrize("last", [True, False], ids=["last", "first"])
+def test_a_score_that_may_belong_to_two_duels_ends_the_import(
+    project: Project, user: User, monkeypatch: pytest.MonkeyPatch, most: int, twin: str, reason: str, last: bool
+) -> None:
+    monkeypatch.setattr(row_kinds, "MOST_ROWS", most)
+    other = {twin: {"score": 12.0}} if "score" in twin else {twin: duel_file(challenger="Three.")}
+    order = [ANSWERS[0], SCORES[0], twin] if last else [twin, SCORES[0], ANSWERS[0]]
+    run = bring_samples(project, user, seed_archive(order, **other), "seed.zip")
+    assert run.state == "failed" and reason in run.error
 
 
 def test_an_imported_turn_of_its_source_meets_no_reference(project: Project, user: User) -> None:
