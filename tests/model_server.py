@@ -124,9 +124,27 @@ class _Server:
             return 200, b"{}", ""
         if path.endswith("/models"):
             return 200, json.dumps({"object": "list", "data": [{"id": "king"}, {"id": "judge-a"}]}).encode(), ""
+        if method == "POST" and path.endswith("/embeddings"):
+            return self._embed(json.loads(body))
         if method != "POST" or not path.endswith("/chat/completions"):
             return 404, _error("no such path"), ""
         return await self._complete(json.loads(body), headers.get("authorization", ""))
+
+    def _embed(self, asked: dict[str, Any]) -> tuple[int, bytes, str]:
+        """A vector for each text: texts with the same entry in the model's `replies`, or without one the same text,
+        have the same."""
+        how = self.behaviours.get(asked["model"]) or Behaviour()
+        counts = self.counts.setdefault(asked["model"], Counts())
+        counts.times.append(time.time())
+        counts.answered += 1
+        data = []
+        for index, text in enumerate(asked["input"]):
+            drawn = random.Random(how.replies.get(text, text))
+            data.append({"object": "embedding", "index": index, "embedding": [drawn.gauss(0, 1) for _ in range(64)]})
+        tokens = sum(map(len, asked["input"])) // 4
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        answer = {"object": "list", "data": data, "model": asked["model"], "usage": usage}
+        return 200, json.dumps(answer).encode(), ""
 
     async def _complete(self, asked: dict[str, Any], key: str) -> tuple[int, bytes, str]:
         model = asked["model"]

@@ -1,9 +1,10 @@
 """Finds the rows of an evaluation that occur in training data."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 from judging.contamination.levels import Level, in_order
 from judging.contamination.normalise import (
@@ -32,6 +33,7 @@ COMMON_FROM, SHORT_ANSWER = 3, 3
 # Of a longer prompt the end is compared where more than numbers, times and ids may differ.
 LONGEST = 20_000
 SHOWN_ANSWERS = 3
+_NONE: Mapping[str, frozenset[str]] = MappingProxyType({})
 SAME_PROMPT = frozenset({Level.PROMPT, Level.NEAR, *FOR_PROMPTS})
 
 
@@ -99,22 +101,29 @@ class _Compared:
 
 
 def contamination(
-    rows: Sequence[EvalRow], training: Iterable[EvalRow], *, volatile: Sequence[str] = VOLATILE_LABELS
+    rows: Sequence[EvalRow],
+    training: Iterable[EvalRow],
+    *,
+    volatile: Sequence[str] = VOLATILE_LABELS,
+    paraphrases: Mapping[str, frozenset[str]] = _NONE,
 ) -> Iterator[Match]:
     """The matches, in the order of the training rows; a row's first match of each level is given, later ones not.
 
     Matches by the answer alone come last: only then it is known how many tasks share the answer. The evaluation is
-    held in memory, the training data is read once and may be of any length.
+    held in memory, the training data is read once and may be of any length. `paraphrases` names for a training task
+    the tasks (`task_of`) that say the same.
     """
-    search = _Search(rows, volatile)
+    search = _Search(rows, volatile, paraphrases)
     for number, row in enumerate(training):
         yield from search.matches(number, row)
     yield from search.answers()
 
 
 class _Search:
-    def __init__(self, rows: Sequence[EvalRow], volatile: Sequence[str]) -> None:
-        self._volatile = volatile
+    def __init__(
+        self, rows: Sequence[EvalRow], volatile: Sequence[str], paraphrases: Mapping[str, frozenset[str]]
+    ) -> None:
+        self._volatile, self._paraphrases = volatile, paraphrases
         self._rows = [_Compared(row, volatile) for row in rows]
         self._by_key: dict[bytes, list[int]] = {}
         for number, row in enumerate(self._rows):
@@ -127,6 +136,9 @@ class _Search:
         self._tasks: dict[bytes, set[str]] = {}
         for row in self._rows:
             self._tasks.setdefault(row.answer_key, set()).add(row.task_words)
+        self._by_task: dict[str, list[int]] = {}
+        for number, row in enumerate(self._rows):
+            self._by_task.setdefault(row.task, []).append(number)
         self._answers: dict[int, list[Match]] = {}
 
     def matches(self, train_row: int, row: EvalRow) -> Iterator[Match]:
@@ -140,6 +152,10 @@ class _Search:
         for number in self._beginnings.matches(given.words):
             if similar_answers(self._rows[number].plain_answer, given.plain_answer):
                 levels.setdefault(number, set()).add(Level.PREFIX)
+        for task in self._paraphrases.get(given.task, ()):
+            for number in self._by_task.get(task, ()):
+                if task != given.task and not levels.get(number):
+                    levels[number] = {Level.PARAPHRASE}
         self._note_answers(train_row, given, levels)
         for number, found in sorted(levels.items()):
             new = [level for level in found if (number, level) not in self._found]

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from curation.evaluations.contamination.embed import EmbedStage
 from curation.evaluations.contamination.stage import CheckStage
 from curation.evaluations.contamination.training import CheckParams, training_data
 from curation.evaluations.models import ContaminationCheck, Split
 from curation.imports.sources.stored import check_upload, hold_upload
 from curation.projects.models import Project
-from curation.runs.kinds import Json, Kind, Stage
+from curation.runs.calls.targets import targets_named
+from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid
@@ -21,11 +23,15 @@ class ContaminationRun(Kind[CheckParams]):
     launch_page = "split-list"
 
     def stages(self, params: CheckParams) -> Sequence[Stage]:
-        return [CheckStage(params)]
+        check = CheckStage(params)
+        return [EmbedStage(params), check] if params.embedding else [check]
 
     def check(self, project: Project, params: CheckParams) -> None:
         split = find_param(Split.objects.of(project), params.split, "split", "params.split")
         training = training_data(project, params)
+        params.embedding = project.settings.evaluation.embedding
+        if params.embedding:
+            targets_named(project, [params.embedding], "embedding")
         if params.upload:
             check_upload(project, params.upload)
         if training.split == split:
@@ -33,6 +39,11 @@ class ContaminationRun(Kind[CheckParams]):
             raise Invalid(reason, errors=[FieldError("params.training_split", reason)])
         if split.rows_count == 0:
             raise Invalid("The split has no rows yet.", errors=[FieldError("params.split", "has no rows yet")])
+
+    def estimate(self, project: Project, params: CheckParams) -> Estimate:
+        if not params.embedding:
+            return super().estimate(project, params)
+        return Estimate(cost=None, notes=("The tasks of the split and of the training data are embedded.",))
 
     def begin(self, run: Run, params: CheckParams) -> Json:
         if params.upload:

@@ -1,8 +1,9 @@
 """The stage of a contamination check: compare the rows of a split with the training data."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
+from curation.evaluations.contamination.embed import Paraphrases, paraphrases
 from curation.evaluations.contamination.training import CheckParams, rows_of_split, training_data
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
 from curation.evaluations.splits.rows import EvalRow
@@ -37,16 +38,21 @@ class CheckStage:
         if len(rows) != len(row_ids) or not rows:
             raise ItemFailed("The split has no rows, or its rows changed during the check.")
         found: Found = {}
+        settings = context.run.settings.evaluation
+        close = Paraphrases({}, 0, 0)
+        if self._params.embedding:
+            close = paraphrases(context.run, self._params, closest=settings.paraphrase_from)
         with closing(training_data(project, self._params).rows()) as training:
             reader = _Reader(training, context)
             try:
-                for match in contamination(rows, reader, volatile=project.settings.evaluation.volatile):
+                for match in contamination(rows, reader, volatile=settings.volatile, paraphrases=close.of):
                     found.setdefault(match.row, []).append(match)
             except SourceError as error:
                 raise ItemFailed(str(error)) from None
         if reader.count == 0:
             raise ItemFailed("The training data has no row with messages and an answer.")
-        return lambda: _write(check, row_ids, found, reader.count)
+        embedded = {"embedded": close.embedded, "not_embedded": close.missing} if self._params.embedding else {}
+        return lambda: _write(check, row_ids, found, {"training_rows": reader.count, **embedded})
 
 
 class _Reader:
@@ -64,8 +70,8 @@ class _Reader:
             yield row.compared()
 
 
-def _write(check: ContaminationCheck, row_ids: Sequence[int], found: Found, training_rows: int) -> Json:
-    counts: Json = {"rows": len(row_ids), "training_rows": training_rows, "contaminated": 0}
+def _write(check: ContaminationCheck, row_ids: Sequence[int], found: Found, read: Mapping[str, int]) -> Json:
+    counts: Json = {"rows": len(row_ids), **read, "contaminated": 0}
     counts |= {level.value: 0 for level in Level}
     ContaminatedRow.objects.filter(check_of=check).delete()
     entries = []

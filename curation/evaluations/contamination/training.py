@@ -29,6 +29,7 @@ class CheckParams(BaseModel):
     export: str = ""
     upload: str = Field("", max_length=300)
     training_split: str = ""
+    embedding: str = Field("", max_length=60, description="Set at launch: the endpoint of the project's settings.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,13 +95,14 @@ class SplitRun(Kind[SplitParams]):
 
     def stages(self, params: SplitParams) -> Sequence[Stage]:
         file = ImportParams(kind=EvalRowKind.name, upload=params.upload, name=params.name)
-        return [ImportStage(file), GroupStage(params)]
+        return [ImportStage(file), GroupStage(params)] if params.frozen else [ImportStage(file)]
 
     def check(self, project: Project, params: SplitParams) -> None:
         file = export_file(project, params.export, params.split)
         # The file is decided at launch; a run's parameters are never trusted to name a file in storage.
         params.upload = file.stored_as
-        params.frozen = ExportFile.objects.get(export=file.export_id, name=FROZEN).stored_as
+        frozen = ExportFile.objects.filter(export=file.export_id, name=FROZEN).first()
+        params.frozen = frozen.stored_as if frozen else ""
         params.name = params.name or f"export {file.export_id}: {params.split}"
 
     def begin(self, run: Run, params: SplitParams) -> Json:

@@ -37,7 +37,8 @@ class Request:
     """One request. Equal requests that need different answers differ in `sample_index` or `attempt`.
 
     `schema` is a JSON schema in OpenAI's `response_format` form, used if the model supports it. `tools` are functions
-    that the model may call, in OpenAI's form.
+    that the model may call, in OpenAI's form. If `embed`, the messages are texts of which the endpoint returns the
+    embeddings: the completion's text has one a line, as Base64 of 16-bit floats.
     """
 
     messages: Sequence[Message]
@@ -46,6 +47,7 @@ class Request:
     attempt: int = 1
     schema: Mapping[str, object] | None = None
     tools: Sequence[Mapping[str, object]] = ()
+    embed: bool = False
 
     def content_hash(self, target: Target) -> str:
         """SHA-256 of everything that decides the answer; the key of the request cache."""
@@ -60,6 +62,8 @@ class Request:
         }
         if self.tools:
             parts["tools"] = self.tools
+        if self.embed:
+            parts["embed"] = True
         return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

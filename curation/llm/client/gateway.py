@@ -33,6 +33,8 @@ class ScriptedClient:
     async def complete(self, target: Target, request: Request) -> Completion:
         from curation.llm import scripted
 
+        if request.embed:
+            raise Misconfigured("scripted models have no embeddings")
         started = time.perf_counter()
         try:
             said = scripted.reply(

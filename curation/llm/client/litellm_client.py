@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import base64
 import gc
 import inspect
 import json
@@ -9,6 +10,7 @@ import os
 import re
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,6 +22,7 @@ os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
 import aiohttp
 import httpx
 import litellm
+import numpy as np
 import openai
 from litellm.litellm_core_utils.litellm_logging import Logging
 from litellm.llms.custom_httpx import aiohttp_transport, http_handler
@@ -47,6 +50,9 @@ from judging.messages import ToolCall, ToolFunction, message_text
 litellm.telemetry = False
 litellm.suppress_debug_info = True
 litellm.modify_params = True
+# For embeddings, whose `max_retries` of 0 LiteLLM reads as not given.
+_litellm: Any = litellm
+_litellm.DEFAULT_MAX_RETRIES = 0
 # All of LiteLLM's connections go to addresses that were checked: its asynchronous handler makes connectors of this
 # class, its synchronous one uses this transport.
 _http: Any = http_handler
@@ -115,15 +121,18 @@ class LiteLlmClient:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(limit + 1.0):
-                response = await _call(
-                    model=target.model,
-                    messages=list(request.messages),
-                    api_base=target.api_base or None,
-                    api_key=key,
-                    timeout=limit,
-                    max_retries=0,
-                    **params,
-                )
+                given: dict[str, Any] = {
+                    "model": target.model,
+                    "api_base": target.api_base or None,
+                    "api_key": key,
+                    "timeout": limit,
+                    "max_retries": 0,
+                }
+                if request.embed:
+                    texts = [str(message["content"]) for message in request.messages]
+                    response = await litellm.aembedding(input=texts, encoding_format="float", **given)
+                else:
+                    response = await _call(messages=list(request.messages), **{**params, **given})
         except TimeoutError as error:
             raise TimedOut(f"no answer within {limit:g} s") from error
         except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
@@ -133,9 +142,12 @@ class LiteLlmClient:
             raise _translate(error, key if target.api_key_env else "") from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
         try:
+            if request.embed:
+                return _embeddings(target, response, latency_ms, len(request.messages))
             return _completion(target, response, latency_ms)
-        except (AttributeError, IndexError, TypeError) as error:
-            raise Transient("the answer is not a chat completion") from error
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            kind = "an embedding of each text" if request.embed else "a chat completion"
+            raise Transient(f"the answer is not {kind}") from error
 
 
 async def _check_host(api_base: str) -> None:
@@ -229,6 +241,27 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
         cost=cost if cost is not None else _listed_cost(target, response),
         latency_ms=latency_ms,
         tool_calls=calls,
+    )
+
+
+def _embeddings(target: Target, response: Any, latency_ms: int, texts: int) -> Completion:
+    """Return the embeddings as text; their cost is that of the tokens read."""
+    vectors = [entry["embedding"] for entry in sorted(response.data, key=lambda entry: int(entry["index"]))]
+    if len(vectors) != texts:
+        raise ValueError(f"{len(vectors)} embeddings of {texts} texts")
+    tokens_in = getattr(getattr(response, "usage", None), "prompt_tokens", None) or None
+    cost = cost_of(replace(target, price_out=Decimal(0)), tokens_in, 0)
+    if cost is None and tokens_in and not target.api_base and target.model in litellm.model_cost:
+        cost = rounded(tokens_in * Decimal(str(litellm.model_cost[target.model].get("input_cost_per_token", 0))))
+    return Completion(
+        text="\n".join(base64.b64encode(np.asarray(vector, dtype="<f2").tobytes()).decode() for vector in vectors),
+        thinking="",
+        finish_reason="stop",
+        tokens_in=tokens_in,
+        tokens_out=None if tokens_in is None else 0,
+        tokens_cached=None,
+        cost=cost,
+        latency_ms=latency_ms,
     )
 
 

@@ -301,6 +301,16 @@ class Evaluation(Section):
         title="Train it?",
         description="One `answer = rule` per line; the first rule that applies to a model decides.",
     )
+    embedding: str = Field(
+        "",
+        max_length=60,
+        title="Embeddings",
+        description="Name of a model endpoint with /embeddings, to find paraphrases and translations; empty: none.",
+        json_schema_extra=OF_MODELS,
+    )
+    paraphrase_from: Share = Field(
+        0.9, title="Paraphrase from", description="Cosine of two tasks' embeddings, 0 to 1; it depends on the model."
+    )
     targets: dict[Name, Share] = Field(
         {"fmt": 1.0, "op_token": 0.9, "exact": 0.75},
         title="Targets",

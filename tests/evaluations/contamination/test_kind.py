@@ -132,3 +132,40 @@ def test_a_split_cannot_be_its_own_training_data_nor_come_from_a_missing_file() 
     export = run_export(project, {"formats": ["dpo"]})
     with pytest.raises(Invalid, match="no sft-messages file"):
         launch(project=project, kind="split", params={"export": str(export.pk)}, user=None)
+
+
+def test_paraphrases_and_translations_are_found_by_recorded_embeddings(server: ModelServer) -> None:
+    project = make_project()
+    rows = make_rows(3)
+    split = make_split(project, rows)
+    german, other = "AUFGABE: sieh dir die Eimer an.", "TASK: paint the old fence."
+    training = [
+        {"messages": [{"role": "user", "content": task}, {"role": "assistant", "content": f"aws x {number} y"}]}
+        for number, task in enumerate((german, other))
+    ]
+    server.behave("embedder", replies={"TASK: look at the buckets.": "buckets", german: "buckets"})
+    at_server(project, server, "embedder", price_in=2, price_out=None)
+    assert check(project, split, upload=upload(project, training)).result["contaminated"] == 0
+    project.settings_json = {"evaluation": {"embedding": "embedder"}}
+    project.save()
+
+    run = check(project, split, upload=upload(project, training))
+
+    assert run.state == "succeeded", run.error
+    assert (run.result["contaminated"], run.result["paraphrase"]) == (1, 1)
+    assert (run.result["embedded"], run.result["not_embedded"]) == (5, 0)
+    found = ContaminatedRow.objects.get(check_of__run=run)
+    assert found.row.number == 0 and found.matches[0]["prompt"].endswith(german)
+    assert run.calls == 1 and run.cost > 0 and run.tokens_in > 0 and run.cost_unknown_calls == 0
+    again = check(project, split, upload=upload(project, training))
+    assert (again.result["paraphrase"], again.calls) == (1, 0)
+
+
+def test_a_check_without_embeddings_fails_instead_of_finding_nothing(server: ModelServer) -> None:
+    project = make_project(settings_json={"evaluation": {"embedding": "nobody"}})
+    at_server(project, server, "nobody", model="scripted/operator")
+    split = make_split(project)
+    run = check(project, split, upload=upload(project, make_rows(9)[7:]))
+    assert run.state == "failed", run.result
+    assert "scripted models have no embeddings" in run.items.get(stage="embed").reason
+    assert ContaminationCheck.objects.newest(split) is None
