@@ -30,7 +30,7 @@ from tests.docs.test_openapi import example_of
 from tests.duels.running import end
 from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_project, make_trajectory, make_user
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 JSON = "application/json"
 DOCUMENT = api.get_openapi_schema()
 # Calls that belong to no project, or only to the caller.
@@ -195,6 +195,7 @@ BAD_LINES = {
 }
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", BAD_LINES)
 def test_a_bad_line_is_named_and_the_good_ones_go_in(client: Client, owner: User, name: str) -> None:
     make_project("acme", user=owner)
@@ -212,6 +213,7 @@ def test_a_bad_line_is_named_and_the_good_ones_go_in(client: Client, owner: User
     assert set(Prompt.objects.values_list("instance_id", flat=True)) == {"acme__billing-1", "acme__billing-2"}
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_model_that_is_not_there_fails_its_items_in_words_and_can_be_retried(
     client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
