@@ -1,6 +1,7 @@
 """The run's page after an import: what came in, in words, and where it is."""
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -47,7 +48,7 @@ def test_turns_are_counted_in_words_and_lead_to_their_list(project: Project) -> 
 def test_every_kind_leads_to_pages_that_exist(project: Project) -> None:
     bring(project, "turns", [chat(1)])
     expected = {"role": "assistant", "content": "aws s3 ls"}
-    rows = {
+    rows: dict[str, list[Any]] = {
         "pr_records": [{"instance_id": "acme__billing-1", "issue": "It fails.", "patch": "+++ b/a.py\n+x"}],
         "samples": [{"messages": [{"role": "user", "content": "List my buckets."}, expected]}],
         "eval_rows": [{"messages": [{"role": "user", "content": "List my buckets."}, expected]}],
