@@ -8,6 +8,7 @@ from django.db import models
 
 from curation.projects.models import Project, Removable
 from curation.runs.models import Call, Run, RunState
+from curation.trajectories.models import Trajectory
 from judging.contamination.levels import Level
 
 
@@ -52,6 +53,11 @@ class Split(Removable):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def samples_made(self) -> int:
+        """Samples of episodes on its tasks. Who trains on them has seen the split."""
+        return Episode.objects.filter(evaluation__split=self, trajectory__sample__isnull=False).count()
 
 
 class SplitRow(models.Model):
@@ -344,6 +350,7 @@ class Episode(models.Model):
     terminal_reward = models.FloatField(default=0.0)
     hinted = models.BooleanField(default=False)
     format_failures = models.PositiveIntegerField(default=0)
+    trajectory = models.OneToOneField(Trajectory, models.SET_NULL, null=True, related_name="episode")
 
     objects = EpisodeQuerySet.as_manager()
 

@@ -45,6 +45,9 @@ class EvaluateParams(BaseModel):
         '`{{repeat}}`. Default: `{"task_id": {{row.task_id}}, "seed": {{seed}}}`.',
         examples=['{"task": {{row.task}}}'],
     )
+    trajectories: bool = Field(
+        False, description="Live, on a server: also store each episode as a trajectory with a sample to review."
+    )
     hints: bool = Field(
         True, description="Live, on a server: false for a run without hints; asking for one is refused."
     )

@@ -8,7 +8,7 @@ from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.trajectories.pages.run_section import pairs_section, replay_section, rollout_section
-from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both
+from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
     PairParams,
     ReplayParams,
@@ -99,7 +99,8 @@ class PairsRun(Kind[PairParams]):
 
     def estimate(self, project: Project, params: PairParams) -> Estimate:
         batches = batches_of(scenarios_with_both(project, params.filter))
-        return Estimate(items=len(batches), notes=("No model is called.",))
+        of_tasks = batches_of(tasks_with_both(project, params.filter))
+        return Estimate(items=len(batches) + len(of_tasks), notes=("No model is called.",))
 
     def finish(self, run: Run, params: PairParams) -> Json:
         return pair_figures(run)

@@ -70,18 +70,27 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         return dict(self.order_by().values_list("outcome").annotate(n=models.Count("id")))
 
     def siblings_of(self, trajectory: "Trajectory") -> "TrajectoryQuerySet":
-        """The scenario's other trajectories, the oldest first."""
-        return self.filter(scenario=trajectory.scenario_id).exclude(pk=trajectory.pk).order_by("id")
+        """The other trajectories of its scenario or task, the oldest first."""
+        return self.of_subject(trajectory.project_id, trajectory.scenario_id, trajectory.task).exclude(pk=trajectory.pk)
+
+    def of_subject(self, project_id: int, scenario_id: int | None, task: str) -> "TrajectoryQuerySet":
+        """Those of one scenario, or without one those of one task of a server."""
+        of = self.filter(project=project_id)
+        rows = of.filter(scenario=scenario_id) if scenario_id else of.filter(scenario=None, task=task)
+        return rows.order_by("id")
 
 
 class Trajectory(models.Model):
     """One rollout of one model through one scenario; `bundle_sha256` is of the bundle at that time.
 
+    An episode on a server has no scenario but an `environment` and a `task`; its `bundle_sha256` is
+    of what the server said of the task, its `item_key` is that of the item that played it.
+
     `seconds` is the time of its commands; `repeated_share` (0–1) and `longest_repeat` are the loop check.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories", db_index=False)
-    scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="trajectories", db_index=False)
+    scenario = models.ForeignKey(Scenario, models.CASCADE, null=True, related_name="trajectories", db_index=False)
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="trajectories")
     sample = models.OneToOneField(Sample, models.SET_NULL, null=True, related_name="trajectory")
     sample_index = models.PositiveSmallIntegerField(default=0)
@@ -89,6 +98,10 @@ class Trajectory(models.Model):
     instructions_hash = models.CharField(max_length=64, blank=True, default="")
     bundle_sha256 = models.CharField(max_length=64)
     backend = models.CharField(max_length=20, blank=True, default="")
+    environment = models.CharField(max_length=300, blank=True, default="")
+    task = models.CharField(max_length=200, blank=True, default="")
+    item_key = models.CharField(max_length=120, blank=True, default="")
+    axes = models.JSONField(default=dict, help_text="Of an episode on a server; a rollout has its scenario's.")
     terminal = models.CharField(max_length=5, choices=Terminal, blank=True, default="")
     panic_reason = models.CharField(max_length=1000, blank=True, default="")
     outcome = models.CharField(max_length=14, choices=Outcome)
@@ -115,6 +128,10 @@ class Trajectory(models.Model):
             models.Index(fields=["project", "commands", "id"], name="trajectory_list_commands"),
             models.Index(fields=["project", "outcome", "id"], name="trajectory_list_outcome"),
             models.Index(fields=["scenario", "id"], name="trajectory_by_scenario"),
+            # Siblings and pairs of a server's task.
+            models.Index(
+                fields=["project", "task", "id"], name="trajectory_by_task", condition=models.Q(scenario__isnull=True)
+            ),
             # The coverage heatmap counts the kept ones of each scenario from the index alone.
             models.Index(fields=["scenario"], name="trajectory_kept", condition=models.Q(keep=True)),
         ]
@@ -125,7 +142,23 @@ class Trajectory(models.Model):
     @property
     def scenario_name(self) -> str:
         """For pages: a name from a model or a file may contain characters that reorder or hide text."""
-        return with_signs(self.scenario.name)
+        return with_signs(self.subject)
+
+    @property
+    def subject(self) -> str:
+        """The name of the scenario, or the task of a server."""
+        return self.scenario.name if self.scenario else self.task
+
+    @property
+    def labels(self) -> dict[str, object]:
+        return dict(self.scenario.axes if self.scenario else self.axes)
+
+    @property
+    def call_items(self) -> dict[str, str]:
+        """The stage and the key of the item whose calls made it."""
+        if self.scenario_id is None:
+            return {"stage": "episodes", "key": self.item_key}
+        return {"stage": "rollout", "key": f"{self.scenario_id}:{self.sample_index}"}
 
     @property
     def outcome_tone(self) -> str:
@@ -187,14 +220,14 @@ class PairQuerySet(models.QuerySet["Pair"]):
 
 
 class Pair(models.Model):
-    """A kept trajectory against a rejected one of the same scenario.
+    """A kept trajectory against a rejected one of the same scenario, or of the same task of a server.
 
     `at` is the index of the first differing action in the `turns` of both; the turns before it are the prompt.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")
     run = models.ForeignKey(Run, models.SET_NULL, null=True)
-    scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="pairs")
+    scenario = models.ForeignKey(Scenario, models.CASCADE, null=True, related_name="pairs")
     chosen = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_chosen")
     rejected = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_rejected")
     strategy = models.CharField(max_length=16, choices=Strategy, default=Strategy.FIRST_DIVERGENCE)
@@ -216,4 +249,8 @@ class Pair(models.Model):
     @property
     def scenario_name(self) -> str:
         """For pages, as `Trajectory.scenario_name`."""
-        return with_signs(self.scenario.name)
+        return with_signs(self.subject)
+
+    @property
+    def subject(self) -> str:
+        return self.scenario.name if self.scenario else self.chosen.task

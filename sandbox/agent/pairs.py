@@ -16,7 +16,7 @@ class LeftOut(StrEnum):
     """Why two trajectories make no pair."""
 
     INFRA = "the rejected side failed by the machine (timeout, infrastructure)"
-    OTHER_BUNDLE = "the scenario was edited between the two"
+    OTHER_BUNDLE = "the scenario was edited between the two, or the server did not say that the task was the same"
     IDENTICAL = "both sides are identical"
     EMPTY_PROMPT = "there is no prompt before the first difference"
     NO_ACTION = "the first difference is not an assistant turn"

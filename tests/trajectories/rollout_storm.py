@@ -94,7 +94,7 @@ def figures(run: Any) -> dict[str, Any]:
         "failures": list(Item.objects.filter(run=run, state="failed").values_list("reason", flat=True)[:5]),
         "trajectories": rows.count(),
         "places": len(set(rows.values_list("scenario", "sample_index"))),
-        "as_scripted": sum(row.outcome == row.scenario.name.split()[0] for row in rows.select_related("scenario")),
+        "as_scripted": sum(row.outcome == row.subject.split()[0] for row in rows.select_related("scenario")),
         "texts": TrajectoryText.objects.filter(trajectory__in=rows).count(),
         "samples": Sample.objects.filter(project=run.project).count(),
         "samples_of_rows": len(set(rows.values_list("sample", flat=True))),

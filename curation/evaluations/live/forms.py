@@ -50,11 +50,17 @@ class LiveForm(LaunchForm):
     no_hints = forms.BooleanField(
         required=False, label="Without hints", help_text="On a server: a command that asks for a hint is not sent."
     )
+    trajectories = forms.BooleanField(
+        required=False,
+        label="Make samples of the episodes",
+        help_text="On a server: each episode also becomes a trajectory to review. A model that is trained on them has "
+        "seen the split's tasks.",
+    )
 
     def params(self) -> Json:
         """The parameters of a valid form."""
         numbers = ("episodes", "seed", "max_steps", "max_concurrency", "temperature", "max_tokens")
-        texts = ("models", "environment", "reset_template", "filter", "split", "family")
+        texts = ("models", "environment", "reset_template", "filter", "split", "family", "trajectories")
         return {"kind": "live", "hints": not self.cleaned_data["no_hints"], **self.given(*texts, *numbers)}
 
     def to_try(self) -> Json:

@@ -23,6 +23,8 @@ def check_live(project: Project, params: EvaluateParams, split: Split | None) ->
     if params.file:
         raise _wrong("file", "Live episodes take a `split`, scenarios or seeds; import the file's rows as a split.")
     if params.environment == SANDBOX:
+        if params.trajectories:
+            raise _wrong("trajectories", "Episodes in the sandbox are no trajectories; launch a rollout instead.")
         if split is not None:
             raise _wrong("split", "In the sandbox the tasks are the project's scenarios; leave `split` out.")
         if not tasks_of(project, params, None):

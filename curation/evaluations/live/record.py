@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Played
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Item
+from curation.trajectories.rollout.served import Served, save_served_episode
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import FormatError, read_action
 from sandbox.agent.episode import Episode as ShellEpisode
@@ -38,6 +39,7 @@ class PlayedEpisode:
     trace: list[Json]
     played: Played
     said: TaskFacts
+    live: LiveEpisode | None = None
 
 
 def from_live(episode: LiveEpisode) -> PlayedEpisode:
@@ -57,6 +59,7 @@ def from_live(episode: LiveEpisode) -> PlayedEpisode:
         ],
         played=Played(episode.confirmation.value),
         said=episode.said,
+        live=episode,
     )
 
 
@@ -117,8 +120,8 @@ def _ending(episode: ShellEpisode) -> Json:
     return {"outcome": episode.outcome, **result}
 
 
-def save_episode(*, by: EvaluatedModel, item: Item, played: PlayedEpisode) -> Write:
-    """The write of one model's episode of one task; it replaces an earlier one."""
+def save_episode(*, by: EvaluatedModel, item: Item, played: PlayedEpisode, served: Served | None = None) -> Write:
+    """The write of one model's episode of one task; it replaces an earlier one, and its trajectory."""
 
     def write() -> Json:
         key, tier = str(item.data["task"])[:200], storable(item.data["tier"] or played.tier)[:100]
@@ -128,6 +131,9 @@ def save_episode(*, by: EvaluatedModel, item: Item, played: PlayedEpisode) -> Wr
         row, _ = Episode.objects.update_or_create(
             by=by, key=key, repeat=int(item.data.get("repeat", 0)), defaults=values
         )
+        if served is not None:
+            row.trajectory = save_served_episode(served, row.trajectory)
+            row.save(update_fields=["trajectory"])
         EpisodeText.objects.update_or_create(
             episode=row,
             defaults={

@@ -94,6 +94,7 @@ class EpisodeDetail(EpisodeOut):
     evaluation: str
     reset: Json
     said: Json
+    trajectory: str | None = Field(description="Its trajectory, where samples were asked for.")
     description: str
     trace: list[Json]
 
@@ -131,6 +132,7 @@ def episode_detail(episode: Episode) -> Json:
         "evaluation": str(episode.evaluation_id),
         "reset": text.reset,
         "said": text.said,
+        "trajectory": None if episode.trajectory_id is None else str(episode.trajectory_id),
         "description": text.task,
         "trace": text.trace,
     }

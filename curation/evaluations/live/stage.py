@@ -26,6 +26,7 @@ from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
+from curation.trajectories.rollout.served import Served
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
 from curation.web.problems import FieldError, Invalid, Problem
@@ -148,7 +149,24 @@ class EpisodeStage:
             raise ItemFailed(f"mismatch: {other}", partial(as_mismatch, other)) from other
         except SandboxError as failed:
             raise ItemFailed(f"infrastructure: {failed}") from failed
-        return save_episode(by=job.by, item=item, played=played)
+        served = self._served(context.run, item, job, played)
+        return save_episode(by=job.by, item=item, played=played, served=served)
+
+    def _served(self, run: Run, item: Item, job: EpisodeJob, played: PlayedEpisode) -> Served | None:
+        """The episode as a trajectory, if the launch asks for it."""
+        if played.live is None or not self._params.trajectories:
+            return None
+        return Served(
+            run=run,
+            item_key=item.key,
+            environment=self._params.environment,
+            model=job.by.name,
+            instructions_hash=job.instructions_hash,
+            key=str(item.data["task"]),
+            repeat=int(item.data.get("repeat", 0)),
+            tier=str(item.data["tier"] or played.tier),
+            episode=played.live,
+        )
 
     def _complete(self, context: LlmContext, item: Item, job: EpisodeJob) -> Complete:
         # Items of earlier versions have no `repeat`.

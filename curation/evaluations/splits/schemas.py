@@ -35,6 +35,7 @@ class SplitOut(Schema):
     rows: int = Field(examples=[150])
     baseline: Json | None = Field(description="The evaluation and model that others are compared with.")
     contamination: ContaminationOut | None
+    samples_made: int = Field(description="Samples of live episodes on its tasks: a model trained on them has seen it.")
     created_at: datetime
 
 
@@ -84,6 +85,7 @@ def split_out(split: Split, check: ContaminationCheck | None) -> Json:
         "rows": split.rows_count,
         "baseline": {"evaluation": str(baseline.evaluation_id), "model": baseline.name} if baseline else None,
         "contamination": contamination_out(check) if check else None,
+        "samples_made": split.samples_made,
         "created_at": split.created_at,
     }
 

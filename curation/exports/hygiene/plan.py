@@ -14,6 +14,7 @@ from curation.exports.hygiene.signatures import SignedSample, read_near, signed_
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
 from curation.exports.rows.filter import FilteredSample
+from curation.exports.rows.queries import conversation_of
 from curation.exports.rows.skip_reasons import FrozenSample
 from curation.samples.models import UNSCORED, Sample
 from curation.web.lists.id_list import IdList
@@ -174,12 +175,14 @@ def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
 def _grouped(ids: Sequence[int], recipe: Recipe) -> dict[int, _Row]:
     """Return what samples are grouped and capped by."""
     samples = Sample.objects.filter(pk__in=IdList(ids)).annotate(
-        row=F("duel__prompt__row_offset"), scenario=F("trajectory__scenario_id")
+        row=F("duel__prompt__row_offset"), scenario=F("trajectory__scenario_id"), task=F("trajectory__task")
     )
-    columns = samples.values_list("pk", "score", "repo", "instance_id", "source", "row", "scenario", "axes", "model")
+    columns = samples.values_list(
+        *("pk", "score", "repo", "instance_id", "source", "row", "scenario", "task", "axes", "model")
+    )
     rows = {}
-    for pk, score, repo, instance_id, source, row, scenario, axes, model in columns:
-        conversation = f"scenario {scenario}" if scenario is not None else f"{source}#{row}"
+    for pk, score, repo, instance_id, source, row, scenario, task, axes, model in columns:
+        conversation = f"{source}#{row}" if scenario is None and not task else conversation_of(scenario, task)
         fields = {**axes, "repo": repo, "instance_id": instance_id, "source": source, "model": model}
         values = tuple(str(fields.get(name) or "") for name in recipe.caps)
         key = GroupKey(repo, instance_id, conversation)

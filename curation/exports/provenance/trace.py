@@ -138,11 +138,10 @@ def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
         trajectories |= Q(pk__in=Pair.objects.filter(pk=pair).values("rejected_id"))
     found = list(Trajectory.objects.filter(trajectories).select_related("run", "scenario__run").order_by("pk"))
     for trajectory in found:
-        key = f"{trajectory.scenario_id}:{trajectory.sample_index}"
-        items = Item.objects.filter(run=trajectory.run, stage="rollout", key=key)
-        title = f"Rollout of {trajectory.scenario.name} by {trajectory.model}"
+        items = Item.objects.filter(run=trajectory.run, **trajectory.call_items)
+        title = f"{'Rollout' if trajectory.scenario else 'Episode'} of {trajectory.subject} by {trajectory.model}"
         yield Step("trajectory", str(trajectory.pk), title, _calls_of(items))
-    for scenario in {trajectory.scenario_id: trajectory.scenario for trajectory in found}.values():
+    for scenario in {row.scenario.pk: row.scenario for row in found if row.scenario}.values():
         written = Item.objects.filter(
             WRITES, run=scenario.run, state=ItemState.DONE, result__scenario=str(scenario.pk)
         ).order_by("pk")
@@ -232,6 +231,8 @@ def _trajectories_of(item: Item) -> QuerySet[Trajectory]:
     if item.stage == "rollout":
         scenario, _, index = item.key.partition(":")
         return Trajectory.objects.filter(run_id=item.run_id, scenario_id=scenario, sample_index=index or 0)
+    if item.stage == "episodes":
+        return Trajectory.objects.filter(run_id=item.run_id, scenario=None, item_key=item.key)
     if (item.stage == "author" or item.stage.startswith(REPAIR)) and item.result.get("scenario"):
         return Trajectory.objects.filter(scenario_id=item.result["scenario"])
     return Trajectory.objects.none()

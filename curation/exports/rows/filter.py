@@ -168,7 +168,7 @@ class ExportFilter:
         if reason is not None:
             return reason
         messages = session_messages(turns)
-        if not ends_in(messages, rollout.terminal):
+        if rollout.scenario_id is not None and not ends_in(messages, rollout.terminal):
             return SkipReason.BAD_TURNS
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED
@@ -234,7 +234,7 @@ class ExportFilter:
 def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout | None) -> dict[str, object]:
     """Return the columns of `metadata: true`. Text that does not apply is empty and a missing score is -1, because a
     column of nulls has no type."""
-    axes = rollout.axes if rollout is not None else {}
+    axes = rollout.labels if rollout is not None else {}
     return {
         "id": str(sample.sample_id),
         "source": sample.source,

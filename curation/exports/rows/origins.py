@@ -46,14 +46,17 @@ def read_origins(turns: Sequence[int], trajectories: Sequence[int]) -> dict[int,
 
 
 def _add_rollouts(found: dict[int, Origin], trajectories: Sequence[int]) -> None:
-    """Add the calls of each rollout: those of its item, which is named by scenario and sample index."""
+    """Add the calls of each rollout or episode: those of its item."""
     rows = Trajectory.objects.filter(sample_id__in=IdList(trajectories), run__isnull=False)
+    columns = rows.values_list("sample_id", "run_id", "scenario_id", "sample_index", "item_key")
     samples = {
-        (run, f"{scenario}:{index}"): sample
-        for sample, run, scenario, index in rows.values_list("sample_id", "run_id", "scenario_id", "sample_index")
+        (run, item_key if scenario is None else f"{scenario}:{index}"): sample
+        for sample, run, scenario, index, item_key in columns
     }
     for run in {run for run, _ in samples}:
         keys = [key for of, key in samples if of == run]
-        calls = Call.objects.filter(run=run, item__stage="rollout", item__key__in=KeyList(keys)).order_by("pk")
+        calls = Call.objects.filter(
+            run=run, item__stage__in=("rollout", "episodes"), item__key__in=KeyList(keys)
+        ).order_by("pk")
         for pk, key in calls.values_list("pk", "item__key"):
             found[samples[run, key]].calls.append(pk)

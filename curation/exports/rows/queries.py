@@ -79,28 +79,39 @@ def _king_or_reference(text: str | None, thinking: str, calls: str, reference: s
 
 
 class Rollout(NamedTuple):
-    """A trajectory and the current state of its scenario. `axes` are the scenario's; `turns` are JSON."""
+    """A trajectory and the current state of its scenario. `axes` are the scenario's; `turns` are JSON. An episode on a
+    server has no scenario but a `server_task` and `own_axes`."""
 
     sample_id: int
     trajectory_id: int
-    scenario_id: int
+    scenario_id: int | None
     outcome: str
     keep: bool
     terminal: str
     bundle_sha256: str
-    scenario_status: str
-    scenario_sha256: str
-    axes: dict[str, object]
+    scenario_status: str | None
+    scenario_sha256: str | None
+    axes: dict[str, object] | None
+    server_task: str
+    own_axes: dict[str, object]
     turns: str
 
     @property
     def conversation(self) -> str:
-        """The scenario, whose rollouts are one group."""
-        return f"scenario {self.scenario_id}"
+        """The scenario or the server's task, whose rollouts are one group."""
+        return conversation_of(self.scenario_id, self.server_task)
+
+    @property
+    def labels(self) -> dict[str, object]:
+        return self.own_axes if self.axes is None else self.axes
 
     @property
     def task(self) -> str:
-        return str(self.axes.get("task", ""))
+        return str(self.labels.get("task", ""))
+
+
+def conversation_of(scenario_id: int | None, task: str) -> str:
+    return f"task {task}" if scenario_id is None else f"scenario {scenario_id}"
 
 
 def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
@@ -116,6 +127,8 @@ def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
         "scenario__status",
         "scenario__bundle_sha256",
         "scenario__axes",
+        "task",
+        "axes",
         Cast("text__turns", TextField()),
     )
     found = Trajectory.objects.filter(sample_id__in=IdList(sample_ids), text__isnull=False).order_by("sample_id")

@@ -43,6 +43,8 @@ def rollout_reason(rollout: Rollout) -> SkipReason | None:
     people edit scenarios because something is wrong with them."""
     if rollout.outcome == _INFRA:
         return SkipReason.INFRA_ERROR
+    if rollout.scenario_id is None:
+        return None if rollout.keep else SkipReason.NOT_KEPT
     if rollout.scenario_status == _DRY_RUN:
         return SkipReason.DRY_RUN
     if rollout.scenario_status != _ADMITTED:

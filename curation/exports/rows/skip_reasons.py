@@ -25,7 +25,7 @@ class SkipReason(models.TextChoices):
     DRY_RUN = "dry_run", "Its scenario was only checked without a sandbox, so nobody knows whether it can be solved."
     UNGATED = "ungated", "The gate does not admit the current version of its scenario."
     EDITED = "edited", "Its scenario was edited after the rollout. Run the rollout again."
-    NOT_KEPT = "not_kept", "The episode did not end as its scenario requires, or the checker did not agree."
+    NOT_KEPT = "not_kept", "The episode did not end as its scenario or task requires, or the checker did not agree."
     THINKING = "thinking", "The answer begins with thinking text."
     EMPTY_PROMPT = "empty_prompt", "There is no text before the answer."
     EMPTY_TURN = "empty_turn", "An assistant turn of the history has neither content nor tool calls."

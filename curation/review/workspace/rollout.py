@@ -36,7 +36,7 @@ class Rollout:
 
     pk: int
     transcript: Session
-    scenario_id: int
+    scenario_id: int | None
     scenario: str
     title: str
     axes: list[tuple[str, str]]
@@ -69,8 +69,8 @@ def rollout_of(sample: Sample, *, blind: bool, other_id: str = "", at: Position 
         transcript=session,
         scenario_id=row.scenario_id,
         scenario=row.scenario_name,
-        title=with_signs(row.scenario.title),
-        axes=[(with_signs(axis), with_signs(str(value))) for axis, value in row.scenario.axes.items()],
+        title=with_signs(row.scenario.title if row.scenario else row.environment),
+        axes=[(with_signs(axis), with_signs(str(value))) for axis, value in row.labels.items()],
         terminal=row.terminal,
         panic_reason=row.panic_reason,
         commands=row.commands,

@@ -82,7 +82,7 @@ def trajectory_view(
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
         calls_url=reverse("run-calls", args=[slug, trajectory.run_id]) if trajectory.run_id else "",
         costs=_costs(trajectory),
-        axes=[(with_signs(axis), with_signs(str(value))) for axis, value in trajectory.scenario.axes.items()],
+        axes=[(with_signs(axis), with_signs(str(value))) for axis, value in trajectory.labels.items()],
     )
 
 
@@ -92,8 +92,8 @@ def _page_url(slug: str, pk: int | None) -> str:
 
 def _costs(trajectory: Trajectory) -> CallCosts | None:
     """None if the run is deleted or has no recorded call."""
-    key = f"{trajectory.scenario_id}:{trajectory.sample_index}"
-    calls = Call.objects.filter(item__run=trajectory.run_id, item__stage="rollout", item__key=key)
+    items = {f"item__{name}": value for name, value in trajectory.call_items.items()}
+    calls = Call.objects.filter(item__run=trajectory.run_id, **items)
     found = calls.aggregate(calls=Count("id"), known=Sum("cost"), unknown=Count("id", filter=Q(cost=None)))
     return CallCosts(found["calls"], found["known"] or Decimal(0), found["unknown"]) if found["calls"] else None
 

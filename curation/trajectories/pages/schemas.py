@@ -42,7 +42,9 @@ class TrajectorySlim(Schema):
     """A trajectory without its turns. `replay`: agrees, differs, or null if it was never replayed."""
 
     id: str = Field(examples=["118"])
-    scenario: ScenarioRef
+    scenario: ScenarioRef | None = Field(description="Null for an episode on a server.")
+    environment: str | None = Field(examples=[None], description="The server of a live evaluation.")
+    task: str | None = Field(examples=[None], description="The task of that server.")
     run: str | None = Field(examples=["97"])
     sample_index: int = Field(examples=[0])
     model: str = Field(examples=["operator-a"])
@@ -78,7 +80,8 @@ class PairOut(Schema):
     """A kept trajectory and a rejected one of its scenario. `at` is an index of the `turns` of both."""
 
     id: str = Field(examples=["9"])
-    scenario: ScenarioRef
+    scenario: ScenarioRef | None
+    task: str | None = Field(examples=[None], description="The task, of episodes on a server.")
     run: str | None = Field(examples=["99"])
     chosen: str = Field(examples=["118"], description="The trajectory that was kept.")
     rejected: str = Field(examples=["121"])
@@ -94,12 +97,18 @@ class PairPage(Schema):
     total: int | None = None
 
 
+def scenario_ref(row: Trajectory | Pair) -> dict[str, object] | None:
+    return {"id": str(row.scenario_id), "name": row.scenario.name} if row.scenario else None
+
+
 def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
     """Needs the queryset's `for_list()`, with `full` also `with_text()`."""
     checker: dict[str, object] = {"passed": trajectory.checker_passed}
     row: dict[str, object] = {
         "id": str(trajectory.pk),
-        "scenario": {"id": str(trajectory.scenario_id), "name": trajectory.scenario.name},
+        "scenario": scenario_ref(trajectory),
+        "environment": trajectory.environment or None,
+        "task": trajectory.task or None,
         "run": None if trajectory.run_id is None else str(trajectory.run_id),
         "sample_index": trajectory.sample_index,
         "model": trajectory.model,
@@ -136,7 +145,8 @@ def pair_out(pair: Pair) -> dict[str, object]:
     """Needs the queryset's `for_list()`."""
     return {
         "id": str(pair.pk),
-        "scenario": {"id": str(pair.scenario_id), "name": pair.scenario.name},
+        "scenario": scenario_ref(pair),
+        "task": pair.chosen.task or None,
         "run": None if pair.run_id is None else str(pair.run_id),
         "chosen": str(pair.chosen_id),
         "rejected": str(pair.rejected_id),

@@ -1,8 +1,10 @@
-"""Pair kept trajectories with rejected ones of the same scenario, by the rules of `sandbox.agent.pairs`."""
+"""Pair kept trajectories with rejected ones of the same scenario, or of the same task of a server, by the rules of
+`sandbox.agent.pairs`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import TypeVar
 
 from django.db import transaction
 
@@ -13,7 +15,8 @@ from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.params import PairParams, matching_trajectories
 from sandbox.agent.pairs import LeftOut, Side, pair_sides
 
-# Scenarios of one item.
+T = TypeVar("T", int, str)
+# Scenarios or tasks of one item.
 BATCH = 20
 
 
@@ -25,21 +28,25 @@ class PairStage:
         self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        """Batches of the scenarios that have both kept and rejected trajectories."""
+        """Batches of the scenarios and tasks that have both kept and rejected trajectories."""
         for batch in batches_of(scenarios_with_both(run.project, self._params.filter)):
             yield PlannedItem(f"{batch[0]}-{batch[-1]}", None, {"scenarios": batch})
+        for number, tasks in enumerate(batches_of(tasks_with_both(run.project, self._params.filter))):
+            yield PlannedItem(f"tasks {number}", None, {"tasks": tasks})
 
     def work(self, context: WorkContext, item: Item) -> Write:
         pairs: list[Pair] = []
         skip_reasons: Counter[str] = Counter()
-        for scenario_id in item.data["scenarios"]:
+        subjects = [(scenario, "") for scenario in item.data.get("scenarios", ())]
+        subjects += [(None, task) for task in item.data.get("tasks", ())]
+        for scenario_id, task in subjects:
             context.checkpoint()
-            pairs += self._pairs_of(context.run, scenario_id, skip_reasons)
+            pairs += self._pairs_of(context.run, scenario_id, task, skip_reasons)
         return lambda: _save(pairs, skip_reasons)
 
-    def _pairs_of(self, run: Run, scenario_id: int, skip_reasons: Counter[str]) -> list[Pair]:
+    def _pairs_of(self, run: Run, scenario_id: int | None, task: str, skip_reasons: Counter[str]) -> list[Pair]:
         """Return pairs that are not saved yet, and count in `skip_reasons` why others are none."""
-        rows = matching_trajectories(run.project, self._params.filter).filter(scenario=scenario_id)
+        rows = matching_trajectories(run.project, self._params.filter).of_subject(run.project_id, scenario_id, task)
         sides: dict[bool, list[Trajectory]] = defaultdict(list)
         for row in rows.with_turns().order_by("id"):
             sides[row.keep].append(row)
@@ -65,12 +72,19 @@ class PairStage:
 
 def scenarios_with_both(project: Project, given: Json) -> list[int]:
     """Return the ids of scenarios with kept and rejected trajectories among those that match the filter."""
-    rows = matching_trajectories(project, given).order_by()
+    rows = matching_trajectories(project, given).filter(scenario__isnull=False).order_by()
     kept = set(rows.filter(keep=True).values_list("scenario_id", flat=True))
-    return sorted(kept & set(rows.filter(keep=False).values_list("scenario_id", flat=True)))
+    return sorted(pk for pk in kept & set(rows.filter(keep=False).values_list("scenario_id", flat=True)) if pk)
 
 
-def batches_of(ids: Sequence[int]) -> list[list[int]]:
+def tasks_with_both(project: Project, given: Json) -> list[str]:
+    """Return the tasks of servers with kept and rejected trajectories among those that match the filter."""
+    rows = matching_trajectories(project, given).filter(scenario=None).order_by()
+    kept = set(rows.filter(keep=True).values_list("task", flat=True))
+    return sorted(kept & set(rows.filter(keep=False).values_list("task", flat=True)))
+
+
+def batches_of(ids: Sequence[T]) -> list[list[T]]:
     return [list(ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
 
 

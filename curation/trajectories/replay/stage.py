@@ -26,12 +26,15 @@ from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import Limits
 
 CHUNK = 2000
+SERVED = "it was played on a server, not in a sandbox"
 EDITED = "its scenario was edited since, so there is nothing to compare with"
 BROKEN = "its sandbox broke, so its recording is incomplete"
 
 
 def replay_refusal(trajectory: Trajectory) -> str:
     """Return why a trajectory cannot be replayed, or "". Needs its scenario."""
+    if trajectory.scenario is None:
+        return SERVED
     if trajectory.bundle_sha256 != trajectory.scenario.bundle_sha256:
         return EDITED
     return BROKEN if trajectory.outcome == Outcome.INFRA_ERROR else ""
@@ -63,9 +66,10 @@ class ReplayStage:
         found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
         if found is None:
             raise ItemSkipped("it was deleted")
-        if found.bundle_sha256 != found.scenario.bundle_sha256:
-            raise ItemSkipped(EDITED)
-        bundle, limits = stored_bundle(found.scenario.text.bundle), _limits_of(found)
+        scenario = found.scenario
+        if scenario is None or found.bundle_sha256 != scenario.bundle_sha256:
+            raise ItemSkipped(replay_refusal(found))
+        bundle, limits = stored_bundle(scenario.text.bundle), _limits_of(found)
         machine = backend()
         task = Task(setup_of(bundle, limits=limits, labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
         ending = Ending(found.terminal, found.panic_reason) if found.terminal else None

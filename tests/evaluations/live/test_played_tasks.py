@@ -14,7 +14,13 @@ from curation.evaluations.models import Episode, Evaluation, Split
 from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.runs.models import Item, Run
+from curation.samples.models import Sample
+from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.rollout.served import outcome_of, turns_of
 from curation.web.problems import Invalid
+from sandbox.agent.environment import Observation
+from sandbox.agent.live import LiveEpisode, LiveStep
+from sandbox.agent.played import Confirmation, TaskFacts
 from tests.evaluations.evaluating import at_server, end, make_split
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer
@@ -234,6 +240,66 @@ def test_repeats_of_a_task_are_episodes_of_their_own(project: Project, honours: 
     evaluation = Evaluation.objects.get(run=run)
     low = evaluation.models.get(name="makes").figures["intervals"]["completion_rate"][0]
     assert low == 0.51, "12 episodes of 4 tasks that all agree say no more than 4 episodes"
+
+
+def test_episodes_become_samples_and_pairs(project: Project, honours: tuple[str, Log], client: Client) -> None:
+    """`makes` succeeds and `stalls` fails on each task, from the first command on."""
+    address, _ = honours
+    split = split_of(project, TASKS[2:4])
+    run = play(project, address, split, "makes", "stalls", max_steps=3, trajectories=True)
+    rows = Trajectory.objects.select_related("text", "sample").order_by("task", "model")
+    assert [(row.task, row.model, row.outcome, row.keep) for row in rows] == [
+        ("2", "makes", "solved", True),
+        ("2", "stalls", "no_terminal", False),
+        ("3", "makes", "solved", True),
+        ("3", "stalls", "no_terminal", False),
+    ]
+    solved, failed = rows[0], rows[1]
+    assert [turn["kind"] for turn in solved.text.turns] == ["orientation", "action", "output", "action"]
+    assert solved.text.turns[0]["text"] == f"{TASKS[2]['description']}\n\nEverything was wiped."
+    assert "SECRET-CRITERION" not in str(solved.text.turns) + str(solved.text.exchange)
+    assert solved.sample is not None
+    assert (solved.sample.kind, solved.sample.instance_id, solved.sample.status) == ("trajectory", "2", "pending")
+    assert failed.text.turns[-1]["kind"] == "output"
+    pairs = end(launch(project=project, kind="pairs", params={}, user=None))
+    assert pairs.result["pairs"] == 2
+    assert {(pair.chosen.model, pair.rejected.model, pair.at) for pair in Pair.objects.all()} == {
+        ("makes", "stalls", 1)
+    }
+    user = make_member(project, role="admin")
+    client.force_login(user)
+    headers = make_bearer(user)
+    here = f"/p/{project.slug}"
+    places = [f"{here}/trajectories/", f"{here}/trajectories/{solved.pk}/", f"{here}/pairs/"]
+    places += [f"{here}/samples/{solved.sample_id}/", f"{here}/evaluations/splits/{split.pk}/"]
+    for place in places:
+        page = client.get(place, follow=True)
+        assert page.status_code == 200, place
+    assert "4 samples came from episodes on this split" in page.content.decode()
+    one = client.get(f"/api/v1/trajectories/{solved.pk}", headers=headers).json()
+    assert (one["scenario"], one["task"], one["environment"]) == (None, "2", address.replace("http", "ws"))
+    refused = client.post(f"/api/v1/trajectories/{solved.pk}/replay", headers=headers)
+    assert refused.status_code == 409
+    assert Episode.objects.get(trajectory=solved).evaluation.run_id == run.pk
+
+
+def test_a_mismatch_is_no_sample(project: Project, stubborn: tuple[str, Log]) -> None:
+    address, _ = stubborn
+    play(project, address, split_of(project, [TASKS[9]]), "makes", trajectories=True)
+    assert not Trajectory.objects.exists()
+    assert not Sample.objects.exists()
+
+
+def test_a_solved_episode_with_a_reply_without_a_command_is_not_kept() -> None:
+    said = TaskFacts(frozenset({frozenset({"2"})}))
+
+    def step(reply: str, action: str, *, done: bool) -> LiveStep:
+        return LiveStep("prompt", reply, "", action, reply != action, False, {"output": "made"}, 1.0, 1.0, done)
+
+    steps = (step("I would look.", "aws help", done=False), step("aws s3 mb", "aws s3 mb", done=True))
+    episode = LiveEpisode("Make one.", "", steps, True, said, Confirmation.CONFIRMED, Observation("", {}))
+    assert outcome_of(episode) == "format_error"
+    assert [turn["text"] for turn in turns_of(episode)] == ["Make one.", "I would look.", "made", "aws s3 mb"]
 
 
 @pytest.mark.parametrize(

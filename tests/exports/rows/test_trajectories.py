@@ -68,7 +68,7 @@ def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
         "id": str(trajectory.sample_id),
         "source": "scenarios",
         "instance_id": "",
-        "scenario": trajectory.scenario.name,
+        "scenario": trajectory.subject,
         "repo": "",
         "tier": "1",
         "task": "file-edit",

@@ -17,7 +17,7 @@ from tests.trajectories.rolling import end
 pytestmark = pytest.mark.django_db
 KEYS = {
     *("id", "scenario", "run", "sample_index", "model", "turns", "terminal", "panic_reason", "checker", "outcome"),
-    *("keep", "facts", "replay", "sample"),
+    *("keep", "facts", "replay", "sample", "environment", "task"),
 }
 TURN = {"kind", "text", "exit_code", "seconds", "truncated"}
 
@@ -47,7 +47,7 @@ def test_one_trajectory_has_the_documented_fields(client: Client, project: Proje
     row = make_trajectory(project, run=run, checker_output="fine\n", repeated_share=0.25, longest_repeat=2)
     shown = get(client, bearer, f"/trajectories/{row.pk}")
     assert set(shown) == KEYS and all(set(turn) == TURN for turn in shown["turns"])
-    assert shown["scenario"] == {"id": str(row.scenario_id), "name": row.scenario.name}
+    assert shown["scenario"] == {"id": str(row.scenario_id), "name": row.subject}
     assert (shown["run"], shown["sample"]) == (str(run.pk), str(row.sample_id))
     assert shown["checker"] == {"passed": True, "output": "fine\n"}
     assert shown["facts"] == {"commands": 3, "repeated_share": 0.25, "longest_repeat": 2}
@@ -170,6 +170,7 @@ def test_pairs_name_both_sides(client: Client, project: Project, bearer: dict[st
         {
             "id": str(pair.pk),
             "scenario": {"id": str(scenario.pk), "name": scenario.name},
+            "task": None,
             "run": str(run.pk),
             "chosen": str(chosen.pk),
             "rejected": str(rejected.pk),

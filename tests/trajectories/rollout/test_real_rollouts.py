@@ -125,7 +125,7 @@ def test_rollouts_end_as_their_script_must(server: ModelServer) -> None:
     assert set(gated(project).values()) == {("admitted", "")}
     run = end(start(project, samples=2, max_turns=12, command_timeout=0.4, episode_timeout=1.0))
     rows = Trajectory.objects.of(project).select_related("scenario", "text")
-    found = {name: {row.outcome for row in rows if row.scenario.name == name} for name in expected}
+    found = {name: {row.outcome for row in rows if row.subject == name} for name in expected}
     assert found == {name: {outcome} for name, outcome in expected.items()}
     assert run.result["outcomes"] == dict.fromkeys(expected.values(), 2)
     solved = rows.get(scenario__name="does it", sample_index=0)

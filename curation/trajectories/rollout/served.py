@@ -1,0 +1,148 @@
+"""Save an episode on a server as a trajectory with a sample to review, in the form of a rollout.
+
+The orientation is the task with what the server showed first. What a model wrote is its action, also where it was no
+command and another one ran in its place: such an episode is never kept.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from curation.runs.kinds import Json
+from curation.runs.models import Run
+from curation.samples.models import Flag, Kind
+from curation.samples.scores.priority import trajectory_priority
+from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
+from curation.web.text.storable import storable, storable_json
+from sandbox.agent.environment import Observation
+from sandbox.agent.live import ERROR, OUTPUT, LiveEpisode, LiveStep
+from sandbox.agent.loops import loop_facts
+from sandbox.agent.openenv import visible
+
+SOURCE = "environment"
+NOTHING_SHOWN = "(no output)"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An episode with its origin. `key` and `repeat` name the task's episode, `item_key` the item that played it."""
+
+    run: Run
+    item_key: str
+    environment: str
+    model: str
+    instructions_hash: str
+    key: str
+    repeat: int
+    tier: str
+    episode: LiveEpisode
+
+
+def save_served_episode(served: Served, existing: Trajectory | None) -> Trajectory:
+    """Save the trajectory, its texts and its sample; they replace those of `existing`. Call in a transaction."""
+    episode = served.episode
+    outcome, turns = outcome_of(episode), turns_of(episode)
+    loops = loop_facts([str(turn["text"]) for turn in turns if turn["kind"] == "action"])
+    row = Trajectory(
+        pk=existing.pk if existing else None,
+        project_id=served.run.project_id,
+        run=served.run,
+        sample_id=existing.sample_id if existing else None,
+        sample_index=served.repeat,
+        model=served.model,
+        instructions_hash=served.instructions_hash,
+        bundle_sha256=_task_hash(served),
+        environment=served.environment,
+        task=storable(served.key),
+        item_key=served.item_key,
+        axes={"tier": served.tier, "played": episode.confirmation.value, "hinted": "yes" if episode.hinted else "no"},
+        outcome=outcome,
+        keep=outcome == Outcome.SOLVED,
+        checker_passed=episode.completed,
+        commands=loops.commands,
+        repeated_share=loops.repeated_share,
+        longest_repeat=loops.longest_repeat,
+        format_errors=episode.format_failures,
+    )
+    row.sample_id = upsert_samples([_sample_row(row, turns, looping=loops.looping)])[0].pk
+    row.save()
+    texts = {"turns": storable_json(turns), "checker_output": storable(_result(episode))}
+    exchange = [
+        message
+        for step in episode.steps
+        for message in (
+            {"role": "user", "content": step.prompt},
+            {"role": "assistant", "content": step.reply, "thinking": step.thinking},
+        )
+    ]
+    TrajectoryText.objects.update_or_create(trajectory=row, defaults={**texts, "exchange": storable_json(exchange)})
+    return row
+
+
+def outcome_of(episode: LiveEpisode) -> Outcome:
+    if episode.completed:
+        return Outcome.FORMAT_ERROR if episode.format_failures else Outcome.SOLVED
+    return Outcome.CHECKER_FAILED if episode.steps and episode.steps[-1].done else Outcome.NO_TERMINAL
+
+
+def turns_of(episode: LiveEpisode) -> list[Json]:
+    """The turns as `TrajectoryText` has them. What the server shows after an episode's last action is no turn, unless
+    the step limit cut the episode off."""
+    shown = _shown(episode.opening) or ("" if episode.task else episode.opening.text)
+    turns = [_turn("orientation", "\n\n".join(filter(None, (episode.task, shown))) or NOTHING_SHOWN)]
+    for number, step in enumerate(episode.steps, 1):
+        turns.append(_turn("action", step.reply.strip() if step.format_failure else step.action))
+        if number < len(episode.steps) or not (step.done or episode.completed):
+            turns.append(_turn("output", _shown(Observation("", step.fields)) or NOTHING_SHOWN))
+    return turns
+
+
+def _shown(seen: Observation) -> str:
+    """Output and error, without anything that an episode is scored by."""
+    fields = Observation("", visible(seen.fields))
+    return "\n".join(str(text) for names in (OUTPUT, ERROR) if (text := fields.observed(names)))
+
+
+def _turn(kind: str, text: str) -> Json:
+    return {"kind": kind, "text": text, "prompt": "", "exit_code": None, "seconds": None, "truncated": False}
+
+
+def _result(episode: LiveEpisode) -> str:
+    """The end of the episode as the server told it."""
+    last: Sequence[LiveStep] = episode.steps[-1:]
+    lines = [_shown(Observation("", step.fields)) for step in last]
+    lines.append(f"completed: {'yes' if episode.completed else 'no'}, progress {episode.max_progress:.2f}")
+    lines.append(f"last reward {episode.terminal_reward:.2f}, summed {episode.total_reward:.2f}")
+    return "\n".join(filter(None, lines))
+
+
+def _task_hash(served: Served) -> str:
+    """Equal for episodes of the same task. An episode whose server says nothing of its task is like no other."""
+    said = served.episode.said.key or f"unconfirmed {served.run.pk} {served.item_key}"
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _sample_row(row: Trajectory, turns: Sequence[Json], *, looping: bool) -> SampleRow:
+    commands = [str(turn["text"]) for turn in turns if turn["kind"] == "action"]
+    return SampleRow(
+        project_id=row.project_id,
+        run_id=row.run_id,
+        existing_id=row.sample_id,
+        kind=Kind.TRAJECTORY,
+        score=None,
+        bucket="",
+        flags=int(looping * Flag.LOOP),
+        priority=trajectory_priority(
+            keep=row.keep, machine=False, looping=looping, passed=bool(row.checker_passed), differs=False
+        ),
+        source=SOURCE,
+        repo="",
+        instance_id=row.task,
+        action_style="",
+        model=row.model,
+        preview="\n".join(commands),
+        body="\n".join([row.task, *(str(turn["text"]) for turn in turns)]),
+        texts=[str(turn["text"]) for turn in turns],
+        axes=dict(row.axes),
+    )
