@@ -205,17 +205,18 @@ def test_a_try_ends_in_time_however_slowly_the_receiver_sends(
     monkeypatch.setattr("curation.webhooks.deliver.TIMEOUT_SECONDS", 1.0)
     hook = hook_at(make_project(), odd, path)
     emit(hook.project, Event.RUN_FINISHED, {})
-    started = time.monotonic()
     assert deliver_due() == 1
-    assert time.monotonic() - started < 3
     row = Delivery.objects.get()
     assert row.state == state and "within 1 s" in row.error
-    assert row.latency_ms is not None and 900 < row.latency_ms < 3000
+    # Without the limit it would be 20 s or more.
+    assert row.latency_ms is not None and 900 < row.latency_ms < 10_000
 
 
 def test_a_slow_resolver_counts_too(odd: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
     def lookup(*_: object, **__: object) -> list[object]:
-        time.sleep(3)
+        answered.wait(30)
         return []
 
     monkeypatch.setattr("curation.webhooks.deliver.TIMEOUT_SECONDS", 0.5)
@@ -223,7 +224,8 @@ def test_a_slow_resolver_counts_too(odd: ThreadingHTTPServer, monkeypatch: pytes
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     started = time.monotonic()
     assert send_test(hook, user=make_user()).error == "no response within 0.5 s"
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20
+    answered.set()
 
 
 def test_a_slow_receiver_does_not_delay_the_others(odd: ThreadingHTTPServer, receiver: Receiver) -> None:
@@ -237,7 +239,7 @@ def test_a_slow_receiver_does_not_delay_the_others(odd: ThreadingHTTPServer, rec
     )
     worker = threading.Thread(target=_deliver_and_close, daemon=True)
     worker.start()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 9  # the slow one gets 10 s
     while Delivery.objects.filter(webhook=quick, state="delivered").count() < 10 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert Delivery.objects.filter(webhook=quick, state="delivered").count() == 10
