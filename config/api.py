@@ -15,6 +15,7 @@ from curation.duels.prompts.api import router as prompts_router
 from curation.duels.reigns.api import router as reigns_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router
+from curation.evaluations.experiments.api import router as experiments_router
 from curation.evaluations.live.api import router as episodes_router
 from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
@@ -94,6 +95,7 @@ for router in (
     hub_router,
     provenance_router,
     evaluations_router,
+    experiments_router,
     comparisons_router,
     episodes_router,
     splits_router,

@@ -3,12 +3,14 @@
 from django.urls import path
 
 from curation.evaluations.compare import views as compare_views
+from curation.evaluations.experiments import views as experiment_views
 from curation.evaluations.live import views as live_views
 from curation.evaluations.screen import views
 from curation.evaluations.splits import views as split_views
 
 HERE = "p/<slug:slug>/evaluations/"
 SPLITS = f"{HERE}splits/"
+EXPERIMENTS = f"{HERE}experiments/"
 
 urlpatterns = [
     path(HERE, views.evaluation_list, name="evaluation-list"),
@@ -22,6 +24,8 @@ urlpatterns = [
     path(f"{HERE}compare/chart/", compare_views.compare_chart, name="compare-chart"),
     path(f"{HERE}baseline/pin/", compare_views.baseline_pin, name="baseline-pin"),
     path(f"{HERE}baseline/unpin/", compare_views.baseline_unpin, name="baseline-unpin"),
+    path(EXPERIMENTS, experiment_views.experiment_list, name="experiment-list"),
+    path(f"{EXPERIMENTS}<str:pk>/delete/", experiment_views.experiment_delete, name="experiment-delete"),
     path(SPLITS, split_views.split_list, name="split-list"),
     path(f"{SPLITS}new/", split_views.split_new, name="split-new"),
     path(f"{SPLITS}<str:pk>/", split_views.split_page, name="split-page"),

@@ -65,7 +65,7 @@ OF_PROJECT = (
     *("scenario-list", "scenario-coverage", "scenario-new"),
     *("trajectory-list", "pair-list", "run-list", "run-new", "export-list", "export-new", "model-list", "model-new"),
     *("settings", "settings-rules", "instructions-list"),
-    *("evaluation-list", "evaluation-new", "evaluation-new-live", "leaderboard", "split-list"),
+    *("evaluation-list", "evaluation-new", "evaluation-new-live", "leaderboard", "split-list", "experiment-list"),
     *("member-list", "token-list", "audit-list", "webhook-list"),
 )
 PAGES: dict[str, tuple[str, Args]] = {

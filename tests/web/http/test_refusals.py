@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from config.api import api
 from curation.duels.models import Duel, Exclusion, Prompt, Reign
-from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Split
+from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Experiment, Split
 from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.llm.models import Endpoint
 from curation.projects.models import Deletion, Invitation, Project, Role
@@ -117,7 +117,9 @@ def rows(owner: User) -> Rows:
     deletion = Deletion.objects.create(noun="run", target_id=1, project_id=project.pk, label="run 1")
     reign = Reign.objects.create(project=project, model="judge-a", margin=5.0, lcb=1.0)
     revision = Revision.objects.create(sample=duel.sample, number=1, author=owner, text="THOUGHT: I look first.")
+    experiment = Experiment.objects.create(project=project, name="SFT on export 1")
     ids = {
+        "experiment_id": str(experiment.pk),
         "revision_id": str(revision.pk),
         "reign_id": str(reign.pk),
         "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),

@@ -1,0 +1,1 @@
+"""Experiments: what was trained on an export, with which settings, and whether it brought what was expected."""

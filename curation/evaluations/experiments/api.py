@@ -1,0 +1,68 @@
+"""REST calls of experiments."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from curation.evaluations.experiments import schemas as s
+from curation.evaluations.experiments.change import delete_card, write_card
+from curation.evaluations.models import Experiment
+from curation.projects.access import Access, enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.web.ids import find
+from curation.web.lists.params import ListParams
+
+router = Router(tags=["evaluations"])
+Answer = dict[str, object]
+
+
+class ExperimentList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+
+
+@router.get("/projects/{slug}/experiments", response=s.ExperimentPage, exclude_unset=True, summary="List experiments")
+def list_experiments(request: HttpRequest, slug: str, params: Query[ExperimentList]) -> Answer:
+    access = enter(request, slug, Scope.READ)
+    return params.page(params.narrow(experiments_of(access.project))).response(s.experiment_out)
+
+
+@router.post("/projects/{slug}/experiments", response={201: s.ExperimentOut}, summary="Write an experiment's card")
+def post_experiment(request: HttpRequest, slug: str, body: s.ExperimentIn) -> Status[Answer]:
+    """Ties an export to training settings, an evaluated base and an evaluated trained model."""
+    access = enter(request, slug, Scope.RUN)
+    return Status(201, s.experiment_out(write_card(access=access, card=body.card())))
+
+
+@router.get("/experiments/{experiment_id}", response=s.ExperimentOut, summary="One experiment")
+def get_experiment(request: HttpRequest, experiment_id: str) -> Answer:
+    return s.experiment_out(_enter(request, experiment_id, Scope.READ)[1])
+
+
+@router.put("/experiments/{experiment_id}", response=s.ExperimentOut, summary="Write the whole card again")
+def put_experiment(request: HttpRequest, experiment_id: str, body: s.ExperimentIn) -> Answer:
+    access, experiment = _enter(request, experiment_id, Scope.RUN)
+    return s.experiment_out(write_card(access=access, card=body.card(), experiment=experiment))
+
+
+@router.delete("/experiments/{experiment_id}", response={204: None}, summary="Delete an experiment's card")
+def delete_experiment(request: HttpRequest, experiment_id: str) -> Status[None]:
+    access, experiment = _enter(request, experiment_id, Scope.RUN)
+    delete_card(access=access, experiment=experiment)
+    return Status(204, None)
+
+
+def experiments_of(project: Project) -> QuerySet[Experiment]:
+    rows = Experiment.objects.filter(project=project)
+    return rows.select_related("base__evaluation", "trained__evaluation")
+
+
+def _enter(request: HttpRequest, experiment_id: str, scope: str) -> tuple[Access, Experiment]:
+    visible = Project.objects.visible_to(principal_of(request).user)
+    rows = Experiment.objects.filter(project__in=visible).select_related(
+        "project", "base__evaluation", "trained__evaluation"
+    )
+    experiment = find(rows, experiment_id, "experiment")
+    return enter(request, experiment.project, scope), experiment

@@ -1,0 +1,98 @@
+"""Experiment cards: by REST and on the page, ticked off by the comparison of both models."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from curation.evaluations.models import Experiment
+from curation.exports.models import Export
+from curation.projects.models import AuditEntry, Role
+from curation.runs.models import Run
+from tests.evaluations.evaluating import page, screened, signed_in
+from tests.factories import make_member
+from tests.model_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_card_is_ticked_off_by_rest_and_on_the_page(client: Client, server: ModelServer) -> None:
+    project = signed_in(client)
+    evaluation = screened(project, server)
+    run = Run.objects.create(project=project, kind="export", state="succeeded")
+    export = Export.objects.create(project=project, run=run, recipe={}, ready=True, manifest_sha256="ab" * 32)
+    here = f"/api/v1/projects/{project.slug}/experiments"
+    card = {"name": "SFT", "export": str(export.pk), "training": "lora r=8", "expected": {"exact": 0.5, "fmt": 0.9}}
+
+    made = client.post(here, card, "application/json")
+
+    assert made.status_code == 201, made.content
+    assert made.json()["manifest_sha256"] == "ab" * 32 and "Name an evaluated" in made.json()["problem"]
+    assert [one["reached"] for one in made.json()["expectations"]] == [None, None]
+    path = f"/api/v1/experiments/{made.json()['id']}"
+    models = {name: {"evaluation": str(evaluation.pk), "model": name} for name in ("bad", "good")}
+    whole = {**card, "base": models["bad"], "trained": models["good"]}
+    found = client.put(path, whole, "application/json").json()
+    assert found["problem"] is None and found["trained"] == models["good"]
+    assert [(one["metric"], one["delta"], one["reached"]) for one in found["expectations"]] == [
+        ("exact", 0.6, True),
+        ("fmt", 0.4, False),
+    ]
+    assert client.get(here).json()["data"] == [found] == [client.get(path).json()]
+    shown = page(client, project, "experiment-list")
+    assert "+60.0 pp" in shown and "not reached" in shown and "within noise" in shown and "lora r=8" in shown
+    Export.objects.all().delete()
+    assert client.get(path).json()["manifest_sha256"] == "ab" * 32
+    assert client.delete(path).status_code == 204 and not Experiment.objects.exists()
+    actions = AuditEntry.objects.filter(subject="SFT").order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["experiment.create", "experiment.update", "experiment.delete"]
+
+
+def test_the_form_writes_the_same_card(client: Client, server: ModelServer) -> None:
+    project = signed_in(client)
+    evaluation = screened(project, server)
+    url = reverse("experiment-list", args=[project.slug])
+    form = {
+        "name": "SFT",
+        "base": f"{evaluation.pk}/bad",
+        "trained": f"{evaluation.pk}/good",
+        "expected": "exact = 0.3",
+    }
+
+    answer = client.post(url, {**form, "file": SimpleUploadedFile("sft.yaml", b"lr: 0.0002\n")})
+
+    assert answer.status_code == 302
+    card = Experiment.objects.get()
+    assert (card.training, card.expected) == ("lr: 0.0002\n", {"exact": 0.3})
+    assert client.post(f"{url}?edit={card.pk}", {**form, "name": "Second"}).status_code == 302
+    assert Experiment.objects.get().name == "Second"
+    assert client.post(reverse("experiment-delete", args=[project.slug, card.pk])).status_code == 302
+    assert not Experiment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path"),
+    [
+        ({"expected": {"speed": 1}}, "expected.speed"),
+        ({"expected": {"exact": 34}}, "expected.exact"),
+        ({"name": " "}, "name"),
+        ({"export": "99"}, "export"),
+        ({"trained": {"evaluation": "99"}}, "trained.evaluation"),
+    ],
+)
+def test_a_wrong_card_is_refused_at_its_field(client: Client, wrong: dict[str, object], path: str) -> None:
+    project = signed_in(client)
+    answer = client.post(f"/api/v1/projects/{project.slug}/experiments", {"name": "x", **wrong}, "application/json")
+    assert answer.status_code == 422 and answer.json()["errors"][0]["path"] == path
+    assert not Experiment.objects.exists()
+
+
+def test_reviewers_read_cards_and_write_none(client: Client) -> None:
+    project = signed_in(client)
+    client.force_login(make_member(project, role=Role.REVIEWER))
+    assert "No experiment yet" in page(client, project, "experiment-list")
+    assert client.post(reverse("experiment-list", args=[project.slug]), {"name": "x"}).status_code == 403
+    assert (
+        client.post(f"/api/v1/projects/{project.slug}/experiments", {"name": "x"}, "application/json").status_code
+        == 403
+    )
