@@ -49,6 +49,13 @@ MUTANTS = {
     "vault-no-card": ("vault card\nvault seal 1848 || true\n", ""),
     "weaver-patterns": ('cmp -s "$file" "$folder/$new"', "true"),
 }
+# Sessions of Docker are slow, and the same as bubblewrap's by the tests of the sandbox: there some bundles show it.
+SOME = NAMES[::7]
+EACH = [
+    *(pytest.param("bubblewrap", name, marks=pytest.mark.bubblewrap) for name in NAMES),
+    *(pytest.param("docker", name, marks=pytest.mark.docker) for name in SOME),
+]
+each_bundle = pytest.mark.parametrize(("rooms", "name"), EACH, indirect=["rooms"])
 
 
 @pytest.fixture(
@@ -107,7 +114,8 @@ def admitted(names: Sequence[str], rooms: Backend) -> None:
 
 @pytest.mark.timeout(900)
 def test_the_gate_admits_them(rooms: Backend) -> None:
-    admitted(NAMES if rooms.name == "bubblewrap" else NAMES[::7], rooms)
+    """The test of the demo, which is made with all of them, shows it of the others."""
+    admitted(SOME, rooms)
 
 
 @pytest.mark.slow
@@ -116,7 +124,7 @@ def test_the_gate_admits_all_of_them(rooms: Backend) -> None:
     admitted(NAMES, rooms)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_bundle
 def test_a_reference_that_forgets_one_thing_is_refused(name: str, rooms: Backend) -> None:
     bundle = bundle_named(name)
     old, new = MUTANTS[name]
@@ -146,7 +154,7 @@ def played(model: str, bundle: Bundle, rooms: Backend, limits: EpisodeLimits, co
         )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_bundle
 def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: Backend) -> None:
     bundle = bundle_named(name)
     episode = played("operator-solver", bundle, rooms, EpisodeLimits(max_turns=30))
