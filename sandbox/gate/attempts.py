@@ -24,7 +24,10 @@ Differ = Callable[[State, State], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attempt's result in the one sandbox: what a terminal shows, and whether the checker passed."""
+    """An attempt's result in the one sandbox: what a terminal shows, and whether the checker passed.
+
+    What cannot be put back there, such as a large file, has no lines and counts as passed: it is tried in a fresh one.
+    """
 
     attempt: Attempt
     passed: bool
@@ -39,7 +42,10 @@ def try_all(
     undo: list[str] = []
     for attempt in attempts:
         back = _way_back(attempt.edits, state)
-        if not all(map(can_make, [*attempt.edits.values(), *back.values()])):
+        if not all(map(can_make, attempt.edits.values())):
+            continue
+        if not all(map(can_make, back.values())):
+            found.append(Tried(attempt, True, ()))
             continue
         scripts = scripts_of(attempt.edits, state)
         for script in joined([*undo, *scripts]):

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+import zipfile
 
 from sandbox.gate.archives import wrong_insides
 from sandbox.gate.edits import scripts_of
@@ -9,6 +10,17 @@ from sandbox.gate.foreign import foreign_texts, literals_of, scrambled, stuffed,
 from sandbox.gate.state import Entry
 
 TEXT = "ida,7\nbram,3\n"
+
+
+def encrypted_zip() -> bytes:
+    """An archive that says of its only file that it is encrypted."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a", "alpha\n")
+    data = bytearray(packed.getvalue())
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(data)
 
 
 def test_scrambled_text_has_the_same_layout_and_none_of_the_words() -> None:
@@ -49,6 +61,7 @@ def test_an_archive_keeps_its_names_and_loses_its_contents() -> None:
             content = archive.extractfile("docs/a")
             assert content is not None and content.read() != b"alpha\n"
     assert list(wrong_insides(b"plain text\n")) == []
+    assert list(wrong_insides(encrypted_zip())) == []
     assert list(wrong_insides(b"\x1f\x8bno gzip")) == []
 
 

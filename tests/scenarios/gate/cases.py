@@ -201,6 +201,12 @@ _LOGS = {"/srv/app.log": LOG}
 BAD = [
     Case("only that it exists", _GREP, FINISHED + "test -f errors.txt", _LOGS, names="errors.txt"),
     Case("only that it is not empty", _GREP, FINISHED + "test -s errors.txt", _LOGS, names="errors.txt"),
+    Case(
+        "only that a large file exists",
+        "seq 1 30000 > numbers.txt\ntodo done 1",
+        FINISHED + "test -f numbers.txt",
+        names="numbers.txt",
+    ),
     Case("a word in it", _GREP, FINISHED + "grep -q 'disk sdb' errors.txt", _LOGS, names="errors.txt"),
     Case(
         "every line somewhere in it",
