@@ -1,4 +1,4 @@
-"""Read the model calls of a trace, by the conventions of whoever wrote it.
+"""Read the model calls of a trace, in the conventions of several tools.
 
 - OpenTelemetry GenAI: `gen_ai.input.messages` and `gen_ai.output.messages` as attributes of the span or of its event
   `gen_ai.client.inference.operation.details`; the events of version 1.36 and before (`gen_ai.user.message`, …,

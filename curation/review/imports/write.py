@@ -34,7 +34,7 @@ from judging.answers.digest import answer_sha256
 from judging.answers.facts import answer_facts
 from judging.messages import message_text
 
-# Stands where other answers have the name of their endpoint, which has no brackets.
+# In place of the name of an endpoint, which has no brackets.
 MODEL = "(imported)"
 Prompted = tuple[int, str]  # prompt, side
 
@@ -92,8 +92,8 @@ def _conversation(row: ImportedRow) -> Conversation:
 
 
 def _fingerprint(row: ImportedRow, side: str) -> str:
-    """Return what answers to the same history have in common. No model made them, so it stands where others have the
-    digest of their instructions and parameters."""
+    """Return what answers to the same history have in common. No model made them, so they have it in place of the
+    digest of instructions and parameters."""
     history = content_hashes(_conversation(row))[-2]
     return hashlib.sha256(f"import {side} {history}".encode()).hexdigest()
 
