@@ -61,10 +61,8 @@ class Split(Removable):
 
 
 class SplitRow(models.Model):
-    """One row without its texts. `number` is the position of its line in the file, from 0.
-
-    A session is one line and gives a row for each command; `turn` is the position of the command's message.
-    """
+    """One row without its texts. `number` is the position of its line in the file, from 0. A session is one line with a
+    row for each command; `turn` is the position of the command's message."""
 
     split = models.ForeignKey(Split, models.CASCADE, related_name="rows")
     number = models.PositiveIntegerField()
@@ -378,10 +376,8 @@ class EpisodeText(models.Model):
 
 
 class Experiment(models.Model):
-    """Training on an export: its settings, the evaluated base and trained models, and the expected changes by metric.
-
-    `manifest_sha256` is the export's when the card was written, and stays if the export is deleted.
-    """
+    """Training on an export: its settings, the base and the trained model as evaluated, and expected changes by metric.
+    `manifest_sha256` is the export's when the card was written, and stays if the export is deleted."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="experiments")
     name = models.CharField(max_length=120)

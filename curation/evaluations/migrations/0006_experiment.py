@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("evaluations", "0004_played_tasks"),
+        ("evaluations", "0005_episode_trajectories"),
         ("exports", "0004_export_kept"),
         ("projects", "0004_removed_runs"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
