@@ -22,6 +22,7 @@ from curation.evaluations.splits.api import router as splits_router
 from curation.exports.hub.api import router as hub_router
 from curation.exports.pages.api import router as exports_router
 from curation.exports.provenance.api import router as provenance_router
+from curation.exports.rounds.api import router as rounds_router
 from curation.imports.pages.api import router as imports_router
 from curation.llm.endpoints.api import router as llm_router
 from curation.projects.pages.api import router as projects_router
@@ -94,6 +95,7 @@ for router in (
     exports_router,
     hub_router,
     provenance_router,
+    rounds_router,
     evaluations_router,
     experiments_router,
     comparisons_router,

@@ -181,3 +181,44 @@ class SampleSignature(models.Model):
 
     def __str__(self) -> str:
         return f"signature of sample {self.sample_id}"
+
+
+class RoundQuerySet(models.QuerySet["Round"]):
+    def of(self, project: Project) -> "RoundQuerySet":
+        return self.filter(project=project, rollout__deleting_at=None).select_related("rollout", "export__run")
+
+    def visible_to(self, user: User) -> "RoundQuerySet":
+        rows = self.filter(project__in=Project.objects.visible_to(user), rollout__deleting_at=None)
+        return rows.select_related("project", "rollout", "export__run")
+
+    def chain_of(self, round_: "Round") -> "list[Round]":
+        """The rounds of its chain, the first one first."""
+        return list(self.filter(chain=round_.chain).order_by("number", "id"))
+
+
+class Round(models.Model):
+    """One round of self-training: an operator's rollouts, and the export of those that people approved.
+
+    E. Zelikman et al., "STaR: Bootstrapping Reasoning With Reasoning" (2022). Rounds of one `chain`, the id of its
+    first round, follow each other: the operator of a round was trained on the export of the round before.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="rounds", db_index=False)
+    chain = models.BigIntegerField(null=True)
+    number = models.PositiveSmallIntegerField(default=1)
+    operator = models.CharField(max_length=60, help_text="Name of the endpoint.")
+    rollout = models.OneToOneField(Run, models.CASCADE, related_name="round")
+    export = models.OneToOneField(Export, models.SET_NULL, null=True, related_name="round")
+    formats = models.JSONField(default=list)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = RoundQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["chain", "number"], name="round_once")]
+        # The list; the rounds of a chain.
+        indexes: ClassVar = [models.Index(fields=["project", "id"], name="round_list")]
+
+    def __str__(self) -> str:
+        return f"round {self.number}"

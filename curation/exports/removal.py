@@ -1,14 +1,16 @@
 """An export keeps the runs of its samples from being deleted; an export itself can always be deleted."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import orjson
 from django.core.files.storage import default_storage
+from django.db.models import QuerySet
 from django.urls import reverse
 
-from curation.exports.models import Export, FrozenPair, FrozenRow
+from curation.exports.models import Export, FrozenPair, FrozenRow, Round
 from curation.projects.access import Access
-from curation.projects.removal.rows import Rest, describes, register_pages, rests_on
+from curation.projects.removal.rows import Rest, describes, goes_with, register_pages, rests_on
 from curation.review.removal import samples_of
 from curation.runs.models import Run
 from curation.runs.removal import pages_of_runs
@@ -37,6 +39,19 @@ def pushes_in_progress(run: Run) -> Iterable[Rest]:
     if export is not None:
         for push in Run.objects.live().filter(project=run.project_id, kind="push", params__export=str(export.pk)):
             yield Rest("It is being pushed.", reverse("run-page", args=[run.project.slug, push.pk]))
+
+
+@rests_on(Run)
+def rounds_with_its_rollouts(run: Run) -> Iterable[Rest]:
+    """A round goes with its rollout, unless another round follows it."""
+    mine = Round.objects.filter(rollout=run).first()
+    if mine is not None and Round.objects.filter(chain=mine.chain, number__gt=mine.number).exists():
+        yield Rest(f"Round {mine.number} has a next round.", reverse("round-list", args=[run.project.slug]))
+
+
+@goes_with(Run)
+def its_round(run: Run) -> Iterable[QuerySet[Any]]:
+    yield Round.objects.filter(rollout=run)
 
 
 @describes(Run)

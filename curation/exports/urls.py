@@ -5,6 +5,7 @@ from django.urls import path
 from curation.exports.hub import views as hub
 from curation.exports.pages import views
 from curation.exports.provenance import views as provenance
+from curation.exports.rounds import views as rounds
 
 EXPORTS = "p/<slug:slug>/exports/"
 
@@ -23,5 +24,8 @@ urlpatterns = [
     path(f"{EXPORTS}<str:pk>/push/", hub.export_push, name="export-push"),
     path(f"{EXPORTS}<str:pk>/rows/", provenance.export_rows, name="export-rows"),
     path(f"{EXPORTS}<str:pk>/rows/<str:sha256>/", provenance.export_row, name="export-row"),
+    path("p/<slug:slug>/rounds/", rounds.round_list, name="round-list"),
+    path("p/<slug:slug>/rounds/start/", rounds.round_start, name="round-start"),
+    path("p/<slug:slug>/rounds/<int:pk>/export/", rounds.round_export, name="round-export"),
     path("p/<slug:slug>/calls/<str:pk>/exports/", provenance.call_exports, name="call-exports"),
 ]

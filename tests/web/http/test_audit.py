@@ -19,7 +19,7 @@ from curation.duels.answers.stage import fingerprint
 from curation.duels.models import AnswerText, Duel, Reign
 from curation.evaluations.models import Evaluation, Split, SplitRow, SplitRowText
 from curation.evaluations.screen import add_served_models
-from curation.exports.models import ExportFile
+from curation.exports.models import ExportFile, Round
 from curation.llm.client.gateway import target_of
 from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
@@ -36,6 +36,7 @@ from tests.factories import (
     make_pull_request,
     make_run,
     make_scenario,
+    make_trajectory,
     make_user,
 )
 from tests.web.http import test_refusals as refusals
@@ -125,6 +126,16 @@ def _held(rows: Rows, owner: User) -> dict[str, Any]:
     return {"axes": ["task"], "comment": "the rest is a matter of taste"}
 
 
+def _reviewed_round(rows: Rows, owner: User) -> None:
+    row = Round.objects.get(pk=rows.ids["round_id"])
+    make_trajectory(rows.project, run=row.rollout, sample={"status": "approved"})
+
+
+def _operator(rows: Rows, owner: User) -> dict[str, Any]:
+    make_scenario(rows.project)
+    return {"operator": "judge-a"}
+
+
 def _decided(rows: Rows, owner: User) -> dict[str, Any]:
     body = {"ids": [rows.ids["sample_id"]], "action": "approve"}
     done = Client().post(f"{V1}/samples/bulk", body, JSON, headers=make_bearer(owner))
@@ -201,6 +212,8 @@ PREPARE: dict[str, Prepare] = {
     f"POST {V1}/runs/{{run_id}}/retry-failed": _in_state("failed"),
     f"DELETE {V1}/scenarios/{{scenario_id}}": _scenario,
     f"POST {V1}/scenarios/{{scenario_id}}/clear-axes": _held,
+    f"POST {SLUG}/rounds": _operator,
+    f"POST {V1}/rounds/{{round_id}}/export": _reviewed_round,
     f"POST {V1}/samples/bulk/undo": _decided,
     f"POST {V1}/samples/{{sample_id}}/undo": _decided,
     f"POST {SLUG}/models/{{name}}/line-up": _with_server,

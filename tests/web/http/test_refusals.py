@@ -19,7 +19,7 @@ from django.utils import timezone
 from config.api import api
 from curation.duels.models import Duel, Exclusion, Prompt, Reign
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Experiment, Split
-from curation.exports.models import Export, ExportFile, SavedRecipe
+from curation.exports.models import Export, ExportFile, Round, SavedRecipe
 from curation.llm.models import Endpoint
 from curation.projects.models import Deletion, Invitation, Project, Role
 from curation.review.models import Lease, Revision
@@ -116,12 +116,14 @@ def rows(owner: User) -> Rows:
     asked = Call.objects.create(project=project, run=run, endpoint_name="judge-a", content_hash="0" * 64)
     deletion = Deletion.objects.create(noun="run", target_id=1, project_id=project.pk, label="run 1")
     reign = Reign.objects.create(project=project, model="judge-a", margin=5.0, lcb=1.0)
+    rollout = Run.objects.create(project=project, kind="rollout", state="succeeded", params={"model": "judge-a"})
+    rounds = Round.objects.create(project=project, chain=1, operator="judge-a", rollout=rollout, formats=["dpo"])
     revision = Revision.objects.create(sample=duel.sample, number=1, author=owner, text="THOUGHT: I look first.")
     experiment = Experiment.objects.create(project=project, name="SFT on export 1")
     ids = {
         "experiment_id": str(experiment.pk),
         "revision_id": str(revision.pk),
-        "reign_id": str(reign.pk),
+        "reign_id": str(reign.pk), "round_id": str(rounds.pk),
         "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),
         "sha256": "0" * 64, "rule": "email", "value_sha256": "0" * 64,
         "slug": project.slug, "username": owner.username, "run_id": str(run.pk), "prompt_id": str(duel.prompt_id),

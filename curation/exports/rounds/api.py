@@ -1,0 +1,65 @@
+"""REST calls of rounds. Starting one needs the scopes `run` and `export`."""
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from curation.exports.models import Round
+from curation.exports.rounds.figures import RoundFigures, figures_of
+from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundList, RoundOut, RoundPage, round_out
+from curation.exports.rounds.start import export_round, start_next, start_round
+from curation.projects.access import Access, enter, principal_of
+from curation.projects.models import Scope
+from curation.runs.pages.schemas import RunOut, run_out
+from curation.web.ids import find
+from curation.web.problems import FieldError, Invalid
+
+router = Router(tags=["rounds"])
+Json = dict[str, object]
+
+
+def _entered(request: HttpRequest, round_id: str, scope: str = Scope.READ) -> tuple[Access, Round]:
+    row = find(Round.objects.visible_to(principal_of(request).user), round_id, "round")
+    return enter(request, row.project, scope), row
+
+
+def _figures(access: Access, row: Round) -> RoundFigures:
+    chain = figures_of(Round.objects.of(access.project).chain_of(row))
+    return next(found for found in chain if found.round.pk == row.pk)
+
+
+@router.get("/projects/{slug}/rounds", response=RoundPage, exclude_unset=True, summary="List rounds")
+def list_rounds(request: HttpRequest, slug: str, params: Query[RoundList]) -> Json:
+    access = enter(request, slug, Scope.READ)
+    page = params.page(Round.objects.of(access.project))
+    return page.response(lambda row: round_out(_figures(access, row)))
+
+
+@router.post("/projects/{slug}/rounds", response={202: RoundOut}, summary="Start a round")
+def create_round(request: HttpRequest, response: HttpResponse, slug: str, body: RoundIn) -> Status[Json]:
+    """Launch a rollout. Once people have decided its kept trajectories, the approved ones are exported."""
+    access = enter(request, slug, Scope.RUN)
+    if body.before is None:
+        row = start_round(access=access, operator=body.operator, rollout=body.rollout, formats=body.formats)
+    else:
+        if {"rollout", "formats"} & body.model_fields_set:
+            raise Invalid.fields([FieldError("before", "the next round has the parameters of the one before")])
+        before = find(Round.objects.of(access.project), body.before, "round")
+        row = start_next(access=access, before=before, operator=body.operator)
+    response["Location"] = f"/api/v1/rounds/{row.pk}"
+    return Status(202, round_out(_figures(access, row)))
+
+
+@router.get("/rounds/{round_id}", response=RoundOut, summary="One round with its figures")
+def get_round(request: HttpRequest, round_id: str) -> Json:
+    return round_out(_figures(*_entered(request, round_id)))
+
+
+@router.post("/rounds/{round_id}/export", response={202: RunOut}, summary="Export the approved trajectories of a round")
+def create_round_export(
+    request: HttpRequest, response: HttpResponse, round_id: str, body: RoundExportIn | None = None
+) -> Status[Json]:
+    """409 `not_ready` says what it waits for. A reviewed round is exported by itself within a minute."""
+    access, row = _entered(request, round_id, Scope.EXPORT)
+    run = export_round(access=access, round_=row, without_pending=bool(body and body.without_pending))
+    response["Location"] = f"/api/v1/runs/{run.pk}"
+    return Status(202, run_out(run))

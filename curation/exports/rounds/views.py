@@ -1,0 +1,75 @@
+"""The page of rounds, and its forms."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.exports.models import Round
+from curation.exports.rounds.figures import RoundFigures, figures_of
+from curation.exports.rounds.start import export_round, start_next, start_round
+from curation.llm.models import Endpoint
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.scenarios.pages.measured import Measured
+from curation.web.ids import find
+from curation.web.problems import Problem
+
+MOST_CHAINS = 20
+
+
+@require_GET
+@project_page(Scope.READ)
+def round_list(request: HttpRequest, access: Access) -> HttpResponse:
+    """The rounds of one chain, by default the newest one."""
+    rows = Round.objects.of(access.project)
+    chains = list(rows.filter(number=1).order_by("-id")[:MOST_CHAINS])
+    newest = rows.order_by("-id").first()
+    chosen = find(rows, request.GET["round"], "round") if request.GET.get("round") else newest
+    found = figures_of(rows.chain_of(chosen)) if chosen else []
+    context = {
+        "chains": chains,
+        "rounds": found,
+        "last": found[-1] if found else None,
+        "axes": _axis_lines(found),
+        "operators": Endpoint.objects.of(access.project).values_list("name", flat=True),
+        "may_start": access.may(Scope.RUN) and access.may(Scope.EXPORT),
+        "api_path": f"/api/v1/projects/{access.project.slug}/rounds",
+    }
+    return render(request, "exports/rounds/list.html", context)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def round_start(request: HttpRequest, access: Access) -> HttpResponse:
+    """The first round of a chain, or with `before` the next one."""
+    given = request.POST
+    try:
+        if given.get("before"):
+            before = find(Round.objects.of(access.project), given["before"], "round")
+            start_next(access=access, before=before, operator=given.get("operator", ""))
+        else:
+            samples = given.get("samples", "")
+            rollout = {"samples": int(samples)} if samples.isdecimal() else {}
+            start_round(access=access, operator=given.get("operator", ""), rollout=rollout)
+    except Problem as problem:
+        messages.error(request, "; ".join(map(str, problem.errors)) or problem.detail)
+    return redirect("round-list", access.project.slug)
+
+
+@require_POST
+@project_page(Scope.EXPORT)
+def round_export(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    row = find(Round.objects.of(access.project), str(pk), "round")
+    try:
+        run = export_round(access=access, round_=row, without_pending="without_pending" in request.POST)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+        return redirect("round-list", access.project.slug)
+    return redirect("run-page", access.project.slug, run.pk)
+
+
+def _axis_lines(rounds: list[RoundFigures]) -> list[tuple[str, str, list[Measured]]]:
+    """Axis, value and its rate in every round; tasks come first."""
+    keys = sorted({key for found in rounds for key in found.by_axis}, key=lambda key: (key[0] != "task", *key))
+    return [(axis, value, [found.by_axis.get((axis, value), Measured()) for found in rounds]) for axis, value in keys]
