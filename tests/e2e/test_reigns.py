@@ -1,0 +1,110 @@
+"""A duel run on real turns is crowned, and the next run is a defence: in real Chromium, against a model server."""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from curation.projects.models import Project
+from curation.runs.engine import dispatch
+from curation.runs.models import Run
+from tests.duels.running import end
+from tests.e2e.conftest import Watched
+from tests.factories import make_endpoint, make_project, make_user
+from tests.imports.bringing import bring
+from tests.model_server import ModelServer
+from tests.parts import shared_data
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+JUDGES = ["careful", "brisk"]
+WEAK = "I would think about it for a while and then decide."
+GOOD = "THOUGHT: I list what is there before I open a file.\n\n```bash\nls -la\n```"
+
+
+@pytest.fixture
+def project(model_server: ModelServer, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Real turns with their records, a king and two challengers on the model server, and scripted judges."""
+    settings.MEDIA_ROOT = tmp_path / "files"
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
+    panel = {"judges": JUDGES, "controls": 0.0}
+    document = {"panel": panel, "generation": {"king_model": "king"}, "gate": {"resamples": 200}}
+    project = make_project("court", user=make_user("ada"), settings_json=document)
+    for name, text in (("king", WEAK), ("model-b", GOOD), ("model-c", WEAK)):
+        model_server.behave(name, text=text)
+        make_endpoint(project, name, model=f"openai/{name}", api_base=model_server.api_base)
+    for name in JUDGES:
+        make_endpoint(project, name, model=f"scripted/judge-{name}")
+    with ThreadPoolExecutor(1) as worker:
+        for kind, name in (("turns", "swe_agent_nebius.jsonl"), ("pr_records", "pr_records.jsonl")):
+            rows, options = shared_data("turns", name).read_bytes(), {"count": 10} if kind == "turns" else {}
+            work = partial(bring, project, kind, rows, options=options)
+            assert worker.submit(_apart, work).result().state == "succeeded"
+    return project
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
+    client = Client()
+    client.force_login(project.members.get().user)
+    session = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context = browser.new_context(base_url=live_server.url, reduced_motion="reduce")
+    context.add_cookies([{"name": django_settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    watched = Watched(context.new_page())
+    yield watched.page
+    context.close()
+    assert watched.wrong == []
+
+
+def _apart(work: Callable[[], Run]) -> Run:
+    """Work outside of Playwright's thread, which runs an event loop already."""
+    try:
+        return work()
+    finally:
+        connection.close()
+
+
+def duel(tab: Page, challenger: str) -> Run:
+    """Launch a duel run by its form, drive it to its end, and show its page."""
+    tab.goto("/p/court/runs/new/?kind=duel")
+    tab.get_by_label("Challenger model").select_option(challenger)
+    tab.get_by_role("button", name="Launch").click()
+    tab.wait_for_url(re.compile(r"/runs/\d+/$"))
+    address = tab.url
+    tab.goto("about:blank")
+    with ThreadPoolExecutor(1) as worker:
+        run = worker.submit(_apart, lambda: end(Run.objects.order_by("-pk")[0])).result()
+    assert run.state == "succeeded", run.error
+    tab.goto(address)
+    return run
+
+
+def test_a_duel_run_is_crowned_and_the_next_is_a_defence(tab: Page) -> None:
+    first = duel(tab, "model-b")
+    assert first.result["accepted"] and first.result["parsed"] > 0, first.result["reasons"]
+    tab.get_by_role("button", name="Crown model-b").click()
+    reign = tab.locator("section", has=tab.get_by_role("heading", name="model-b", exact=True))
+    expect(reign).to_contain_text("reigns")
+
+    tab.goto("/p/court/runs/new/?kind=duel")
+    expect(tab.get_by_label("King model")).to_have_value("model-b")
+    expect(tab.locator("form.form").last).to_contain_text("this run is a defence")
+    second = duel(tab, "model-c")
+    assert second.result["accepted"] is False and second.result["opponent"]["model"] == "model-b"
+
+    tab.goto("/p/court/duels/reigns/")
+    for width, scheme in ((1280, "light"), (1280, "dark"), (400, "light")):
+        tab.set_viewport_size({"width": width, "height": 800})
+        tab.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        row = tab.get_by_role("row").filter(has_text=f"duel {second.pk}")
+        expect(row).to_contain_text("model-c")
+        expect(row).to_contain_text("defence")
+        assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
