@@ -26,12 +26,11 @@ _REJOINS = re.compile(r"\.join\(|\btr\b|\.replace\(|\bs(?:[/|#,])|//|\bIFS=|\.gs
 class _Quoted:
     """The quoted texts of a script in their order; joined, they can spell a name letter by letter.
 
-    `starting` has the positions of those with the same first letter, `rejoined` the span of several words by their
-    letters without what is between them.
+    `positions` are those of each text, `rejoined` the span of several words by their letters without what is between.
     """
 
     texts: list[tuple[str, Span]]
-    starting: dict[str, list[int]]
+    positions: dict[str, list[int]]
     rejoined: dict[str, Span]
 
 
@@ -77,7 +76,7 @@ def _quoted(script: str) -> _Quoted:
         text, span = match[group], match.span(group)
         if len(text) > 40:
             continue
-        found.starting.setdefault(text[0], []).append(len(found.texts))
+        found.positions.setdefault(text, []).append(len(found.texts))
         found.texts.append((text, span))
         words = re.split(r"[\s.,:;|/-]+", text.strip()) if rejoins else ()
         if len(words) > 1:
@@ -117,7 +116,7 @@ def _replaced(name: str, quoted: _Quoted) -> Span | None:
     if (span := quoted.rejoined.get(squash(name))) is not None:
         return span
     parts = name.split("_")
-    for i in quoted.starting.get(name[0], ()) if len(parts) > 1 else ():
+    for i in quoted.positions.get(parts[0], ()) if len(parts) > 1 else ():
         if [text for text, _ in quoted.texts[i : i + len(parts)]] == parts:
             return quoted.texts[i][1][0], quoted.texts[i + len(parts) - 1][1][1]
     return None
@@ -125,10 +124,9 @@ def _replaced(name: str, quoted: _Quoted) -> Span | None:
 
 def _in_sequence(name: str, quoted: _Quoted) -> Span | None:
     """Return the span of neighbouring quoted texts that spell the name."""
-    for first in quoted.starting.get(name[0], ()):
+    firsts = (first for end in range(1, len(name)) for first in quoted.positions.get(name[:end], ()))
+    for first in firsts:
         joined, span = quoted.texts[first]
-        if len(joined) >= len(name) or not name.startswith(joined):
-            continue
         for following, other in islice(quoted.texts, first + 1, None):
             joined += following
             if joined == name:
