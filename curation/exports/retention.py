@@ -66,6 +66,8 @@ def uses_of(export: Export) -> Iterator[str]:
     runs = Run.objects.filter(project=export.project_id, params__export=str(export.pk), deleting_at=None)
     for pk, kind in runs.exclude(kind="push").values_list("pk", "kind"):
         yield f"The {kind} run {pk} read it."
+    for name in export.experiments.values_list("name", flat=True):
+        yield f"The experiment {name} trained on it."
     prefix = f"export/{export.pk}/"
     for name, document in SavedRecipe.objects.filter(project=export.project_id).values_list("name", "document"):
         if any(held_out.startswith(prefix) for held_out in document.get("held_out", ())):

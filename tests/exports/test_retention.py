@@ -7,6 +7,7 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
 
+from curation.evaluations.models import Experiment
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.retention import delete_old_exports
@@ -97,7 +98,7 @@ def test_what_a_person_keeps_stays_and_the_log_has_it() -> None:
     assert client.patch(f"/api/v1/exports/{kept.pk}", {}, "application/json").status_code == 422
 
 
-@pytest.mark.parametrize("use", ["split", "recipe", "export", "push"])
+@pytest.mark.parametrize("use", ["split", "recipe", "export", "experiment", "push"])
 def test_what_something_uses_stays(use: str) -> None:
     user = make_user()
     project = make_project(user=user)
@@ -105,7 +106,9 @@ def test_what_something_uses_stays(use: str) -> None:
     export = make_old(project)
     keep_days(project, 30)
     against = {**SFT, "held_out": [f"export/{export.pk}/train"]}
-    if use == "split":
+    if use == "experiment":
+        Experiment.objects.create(project=project, name="weekly", export=export)
+    elif use == "split":
         launch(project=project, kind="split", params={"export": str(export.pk), "split": "train"}, user=user)
         Run.objects.filter(kind="split").update(state="succeeded")
     elif use == "recipe":
@@ -121,6 +124,7 @@ def test_what_something_uses_stays(use: str) -> None:
     assert export.pk in left(project)
 
     project.recipes.all().delete()
+    project.experiments.all().delete()
     Run.objects.filter(kind__in=("split", "push")).update(state="failed", deleting_at=timezone.now())
     Run.objects.filter(kind="export").exclude(pk=export.run_id).update(deleting_at=timezone.now())
     assert delete_old_exports() == 1
