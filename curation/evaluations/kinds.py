@@ -104,9 +104,8 @@ class EvaluateRun(Kind[EvaluateParams]):
 
     def finish(self, run: Run, params: EvaluateParams) -> Json:
         evaluation = Evaluation.objects.select_related("split").get(run=run)
-        if evaluation.kind == EvaluationKind.LIVE:
-            return save_figures(evaluation, live_rows(evaluation))
-        result = save_figures(evaluation, overall(evaluation))
+        live = evaluation.kind == EvaluationKind.LIVE
+        result = save_figures(evaluation, live_rows(evaluation) if live else overall(evaluation))
         compare_with_baseline(evaluation)
         return result
 

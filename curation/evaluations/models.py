@@ -54,6 +54,9 @@ class Split(Removable):
     def __str__(self) -> str:
         return self.name
 
+    def baseline_of(self, kind: str) -> "EvaluatedModel | None":
+        return self.live_baseline if kind == EvaluationKind.LIVE else self.baseline
+
     @property
     def samples_made(self) -> int:
         """Samples of episodes on its tasks. Who trains on them has seen the split."""

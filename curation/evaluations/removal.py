@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from curation.evaluations.models import ContaminationCheck, Evaluation, ScreenedAnswer, Split
@@ -66,7 +66,7 @@ def uses_of_a_run(run: Run) -> Iterable[Rest]:
     for split in Split.objects.filter(run=run, deleting_at=None):
         for rest in what_rests_on(split):
             yield Rest(f"Split {split.name}: {rest.text}", rest.url)
-    for split in Split.objects.filter(baseline__evaluation__run=run):
+    for split in Split.objects.filter(Q(baseline__evaluation__run=run) | Q(live_baseline__evaluation__run=run)):
         url = reverse("split-page", args=[slug, split.pk])
         yield Rest(f"The evaluations of split {split.name} are compared with it: it has the baseline.", url)
     answers = ScreenedAnswer.objects.filter(call__run=run).exclude(evaluation__run=run)

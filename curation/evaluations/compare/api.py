@@ -9,6 +9,7 @@ from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
 from curation.evaluations.compare.compare import Comparison, compare, model_of, models_to_compare
 from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.reports import comparison_json, report
+from curation.evaluations.models import EvaluationKind
 from curation.evaluations.screen.api import enter_evaluation
 from curation.evaluations.splits.api import enter_split
 from curation.projects.access import enter
@@ -25,6 +26,7 @@ class CompareParams(ListParams):
 
 
 class LeaderboardParams(ListParams):
+    kind: EvaluationKind | None = Field(None, description="static or live. Default: static if there is one.")
     split: str | None = Field(None, description="Id of a split. Default: the split that was evaluated last.")
 
 
@@ -48,7 +50,7 @@ def comparison_file(
 @router.get("/projects/{slug}/leaderboard", response=s.LeaderboardOut, summary="Models on one split, the best first")
 def get_leaderboard(request: HttpRequest, slug: str, params: Query[LeaderboardParams]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    return s.leaderboard_out(leaderboard(access.project, params.split, limit=params.limit))
+    return s.leaderboard_out(leaderboard(access.project, params.split, kind=params.kind, limit=params.limit))
 
 
 @router.post("/evaluations/{evaluation_id}/baseline", response=s.LeaderboardOut, summary="Pin the split's baseline")
@@ -56,13 +58,14 @@ def post_baseline(request: HttpRequest, evaluation_id: str, body: s.BaselineIn) 
     """Compares every evaluation of the split with this model from now on; returns the leaderboard."""
     access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
     split = pin_baseline(access=access, model=model_of(evaluation, body.model or None))
-    return s.leaderboard_out(leaderboard(access.project, str(split.pk)))
+    return s.leaderboard_out(leaderboard(access.project, str(split.pk), kind=evaluation.kind))
 
 
 @router.delete("/splits/{split_id}/baseline", tags=["splits"], response={204: None}, summary="Unpin a split's baseline")
-def delete_baseline(request: HttpRequest, split_id: str) -> Status[None]:
+def delete_baseline(request: HttpRequest, split_id: str, kind: EvaluationKind = EvaluationKind.STATIC) -> Status[None]:
+    """The baseline of its static screens, or with `kind=live` of its live episodes."""
     access, split = enter_split(request, split_id, Scope.RUN)
-    unpin_baseline(access=access, split=split)
+    unpin_baseline(access=access, split=split, kind=kind)
     return Status(204, None)
 
 

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from curation.evaluations.compare.compare import MetricChange, changes
 from curation.evaluations.compare.pairs import paired
-from curation.evaluations.metrics import STATIC
+from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.models import EvaluatedModel, Evaluation, EvaluationKind, Split
 from curation.projects.access import Access
 from curation.projects.audit import record
@@ -15,35 +15,44 @@ from curation.web.problems import Invalid
 from judging.statistics.paired import Said
 from judging.statistics.sign_flip import holm
 
-# A drop in one of these is a regression. Latency depends on the server, length on taste.
-WATCHED = [metric for metric in STATIC if metric.name in {"xtr", "exact", "svc", "op_token", "exact_shell"}]
+# A drop in one of these is a regression. Latency depends on the server, length on taste, and a summed reward may be
+# earned by stalling.
+WATCHED = {
+    EvaluationKind.STATIC.value: [
+        metric for metric in STATIC if metric.name in {"xtr", "exact", "svc", "op_token", "exact_shell"}
+    ],
+    EvaluationKind.LIVE.value: [
+        metric for metric in LIVE if metric.name in {"completed", "max_progress", "terminal_reward"}
+    ],
+}
 
 
 def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
     """Make the model its split's baseline and compare every evaluation of the split with it."""
     access.require(Scope.RUN)
     split = model.evaluation.split
-    if model.evaluation.kind != EvaluationKind.STATIC:
-        raise Invalid("Only a model of a static screen can be a baseline.", code="live")
     if split is None or model.evaluation.state != RunState.SUCCEEDED:
         raise Invalid("Only a model of an evaluation that has ended can be a baseline.", code="not_ended")
     with transaction.atomic():
-        split.baseline = model
-        split.save(update_fields=["baseline"])
+        field = "live_baseline" if model.evaluation.kind == EvaluationKind.LIVE else "baseline"
+        setattr(split, field, model)
+        split.save(update_fields=[field])
         subject = f"{split.name}: {model.name}"
         record(actor=access.user, project=split.project, action="baseline.pin", subject=subject)
-        ended = Evaluation.objects.filter(split=split, run__state=RunState.SUCCEEDED)
-        for evaluation in ended.select_related("split__baseline"):
+        ended = Evaluation.objects.filter(split=split, kind=model.evaluation.kind, run__state=RunState.SUCCEEDED)
+        for evaluation in ended.select_related("split__baseline", "split__live_baseline"):
             _compare_models(evaluation)
-        _flag_regressions(split)
+        _flag_regressions(split, model.evaluation.kind)
     return split
 
 
-def unpin_baseline(*, access: Access, split: Split) -> None:
+def unpin_baseline(*, access: Access, split: Split, kind: str = EvaluationKind.STATIC) -> None:
     access.require(Scope.RUN)
     with transaction.atomic():
-        Split.objects.filter(pk=split.pk).update(baseline=None)
-        EvaluatedModel.objects.filter(evaluation__split=split).update(against={}, regressed=False)
+        field = "live_baseline" if kind == EvaluationKind.LIVE else "baseline"
+        Split.objects.filter(pk=split.pk).update(**{field: None})
+        compared = EvaluatedModel.objects.filter(evaluation__split=split, evaluation__kind=kind)
+        compared.update(against={}, regressed=False)
         record(actor=access.user, project=split.project, action="baseline.unpin", subject=split.name)
 
 
@@ -51,21 +60,22 @@ def compare_with_baseline(evaluation: Evaluation) -> None:
     """Compare each model of the evaluation with the baseline of its split, if one is pinned."""
     _compare_models(evaluation)
     if evaluation.split is not None:
-        _flag_regressions(evaluation.split)
+        _flag_regressions(evaluation.split, evaluation.kind)
 
 
 def _compare_models(evaluation: Evaluation) -> None:
     split = evaluation.split
-    baseline = split.baseline if split is not None else None
+    baseline = split.baseline_of(evaluation.kind) if split is not None else None
     for model in evaluation.models.select_related("evaluation"):
         against = _against(baseline, model) if baseline is not None and baseline.pk != model.pk else {}
         EvaluatedModel.objects.filter(pk=model.pk).update(against=against, regressed=False)
 
 
-def _flag_regressions(split: Split) -> None:
+def _flag_regressions(split: Split, kind: str) -> None:
     """Decide which metrics of all models of the split are below the baseline: they are on one leaderboard, so they are
     corrected together."""
-    models = [model for model in EvaluatedModel.objects.filter(evaluation__split=split).order_by("pk") if model.against]
+    board = EvaluatedModel.objects.filter(evaluation__split=split, evaluation__kind=kind).order_by("pk")
+    models = [model for model in board if model.against]
     found = [metric for model in models for metric in model.against["metrics"].values()]
     for metric, corrected in zip(found, holm([metric["p"] for metric in found]), strict=True):
         metric |= {"p_corrected": round(corrected, 6), "said": Said.at(corrected).value}
@@ -89,7 +99,7 @@ def _against(baseline: EvaluatedModel, model: EvaluatedModel) -> Json:
         "evaluation": str(baseline.evaluation_id),
         "model": baseline.name,
         "rows": len(pairs),
-        "metrics": {change.name: _as_json(change) for change in changes(pairs, WATCHED)},
+        "metrics": {change.name: _as_json(change) for change in changes(pairs, WATCHED[model.evaluation.kind])},
     }
 
 

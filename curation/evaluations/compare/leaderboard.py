@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from curation.evaluations.models import EvaluatedModel, Split
+from curation.evaluations.live.figures import rank_of_live
+from curation.evaluations.models import EvaluatedModel, EvaluationKind, Split
 from curation.projects.models import Project
 from curation.web.ids import find
 
@@ -11,25 +12,38 @@ MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """`entries` are ranked; `mixed` if their evaluations sent different numbers of rows."""
+    """`entries` are ranked; `mixed` if their evaluations sent different numbers of rows. `kinds` are those that the
+    split was evaluated with."""
 
     split: Split | None
     entries: list[EvaluatedModel]
+    kind: EvaluationKind = EvaluationKind.STATIC
+    kinds: tuple[EvaluationKind, ...] = ()
 
     @property
     def mixed(self) -> bool:
         return len({entry.figures.get("n") for entry in self.entries}) > 1
 
 
-def leaderboard(project: Project, split_id: str | None = None, *, limit: int = MOST) -> Leaderboard:
-    """The models of this split, or of the one evaluated last. Raises `NotFound` for an unknown split."""
-    splits = Split.objects.of(project).select_related("baseline")
+def leaderboard(
+    project: Project, split_id: str | None = None, *, kind: str | None = None, limit: int = MOST
+) -> Leaderboard:
+    """The models of this split, or of the one evaluated last, in static screens or else in live episodes. Raises
+    `NotFound` for an unknown split."""
+    splits = Split.objects.of(project).select_related("baseline", "live_baseline")
     if split_id:
         split: Split | None = find(splits, split_id, "split")
     else:
         split = splits.filter(evaluations__isnull=False).order_by("-evaluations__id").first()
     if split is None:
         return Leaderboard(None, [])
-    entries = EvaluatedModel.objects.filter(evaluation__split=split, xtr__gte=0).ranked()
+    entries = EvaluatedModel.objects.filter(evaluation__split=split).exclude(figures={})
     entries = entries.filter(evaluation__run__archived_at=None, evaluation__run__deleting_at=None)
-    return Leaderboard(split, list(entries.select_related("evaluation__run")[:limit]))
+    kinds = tuple(one for one in EvaluationKind if entries.filter(evaluation__kind=one).exists())
+    shown = EvaluationKind(kind) if kind else next(iter(kinds), EvaluationKind.STATIC)
+    of_kind = entries.filter(evaluation__kind=shown).select_related("evaluation__run")
+    if shown == EvaluationKind.LIVE:
+        ranked = sorted(of_kind.order_by("pk"), key=lambda entry: rank_of_live(entry.figures))
+    else:
+        ranked = list(of_kind.filter(xtr__gte=0).ranked()[:limit])
+    return Leaderboard(split, ranked[:limit], shown, kinds)

@@ -8,12 +8,12 @@ from curation.evaluations.compare.compare import Comparison, MetricChange
 from curation.evaluations.compare.leaderboard import Leaderboard
 from curation.evaluations.compare.pairs import Pair
 from curation.evaluations.compare.reports import missing_for_clear
-from curation.evaluations.metrics import STATIC
+from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.models import EvaluatedModel, EvaluationKind
 from curation.evaluations.screen.figures import with_ranks
 from curation.evaluations.screen.tables import Line, figure_table
 
-LABELS = {metric.name: metric.label for metric in STATIC}
+LABELS = {metric.name: metric.label for metric in (*STATIC, *LIVE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +85,15 @@ def compare_page(slug: str, found: Comparison) -> ComparePage:
 def leader_lines(board: Leaderboard) -> list[LeaderLine]:
     if board.split is None:
         return []
-    baseline = board.split.baseline
+    baseline = board.split.baseline_of(board.kind)
     url = reverse("evaluation-compare", args=[board.split.project.slug])
     rows = with_ranks(entry.figures for entry in board.entries)
-    scores = figure_table(EvaluationKind.STATIC, rows).lines
+    scores = figure_table(board.kind, rows).lines
     return [
         LeaderLine(
             entry,
             score,
-            board.split.baseline_id == entry.pk,
+            baseline is not None and baseline.pk == entry.pk,
             f"{url}?before={baseline.pk}&after={entry.pk}" if baseline and baseline.pk != entry.pk else "",
             ", ".join(LABELS.get(name, name) for name in entry.against.get("worse", [])),
         )

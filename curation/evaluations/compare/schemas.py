@@ -7,7 +7,8 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.evaluations.compare.leaderboard import Leaderboard
-from curation.evaluations.models import EvaluatedModel, Split
+from curation.evaluations.live.schemas import LiveScoreOut
+from curation.evaluations.models import EvaluatedModel
 from curation.evaluations.screen.schemas import ScoreOut
 from curation.evaluations.splits.schemas import SplitRef, split_ref
 
@@ -23,11 +24,12 @@ class LeaderOut(Schema):
     regressed: bool
     against: Json | None
     created_at: datetime
-    figures: ScoreOut
+    figures: ScoreOut | LiveScoreOut
 
 
 class LeaderboardOut(Schema):
     split: SplitRef | None
+    kind: str = Field(examples=["static"])
     mixed: bool = Field(description="The evaluations sent different numbers of rows.")
     data: list[LeaderOut]
     next_cursor: str | None = None
@@ -60,15 +62,25 @@ class BaselineIn(Schema):
 
 def leaderboard_out(board: Leaderboard) -> Json:
     split = board.split
-    entries = [_leader(rank, entry, split) for rank, entry in enumerate(board.entries, 1)] if split else []
-    return {"split": split_ref(split), "mixed": board.mixed, "data": entries, "next_cursor": None}
+    entries = (
+        [_leader(rank, entry, split.baseline_of(board.kind)) for rank, entry in enumerate(board.entries, 1)]
+        if split
+        else []
+    )
+    return {
+        "split": split_ref(split),
+        "kind": board.kind.value,
+        "mixed": board.mixed,
+        "data": entries,
+        "next_cursor": None,
+    }
 
 
-def _leader(rank: int, entry: EvaluatedModel, split: Split) -> Json:
+def _leader(rank: int, entry: EvaluatedModel, baseline: EvaluatedModel | None) -> Json:
     return {
         "place": rank,
         "evaluation": str(entry.evaluation_id),
-        "baseline": split.baseline_id == entry.pk,
+        "baseline": baseline is not None and baseline.pk == entry.pk,
         "regressed": entry.regressed,
         "against": entry.against or None,
         "created_at": entry.evaluation.created_at,

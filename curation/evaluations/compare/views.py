@@ -11,8 +11,8 @@ from curation.evaluations.compare.charts import change_chart
 from curation.evaluations.compare.compare import Comparison, compare
 from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.pages import compare_page, leader_lines
-from curation.evaluations.models import EvaluatedModel, EvaluatedModelQuerySet, Split
-from curation.evaluations.screen.tables import SCREEN_COLUMNS
+from curation.evaluations.models import EvaluatedModel, EvaluatedModelQuerySet, EvaluationKind, Split
+from curation.evaluations.screen.tables import LAYOUTS
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.ids import find
@@ -22,11 +22,12 @@ from curation.web.problems import Invalid
 @require_GET
 @project_page(Scope.READ)
 def leaderboard_page(request: HttpRequest, access: Access) -> HttpResponse:
-    board = leaderboard(access.project, request.GET.get("split"))
+    board = leaderboard(access.project, request.GET.get("split"), kind=_kind(request.GET.get("kind")))
     context = {
         "board": board,
         "lines": leader_lines(board),
-        "columns": SCREEN_COLUMNS,
+        "columns": LAYOUTS[board.kind][0],
+        "pinned": board.split is not None and board.split.baseline_of(board.kind) is not None,
         "splits": Split.objects.of(access.project).filter(evaluations__isnull=False).distinct().order_by("-id"),
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/projects/{access.project.slug}/leaderboard",
@@ -64,16 +65,25 @@ def baseline_pin(request: HttpRequest, access: Access) -> HttpResponse:
     model = find(_models(access), request.POST.get("model", ""), "model")
     split = pin_baseline(access=access, model=model)
     messages.success(request, f"{model.name} is the baseline of {split.name}.")
-    return redirect(f"{reverse('leaderboard', args=[access.project.slug])}?split={split.pk}")
+    board = reverse("leaderboard", args=[access.project.slug])
+    return redirect(f"{board}?split={split.pk}&kind={model.evaluation.kind}")
 
 
 @require_POST
 @project_page(Scope.RUN)
 def baseline_unpin(request: HttpRequest, access: Access) -> HttpResponse:
     split = find(Split.objects.of(access.project), request.POST.get("split", ""), "split")
-    unpin_baseline(access=access, split=split)
+    kind = _kind(request.POST.get("kind")) or EvaluationKind.STATIC
+    unpin_baseline(access=access, split=split, kind=kind)
     messages.success(request, f"{split.name} has no baseline any more.")
-    return redirect(f"{reverse('leaderboard', args=[access.project.slug])}?split={split.pk}")
+    return redirect(f"{reverse('leaderboard', args=[access.project.slug])}?split={split.pk}&kind={kind}")
+
+
+def _kind(given: str | None) -> EvaluationKind | None:
+    """Raises `Invalid` for a kind that does not exist."""
+    if given and given not in EvaluationKind.values:
+        raise Invalid(f"There is no kind {given!r} of evaluations; there are {', '.join(EvaluationKind.values)}.")
+    return EvaluationKind(given) if given else None
 
 
 def _compared(request: HttpRequest, access: Access) -> Comparison:

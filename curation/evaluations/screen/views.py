@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from curation.evaluations.live.charts import episode_chart
 from curation.evaluations.models import Evaluation, EvaluationKind, Mark, ScreenedAnswer
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
@@ -109,6 +110,8 @@ def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpRespon
 @project_page(Scope.READ)
 def evaluation_chart(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    if evaluation.kind == EvaluationKind.LIVE:
+        return JsonResponse(episode_chart(evaluation, request.GET.get("shown", "")))
     return JsonResponse(score_chart(overall(evaluation)))
 
 

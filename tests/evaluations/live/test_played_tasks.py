@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.evaluations.models import Episode, Evaluation, Split
+from curation.evaluations.models import Episode, EvaluatedModel, Evaluation, Split
 from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.runs.models import Item, Run
@@ -240,6 +240,52 @@ def test_repeats_of_a_task_are_episodes_of_their_own(project: Project, honours: 
     evaluation = Evaluation.objects.get(run=run)
     low = evaluation.models.get(name="makes").figures["intervals"]["completion_rate"][0]
     assert low == 0.51, "12 episodes of 4 tasks that all agree say no more than 4 episodes"
+
+
+def test_live_models_have_a_leaderboard_and_a_baseline(
+    project: Project, honours: tuple[str, Log], client: Client
+) -> None:
+    """Where `makes` is the baseline, `stalls` is a regression: it completes none of the ten tasks."""
+    address, _ = honours
+    split = split_of(project, TASKS)
+    run = play(project, address, split, "stalls", "makes", max_steps=5)
+    user = make_member(project, role="admin")
+    headers = make_bearer(user)
+    here = f"/api/v1/projects/{project.slug}/leaderboard?split={split.pk}"
+    board = client.get(here, headers=headers).json()
+    assert (board["kind"], [row["figures"]["model"] for row in board["data"]]) == ("live", ["makes", "stalls"])
+    pin = f"/api/v1/evaluations/{run.result['evaluation']}/baseline"
+    pinned = client.post(pin, {"model": "makes"}, content_type="application/json", headers=headers).json()["data"]
+    assert [(row["baseline"], row["regressed"]) for row in pinned] == [(True, False), (False, True)]
+    assert "completed" in pinned[1]["against"]["worse"]
+    assert client.get(f"{here}&kind=static", headers=headers).json()["data"] == []
+    client.force_login(user)
+    page = client.get(f"/p/{project.slug}/evaluations/leaderboard/?split={split.pk}")
+    assert page.status_code == 200
+    assert "regressed" in page.content.decode()
+    chart = client.get(f"/p/{project.slug}/evaluations/{run.result['evaluation']}/chart/?shown=steps").json()
+    assert {line["name"]: line["y"] for line in chart["data"]} == {
+        "stalls": [5.0] * 10,
+        "makes": [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0, 5.0],
+    }
+    ids = {model.name: model.pk for model in EvaluatedModel.objects.filter(evaluation__run=run)}
+    pair = f"?before={ids['stalls']}&after={ids['makes']}"
+    compared = client.get(f"/p/{project.slug}/evaluations/compare/{pair}")
+    assert "without a hint" in compared.content.decode()
+    found = client.get(
+        f"{pin.removesuffix('/baseline')}/compare/{run.result['evaluation']}?model_before=stalls&model_after=makes",
+        headers=headers,
+    ).json()
+    assert [tier["tier"] for tier in found["tiers"]] == ["warmup", "beginner", "intermediate", "advanced", "expert"]
+    per_step = next(metric for metric in found["metrics"] if metric["metric"] == "reward_per_step")
+    rows = {row["model"]: row for row in run.result["models"]}
+    assert (per_step["before"], per_step["after"]) == tuple(
+        rows[name]["avg_reward_per_step"] for name in ("stalls", "makes")
+    )
+    assert "steps_to_complete" not in [metric["metric"] for metric in found["metrics"]]
+    gone = client.delete(f"/api/v1/splits/{split.pk}/baseline?kind=live", headers=headers)
+    assert gone.status_code == 204
+    assert not EvaluatedModel.objects.filter(regressed=True).exists()
 
 
 def test_episodes_become_samples_and_pairs(project: Project, honours: tuple[str, Log], client: Client) -> None:
