@@ -8,6 +8,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from operator import mul
+from typing import NamedTuple
 
 from judging.panel.rubric import DIMENSIONS
 
@@ -15,10 +18,11 @@ KING_FIRST = "king_first"
 CHALLENGER_FIRST = "challenger_first"
 ORDERS: tuple[str, ...] = (KING_FIRST, CHALLENGER_FIRST)
 
-Halves = dict[str, int]
+# One number for each dimension: a win of the challenger is two halves, a draw one.
+Halves = tuple[int, ...]
 _DRAW = 1
 _NAMES = frozenset(DIMENSIONS)
-_VALUES = frozenset((0, 1, 2))
+_HALVES = {KING_FIRST: {0: _DRAW, 1: 0, 2: 2}, CHALLENGER_FIRST: {0: _DRAW, 1: 2, 2: 0}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +90,20 @@ def score_duel(
     """
     _check_question(panel, orders, min_judges)
     parts = _weight_parts(weights)
-    whole = 2 * sum(parts.values())
+    whole = 2 * sum(parts)
     replies = _last_parsed(verdicts, panel, orders)
-    merged: dict[str, tuple[Halves, tuple[str, ...]]] = {}
+    merged: dict[str, _Merged] = {}
     for judge in panel:
-        parsed = [replies[judge, order] for order in orders if (judge, order) in replies]
+        parsed = tuple(replies[judge, order] for order in orders if (judge, order) in replies)
         if len(parsed) == len(orders):
             merged[judge] = _merge_orders(parsed)
-    exact = {judge: sum(parts[d] * halves[d] for d in DIMENSIONS) for judge, (halves, _) in merged.items()}
-    judges = tuple(
-        JudgeScore(judge, exact[judge] / whole, {d: halves[d] / 2 for d in DIMENSIONS}, flips)
-        for judge, (halves, flips) in merged.items()
-    )
+    exact = {judge: sum(map(mul, parts, one.halves)) for judge, one in merged.items()}
+    judges = tuple(JudgeScore(judge, exact[judge] / whole, one.dimensions, one.flips) for judge, one in merged.items())
     count = len(merged)
     enough = count >= (len(panel) if min_judges is None else min_judges)
     score = 100 * sum(exact.values()) / (whole * count) if enough else None
-    sums = {d: sum(halves[d] for halves, _ in merged.values()) for d in DIMENSIONS}
-    metrics = {d: 100 * total / (2 * count) for d, total in sums.items()} if enough else {}
+    sums = map(sum, zip(*(one.halves for one in merged.values()), strict=True))
+    metrics = {d: 100 * total / (2 * count) for d, total in zip(DIMENSIONS, sums, strict=True)} if enough else {}
     spread = 100 * (max(exact.values()) - min(exact.values())) / whole if exact else 0.0
     return DuelScore(score, metrics, judges, enough, any(judge.flips for judge in judges), spread)
 
@@ -116,10 +117,10 @@ def _check_question(panel: Sequence[str], orders: Sequence[str], min_judges: int
         raise ValueError("min_judges must be at least 1")
 
 
-def _weight_parts(weights: Mapping[str, float] | None) -> dict[str, int]:
+def _weight_parts(weights: Mapping[str, float] | None) -> tuple[int, ...]:
     """Return whole numbers in the proportion of the weights."""
     if weights is None:
-        return dict.fromkeys(DIMENSIONS, 1)
+        return (1,) * len(DIMENSIONS)
     if set(weights) != _NAMES:
         raise ValueError(f"weights must name exactly {', '.join(DIMENSIONS)}")
     # Through text, so that 0.1 is one tenth and not its binary neighbour.
@@ -127,7 +128,7 @@ def _weight_parts(weights: Mapping[str, float] | None) -> dict[str, int]:
     if min(exact.values()) < 0 or not any(exact.values()):
         raise ValueError("weights must not be negative and must not all be 0")
     unit = math.lcm(*(weight.denominator for weight in exact.values()))
-    return {dimension: int(weight * unit) for dimension, weight in exact.items()}
+    return tuple(int(exact[dimension] * unit) for dimension in DIMENSIONS)
 
 
 def _last_parsed(
@@ -142,13 +143,24 @@ def _last_parsed(
 
 
 def _challenger_halves(dimensions: Mapping[str, int], order: str) -> Halves:
-    if dimensions.keys() != _NAMES or not _VALUES.issuperset(dimensions.values()):
+    try:
+        halves = tuple(map(_HALVES[order].__getitem__, map(dimensions.__getitem__, DIMENSIONS)))
+    except KeyError:
+        halves = ()
+    if not halves or len(dimensions) != len(DIMENSIONS):
         raise ValueError(f"a parsed verdict names exactly {', '.join(DIMENSIONS)} with values 0, 1 or 2: {dimensions}")
-    challenger = 1 if order == CHALLENGER_FIRST else 2
-    return {d: _DRAW if value == 0 else 2 * (value == challenger) for d, value in dimensions.items()}
+    return halves
 
 
-def _merge_orders(readings: Sequence[Halves]) -> tuple[Halves, tuple[str, ...]]:
-    first = readings[0]
-    flips = tuple(d for d in DIMENSIONS if any(reading[d] != first[d] for reading in readings))
-    return {d: _DRAW if d in flips else first[d] for d in DIMENSIONS}, flips
+class _Merged(NamedTuple):
+    halves: Halves
+    dimensions: Mapping[str, float]
+    flips: tuple[str, ...]
+
+
+@lru_cache(maxsize=1 << 16)
+def _merge_orders(readings: tuple[Halves, ...]) -> _Merged:
+    """Merge what a judge said in its orders. Two readings have 59,049 values, and most duels few of them."""
+    halves = tuple(said[0] if len(set(said)) == 1 else _DRAW for said in zip(*readings, strict=True))
+    flips = tuple(d for d, said in zip(DIMENSIONS, zip(*readings, strict=True), strict=True) if len(set(said)) > 1)
+    return _Merged(halves, {d: half / 2 for d, half in zip(DIMENSIONS, halves, strict=True)}, flips)

@@ -1,15 +1,18 @@
 """The verdicts that a run scores duels with: its own and those that it reused, or those of an earlier score."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+import orjson
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 
 from curation.duels.models import Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams
-from curation.duels.score.models import Score
+from curation.duels.score.models import Score, ScorePanel
 from curation.runs.kinds import Json
 from curation.runs.models import Item, ItemState, Run
 from curation.web.lists.id_list import IdList
@@ -48,10 +51,13 @@ class Readings:
     failed: set[Reading] = field(default_factory=set)
     planned: dict[str, str] = field(default_factory=dict)
 
-    def fingerprint(self, judge: str) -> str:
-        """The fingerprints of the judge's verdicts; two if its endpoint was changed between them."""
-        found = sorted({row.fingerprint[:MARK] for row in self.verdicts if row.judge == judge})
-        return "+".join(found) or self.planned.get(judge, "")
+    def fingerprints(self, judges: Sequence[str]) -> dict[str, str]:
+        """The fingerprints of each judge's verdicts; two if its endpoint was changed between them."""
+        marks: dict[str, set[str]] = {judge: set() for judge in judges}
+        for row in self.verdicts:
+            if row.judge in marks:
+                marks[row.judge].add(row.fingerprint[:MARK])
+        return {judge: "+".join(sorted(found)) or self.planned.get(judge, "") for judge, found in marks.items()}
 
 
 def readings_of(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> dict[int, Readings]:
@@ -71,9 +77,18 @@ def read_reasons(ids: Iterable[int]) -> dict[int, tuple[str, str, bool, str]]:
     return {pk: (judge, order, parsed, reason) for pk, judge, order, parsed, reason in rows}
 
 
-def _rows(verdicts: QuerySet[Verdict]) -> Iterable[VerdictRow]:
-    columns = ("pk", "duel_id", "judge", "order", "fingerprint", "parsed", "dimensions", "attempts")
-    return map(VerdictRow._make, verdicts.order_by("pk").values_list(*columns))
+def _rows(verdicts: QuerySet[Verdict]) -> Iterator[VerdictRow]:
+    """Return the rows in the order of their ids. There are only 243 dimensions to say, so few are decoded."""
+    columns = ("pk", "duel_id", "judge", "order", "fingerprint", "parsed", "attempts", "said")
+    rows = verdicts.order_by("pk").annotate(said=Cast("dimensions", TextField())).values_list(*columns)
+    for *row, attempts, said in rows:
+        yield VerdictRow._make((*row, _dimensions(said), attempts))
+
+
+@lru_cache(maxsize=1024)
+def _dimensions(said: str) -> Mapping[str, int]:
+    found: dict[str, int] = orjson.loads(said)
+    return found
 
 
 def _of_run(run: Run, ids: Sequence[int], panel: Panel) -> dict[int, Readings]:
@@ -98,14 +113,14 @@ def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) 
 
     A judge that had no part in that score has its newest verdicts on the duel.
     """
-    bases = _bases(ids, params)
+    bases, panels = _bases(ids, params)
     verdicts = verdicts_with([pk for base in bases.values() for pk in base.verdicts])
     found: dict[int, Readings] = {}
     others: dict[str, list[int]] = defaultdict(list)
     for pk in ids:
         base = bases.get(pk)
-        known: Json = {judge["name"]: judge["fingerprint"] for judge in base.panel.judges} if base else {}
-        found[pk] = Readings(tuple(base.panel.orders) if base else panel.orders, planned=known)
+        known: Json = panels[base.panel_id].fingerprints if base else {}
+        found[pk] = Readings(panels[base.panel_id].orders if base else panel.orders, planned=known)
         if base:
             found[pk].failed = {(judge, order) for judge, order in base.failed}
             found[pk].verdicts = [verdicts[verdict] for verdict in base.verdicts if verdict in verdicts]
@@ -121,10 +136,35 @@ def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) 
     return found
 
 
-def _bases(ids: Sequence[int], params: RescoreParams) -> dict[int, Score]:
-    scores = Score.objects.filter(duel__in=IdList(ids)).select_related("panel").order_by("scored_at", "pk")
+class _Base(NamedTuple):
+    """An earlier score whose verdicts are used again."""
+
+    duel_id: int
+    panel_id: int
+    verdicts: Sequence[int]
+    failed: Sequence[Reading]
+
+
+class _BasePanel(NamedTuple):
+    fingerprints: Json
+    orders: tuple[str, ...]
+
+
+def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, _Base], dict[int, _BasePanel]]:
+    """Return the base of each duel that has one, and their panels by id."""
+    scores = Score.objects.filter(duel__in=IdList(ids)).order_by("scored_at", "pk")
     if params.run is not None:
-        return {row.duel_id: row for row in scores.filter(run=int(params.run))}
-    counting = {row.duel_id: row for row in scores.filter(counts_for__isnull=False)}
-    others = [pk for pk in ids if pk not in counting]
-    return counting | {row.duel_id: row for row in scores.filter(duel__in=IdList(others))} if others else counting
+        found = _newest(scores.filter(run=int(params.run)))
+    else:
+        found = _newest(scores.filter(counts_for__isnull=False))
+        if others := [pk for pk in ids if pk not in found]:
+            found |= _newest(scores.filter(duel__in=IdList(others)))
+    panels = ScorePanel.objects.in_bulk({base.panel_id for base in found.values()})
+    return found, {
+        pk: _BasePanel({judge["name"]: judge["fingerprint"] for judge in panel.judges}, tuple(panel.orders))
+        for pk, panel in panels.items()
+    }
+
+
+def _newest(scores: QuerySet[Score]) -> dict[int, _Base]:
+    return {row[0]: _Base._make(row) for row in scores.values_list(*_Base._fields)}

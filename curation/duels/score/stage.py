@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -10,16 +11,18 @@ from django.db import transaction
 from curation.duels.models import Duel
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.counting import OF_VERDICTS, copy_scores
-from curation.duels.score.models import Score
+from curation.duels.score.facts import DuelFacts, duel_facts
+from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import PanelRules, panel_rows, rules
 from curation.duels.score.readings import Reading, Readings, readings_of, verdicts_with
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
-from curation.samples.models import UNSCORED, Flag, Kind, flag_bits, flag_names
+from curation.samples.models import UNSCORED, Flag, Kind, flag_names
 from curation.samples.scores.priority import UNPARSED_PRIORITY
 from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.web.lists.id_list import IdList
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
 from judging.panel.buckets import Thresholds, bucket_for
@@ -27,15 +30,24 @@ from judging.panel.scoring import DuelScore, OrderedVerdict, score_duel
 from judging.scan.scan import texts_of
 
 CHUNK = 200
+# A rescore reads no texts, as a rule.
+RESCORED = 1000
+TEXTS_AT_ONCE = 200
 LAST_TURNS = 6
 COPIED = ("score", "score_key", "metrics", "spread", "bucket", "flags")
+
+
+# As plain numbers: on an enumeration each operation costs more than a score.
+_LEAK, _READ, _FLIP, _INFRA, _INJECTION = (
+    flag.value for flag in (Flag.LEAK, Flag.LEAK_READER, Flag.FLIP, Flag.INFRA, Flag.INJECTION)
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A duel with the score that its panel gave it, and the verdicts that made it."""
 
-    duel: Duel
+    duel: DuelFacts
     score: DuelScore
     bucket: str
     flags: int
@@ -57,7 +69,8 @@ class ScoreStage:
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         duels = self._duels(run)
-        while ids := list(islice(duels, CHUNK)):
+        most = RESCORED if isinstance(self._params, RescoreParams) else CHUNK
+        while ids := list(islice(duels, most)):
             yield PlannedItem(f"{ids[0]}-{ids[-1]}", None, {"duels": ids})
 
     def work(self, context: WorkContext, item: Item) -> Write:
@@ -75,44 +88,58 @@ class ScoreStage:
 
 def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> list[Scored]:
     """Return the duels' scores by the panel, in the order of `ids`. Nothing is written."""
-    duels = Duel.objects.select_related("challenger", "king", "prompt").in_bulk(list(ids))
+    duels = duel_facts(ids)
     found = readings_of(run, list(duels), panel, params)
     limits = _thresholds(run.settings)
-    return [_scored(duels[duel_id], found[duel_id], panel, limits) for duel_id in ids if duel_id in duels]
+    known: dict[tuple[object, ...], PanelRules] = {}
+    return [_scored(duels[duel_id], found[duel_id], panel, limits, known) for duel_id in ids if duel_id in duels]
 
 
-def _scored(duel: Duel, found: Readings, panel: Panel, thresholds: Thresholds) -> Scored:
+def _scored(
+    duel: DuelFacts,
+    found: Readings,
+    panel: Panel,
+    thresholds: Thresholds,
+    known: dict[tuple[object, ...], PanelRules],
+) -> Scored:
+    """`known` are the rules that earlier duels had, since nearly all have the same."""
     asked = {(judge, order) for judge in panel.judges for order in found.orders}
-    counted = [row for row in found.verdicts if (row.judge, row.order) in asked - found.failed]
+    answered = asked - found.failed
+    counted = [row for row in found.verdicts if (row.judge, row.order) in answered]
     verdicts = tuple(row.ordered() for row in counted)
-    made_by = rules(
-        fingerprints={judge: found.fingerprint(judge) for judge in panel.judges},
-        orders=found.orders,
-        min_judges=panel.min_judges,
-        weights=panel.weights,
-    )
+    fingerprints = found.fingerprints(panel.judges)
+    key = (*fingerprints.values(), found.orders)
+    if (made_by := known.get(key)) is None:
+        made_by = known[key] = rules(
+            fingerprints=fingerprints, orders=found.orders, min_judges=panel.min_judges, weights=panel.weights
+        )
     score = _score(made_by, verdicts)
     flags = _flags(duel, score, bool(found.failed & asked))
-    bucket = bucket_for(score.score, flags=flag_names(flags), thresholds=thresholds)
+    bucket = bucket_for(score.score, flags=_names(flags), thresholds=thresholds)
     ids = tuple(row.pk for row in counted)
     return Scored(duel, score, bucket, flags, made_by, verdicts, ids, tuple(sorted(found.failed & asked)))
 
 
+@lru_cache
+def _names(flags: int) -> frozenset[str]:
+    return frozenset(flag_names(flags))
+
+
 def read_scores(run: Run, ids: Sequence[int]) -> list[Scored]:
     """Return what the run's stage `score` saved for these duels, with the scores by judge."""
-    rows = list(
-        Score.objects.filter(run=run, duel__in=list(ids))
-        .select_related("panel", "duel__challenger", "duel__king", "duel__prompt")
-        .order_by("duel_id")
-    )
-    verdicts = verdicts_with([pk for row in rows for pk in row.verdicts])
+    columns = ("duel_id", "panel_id", "bucket", "flags", "verdicts", "failed")
+    rows = list(Score.objects.filter(run=run, duel__in=IdList(ids)).order_by("duel_id").values_list(*columns))
+    panels = ScorePanel.objects.in_bulk({panel for _, panel, *_ in rows})
+    made_by = {pk: PanelRules.of(panel) for pk, panel in panels.items()}
+    duels = duel_facts([duel for duel, *_ in rows])
+    verdicts = verdicts_with([pk for *_, made, _ in rows for pk in made])
     found = []
-    for row in rows:
-        made_by = PanelRules.of(row.panel)
-        made = tuple(verdicts[pk].ordered() for pk in row.verdicts if pk in verdicts)
-        failed = tuple((judge, order) for judge, order in row.failed)
-        score = _score(made_by, made)
-        found.append(Scored(row.duel, score, row.bucket, row.flags, made_by, made, tuple(row.verdicts), failed))
+    for duel, panel, bucket, flags, made, failed in rows:
+        if duel in duels:
+            read = tuple(verdicts[pk].ordered() for pk in made if pk in verdicts)
+            score = _score(made_by[panel], read)
+            lost = tuple((judge, order) for judge, order in failed)
+            found.append(Scored(duels[duel], score, bucket, flags, made_by[panel], read, tuple(made), lost))
     return found
 
 
@@ -136,14 +163,15 @@ def save_scores(run: Run, scored: Sequence[Scored]) -> None:
     # Locked first, as a change of the settings does: it moves the same rows.
     project = Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
     # Locked until the commit, because the insert below would fail for a duel that is deleted meanwhile.
-    rows = Duel.objects.select_for_update().filter(pk__in=[entry.duel.pk for entry in scored]).order_by("pk")
+    ids = IdList([entry.duel.pk for entry in scored])
+    rows = Duel.objects.select_for_update().filter(pk__in=ids).order_by("pk")
     existing = dict(rows.values_list("pk", "sample_id"))
     scored = [entry for entry in scored if entry.duel.pk in existing]
     panels = panel_rows(run.project_id, {entry.panel for entry in scored})
     Score.objects.bulk_create(
         [
             Score(
-                duel=entry.duel,
+                duel_id=entry.duel.pk,
                 run=run,
                 panel=panels[entry.panel],
                 score=entry.score.score,
@@ -161,22 +189,26 @@ def save_scores(run: Run, scored: Sequence[Scored]) -> None:
         unique_fields=["duel", "run"],
         update_fields=[*COPIED, "panel", "verdicts", "failed", "scored_at"],
     )
-    _create_samples(run, [entry for entry in scored if existing[entry.duel.pk] is None])
+    new = [entry for entry in scored if existing[entry.duel.pk] is None]
+    for start in range(0, len(new), TEXTS_AT_ONCE):
+        _create_samples(run, new[start : start + TEXTS_AT_ONCE])
     copy_scores(project, list(existing))
 
 
 def _create_samples(run: Run, scored: Sequence[Scored]) -> None:
     """Create the samples of duels that have none, without a score: that is copied if its panel counts."""
-    texts = sample_texts([entry.duel.pk for entry in scored])
-    samples = upsert_samples([_sample_row(run, entry, texts[entry.duel.pk]) for entry in scored])
-    for entry, sample in zip(scored, samples, strict=True):
-        entry.duel.run_id = entry.duel.run_id or run.pk
-        entry.duel.sample, entry.duel.flags = sample, entry.flags & ~OF_VERDICTS
-    Duel.objects.bulk_update([entry.duel for entry in scored], ["run", "sample", "flags"])
+    ids = [entry.duel.pk for entry in scored]
+    duels, texts = Duel.objects.select_related("challenger", "prompt").in_bulk(ids), sample_texts(ids)
+    rows = [_sample_row(run, duels[entry.duel.pk], entry.flags, texts[entry.duel.pk]) for entry in scored]
+    for entry, sample in zip(scored, upsert_samples(rows), strict=True):
+        duel = duels[entry.duel.pk]
+        duel.run_id = duel.run_id or run.pk
+        duel.sample, duel.flags = sample, entry.flags & ~OF_VERDICTS
+    Duel.objects.bulk_update(duels.values(), ["run", "sample", "flags"])
 
 
-def _sample_row(run: Run, entry: Scored, text: "SampleTexts") -> SampleRow:
-    duel, prompt = entry.duel, entry.duel.prompt
+def _sample_row(run: Run, duel: Duel, flags: int, text: "SampleTexts") -> SampleRow:
+    prompt = duel.prompt
     return SampleRow(
         project_id=run.project_id,
         run_id=run.pk,
@@ -184,7 +216,7 @@ def _sample_row(run: Run, entry: Scored, text: "SampleTexts") -> SampleRow:
         kind=Kind.TURN,
         score=None,
         bucket="",
-        flags=entry.flags & ~OF_VERDICTS,
+        flags=flags & ~OF_VERDICTS,
         priority=UNPARSED_PRIORITY,
         source=prompt.source,
         repo=prompt.repo,
@@ -225,7 +257,11 @@ def _preview(answer: str) -> str:
     return blocks[0].script.strip() if blocks and blocks[0].script.strip() else answer
 
 
-def _flags(duel: Duel, score: DuelScore, failed: bool) -> int:
-    answer = duel.challenger
-    found = {"leak": answer.leak_flag, "leak_reader": answer.reader_flag, "flip": score.flipped, "infra": failed}
-    return flag_bits([name for name, is_set in found.items() if is_set]) | (duel.flags & Flag.INJECTION)
+def _flags(duel: DuelFacts, score: DuelScore, failed: bool) -> int:
+    return (
+        (_LEAK if duel.leak else 0)
+        | (_READ if duel.read else 0)
+        | (_FLIP if score.flipped else 0)
+        | (_INFRA if failed else 0)
+        | (duel.flags & _INJECTION)
+    )

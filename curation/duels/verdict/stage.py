@@ -10,8 +10,9 @@ from django.db.models import Case, Count, F, Q, When
 
 from curation.duels.answers.read import leak_figures
 from curation.duels.answers.stage import REPLACED_LENGTH
-from curation.duels.models import Answer, Duel, Exclusion, Verdict
+from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
+from curation.duels.score.facts import AnswerFacts
 from curation.duels.score.readings import readings_of
 from curation.duels.score.stage import Scored, read_scores
 from curation.duels.verdict.usage import Usage, usage_of
@@ -27,7 +28,7 @@ from judging.statistics.findings import findings
 from judging.statistics.judges import mean_lengths, summarise
 from judging.statistics.readings import JudgedDuel, panel_readings
 
-CHUNK = 500
+CHUNK = 1000
 MAX_REASONS = 50
 # What only the verdict on one pair has. A run with several has none of its own, also after an earlier verdict of it.
 OF_ONE_PAIR = (
@@ -160,8 +161,8 @@ def _count(pairs: dict[tuple[str, str], _Figures], scored: list[Scored]) -> None
         pair = _contestant(challenger), REFERENCE if king is None else _contestant(king)
         figures = pairs.setdefault(keys_of(pair), _Figures(pair))
         figures.pair = pair
-        prompt, leak = entry.duel.prompt, challenger.leak_flag or challenger.reader_flag
-        figures.gated.append(GateDuel(entry.score, prompt.repo, prompt.instance_id, leak))
+        duel = entry.duel
+        figures.gated.append(GateDuel(entry.score, duel.repo, duel.instance_id, duel.leak or duel.read))
         figures.buckets[entry.bucket] += 1
         score = entry.score.score
         if score is None:
@@ -178,12 +179,11 @@ def _judged(entry: Scored) -> JudgedDuel:
     king, challenger = entry.duel.king, entry.duel.challenger
     lengths = (king.tokens if king else 0), challenger.tokens
     families = (king.family if king else ""), challenger.family
-    instance = entry.duel.prompt.instance_id
-    leak = challenger.leak_flag or challenger.reader_flag
-    return JudgedDuel(entry.verdicts, entry.score, instance, leak, lengths, families)
+    leak = entry.duel.leak or entry.duel.read
+    return JudgedDuel(entry.verdicts, entry.score, entry.duel.instance_id, leak, lengths, families)
 
 
-def _contestant(answer: Answer) -> Contestant:
+def _contestant(answer: AnswerFacts) -> Contestant:
     return Contestant(answer.side, answer.model, answer.instructions_hash, answer.fingerprint)
 
 

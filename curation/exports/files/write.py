@@ -1,10 +1,8 @@
 """Write the frozen rows of an export to files, chunk by chunk, so that memory does not grow with the export."""
 
-import gc
 import hashlib
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import orjson
@@ -22,6 +20,7 @@ from curation.exports.rows.freeze import frozen_chunks
 from curation.exports.rows.origins import Origin, read_origins
 from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
+from curation.runs.engine.sync_stage import frozen_garbage
 from curation.samples.models import Kind
 
 EXCLUDED, FROZEN, CARD, MANIFEST = "excluded.jsonl", "frozen.jsonl", "README.md", "manifest.json"
@@ -48,7 +47,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
         saved = time.monotonic()
-        with _frozen_garbage():
+        with frozen_garbage():
             for chunk in frozen_chunks(export):
                 checkpoint()
                 origins = _origins(chunk)
@@ -70,17 +69,6 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
         return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256)
-
-
-@contextmanager
-def _frozen_garbage() -> Iterator[None]:
-    """Exempt existing objects from garbage collection: visiting all of Django's objects took an eighth of an export's
-    time. Rows are freed by their reference counts."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:

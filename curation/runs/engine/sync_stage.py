@@ -1,7 +1,10 @@
 """Stages that work on one item at a time: imports, planning, scores, exports, sandboxes."""
 
+import gc
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -50,11 +53,22 @@ class ItemContext:
         item.data = progress
 
 
+@contextmanager
+def frozen_garbage() -> Iterator[None]:
+    """Exempt existing objects from garbage collection: visiting all of Django's objects took an eighth of an export's
+    time, and a quarter of a rescore's. Rows are freed by their reference counts."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def drive_sync(run: Run, stage: Stage, owner: str, *, alone: bool) -> None:
     """Work on one item after the other for some seconds; then other runs get their turn."""
     worker = cast(SyncStage, stage)
     until = time.monotonic() + SHARD_SECONDS
-    with Heartbeat(run, owner) as heartbeat:
+    with Heartbeat(run, owner) as heartbeat, frozen_garbage():
         context = ItemContext(run, heartbeat)
         while time.monotonic() < until and not heartbeat.stopped and shutdown_seconds() is None:
             items = claim(run=run, owner=owner, limit=1, alone=alone)

@@ -1,0 +1,49 @@
+"""The columns of duels that scores and figures need. Rows of models would read and decode all others too."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from curation.duels.models import Duel
+from curation.web.lists.id_list import IdList
+
+
+class AnswerFacts(NamedTuple):
+    side: str
+    model: str
+    instructions_hash: str
+    fingerprint: str
+    family: str
+    tokens: int
+
+
+class DuelFacts(NamedTuple):
+    """`leak` and `read`: the lint, or the second reader, found a leak in the challenger's answer. `king` is None in a
+    duel against the reference."""
+
+    pk: int
+    flags: int
+    repo: str
+    instance_id: str
+    leak: bool
+    read: bool
+    challenger: AnswerFacts
+    king: AnswerFacts | None
+
+
+_ANSWER = AnswerFacts._fields
+_COLUMNS = (
+    *("pk", "flags", "prompt__repo", "prompt__instance_id", "challenger__leak_flag", "challenger__reader_flag"),
+    *(f"challenger__{name}" for name in _ANSWER),
+    *(f"king__{name}" for name in _ANSWER),
+)
+_OWN = len(_COLUMNS) - 2 * len(_ANSWER)
+
+
+def duel_facts(ids: Sequence[int]) -> dict[int, DuelFacts]:
+    """Return the facts by id. A duel that was deleted, and a control duel, is missing."""
+    found = {}
+    for row in Duel.objects.filter(pk__in=IdList(ids)).values_list(*_COLUMNS):
+        challenger, king = row[_OWN : -len(_ANSWER)], row[-len(_ANSWER) :]
+        sides = AnswerFacts._make(challenger), None if king[0] is None else AnswerFacts._make(king)
+        found[row[0]] = DuelFacts._make((*row[:_OWN], *sides))
+    return found
