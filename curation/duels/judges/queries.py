@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef
 
-from curation.duels.judge.controls import OUTCOME_OF_PICK
+from curation.duels.judge.said import choices_of_people
 from curation.duels.models import Duel
 from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelRules
@@ -42,7 +42,7 @@ def judged_runs(project: Project, panel: str | None = None) -> list[Run]:
 
 def with_people(run: Run, judges: Sequence[str]) -> dict[str, WithPeople]:
     """Compare each judge's preference with what most people chose, over the duels that the judge parsed."""
-    people = _choices_of_people(run)
+    people = choices_of_people(run)
     pairs: dict[str, list[tuple[int, int]]] = {judge: [] for judge in judges}
     rows = Score.objects.filter(run=run, duel__in=IdList(list(people))).select_related("panel")
     for duel, score in _rescored(list(rows), (), None):
@@ -118,20 +118,6 @@ def _facts(run: Run) -> dict[int, tuple[Pair, str, str, bool]]:
         opponent = REFERENCE if sides[4] is None else Contestant(*sides[4:])
         found[pk] = (Contestant(*sides[:4]), opponent), repo, instance_id, leak or read
     return found
-
-
-def _choices_of_people(run: Run) -> dict[int, int]:
-    """Return 1 for the challenger, -1 for its opponent, 0 for a draw, by duel with preferences that were not undone."""
-    rows = Duel.objects.filter(
-        scores__run=run,
-        sample__decisions__undone_by=None,
-        sample__decisions__pick__in=OUTCOME_OF_PICK,
-        sample__decisions__preference__gt="",
-    )
-    votes: dict[int, int] = defaultdict(int)
-    for pk, pick in rows.values_list("pk", "sample__decisions__pick"):
-        votes[pk] += OUTCOME_OF_PICK[pick]
-    return {pk: (vote > 0) - (vote < 0) for pk, vote in votes.items()}
 
 
 def _compare(pairs: Sequence[tuple[int, int]]) -> WithPeople:

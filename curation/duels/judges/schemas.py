@@ -18,15 +18,64 @@ class PeopleOut(Schema):
     accuracy: float | None = Field(examples=[0.8], description="Share of duels with the same choice.")
 
 
+class RangeOut(Schema):
+    low: float = Field(examples=[0.44])
+    high: float = Field(examples=[0.56])
+
+
+class JudgeFindingOut(Schema):
+    """`flaw` is null where nothing is unusual; `p` is corrected for all tests of the panel."""
+
+    flaw: str | None = Field(examples=["position"])
+    sentence: str = Field(examples=["prefers the first answer: 71 %, expected 50 ± 6"])
+    p: float = Field(examples=[0.0003])
+
+
+class JudgeFiguresOut(Schema):
+    """A judge's figures in the run's result. Shares are from 0 to 1, null where there is nothing to count; a run of an
+    earlier version may lack some."""
+
+    n: int = Field(examples=[500], description="Duels that it parsed in every order.")
+    win_rate: float | None = Field(examples=[0.52])
+    flip_rate: float = Field(examples=[0.41], description="Share of duels with a flip in any dimension.")
+    flips: dict[str, float] = Field(default={}, examples=[{"correctness": 0.12}])
+    first_share: float | None = Field(default=None, examples=[0.71])
+    first_expected: RangeOut | None = Field(default=None, description="Where 95 % of unbiased judges are.")
+    draw_rate: float | None = Field(default=None, examples=[0.18])
+    length_slope: float | None = Field(
+        default=None, examples=[1.4], description="Points per doubling of the challenger's length."
+    )
+    parse_rate: float | None = Field(examples=[0.98], description="Per attempt.")
+    panel_agreement: float | None = Field(default=None, examples=[0.8])
+    agreement: dict[str, float] = Field(default={}, examples=[{"judge-b": 0.7}])
+    halves: list[float | None] = Field(default=[None, None], examples=[[0.5, 0.54]], description="Win rates.")
+    by_leak: list[float | None] = Field(
+        default=[None, None], examples=[[0.9, 0.5]], description="Win rates with and without a leak flag."
+    )
+    own_family: float | None = Field(default=None, examples=[0.6])
+    calls: int = Field(default=0, examples=[1000])
+    tokens: int = Field(default=0, examples=[1_200_000])
+    cost: str | None = Field(default=None, examples=["1.2"], description="Null if that of any call is unknown.")
+    cost_known: str | None = Field(default=None, examples=["1.2"])
+    cost_unknown_calls: int = Field(default=0, examples=[0])
+    controls: int = Field(default=0, examples=[25])
+    control_accuracy: float | None = Field(default=None, examples=[0.96])
+    control_interval: RangeOut | None = None
+    control_kinds: dict[str, tuple[float, int]] = Field(
+        default={}, examples=[{"same": [1.0, 9]}], description="Accuracy and number by kind."
+    )
+    false_preference: float | None = Field(default=None, examples=[0.04])
+    findings: list[JudgeFindingOut] = []
+    same_family: bool = Field(default=False, description="It judged an answer of its own family.")
+    instructions: list[str] = Field(default=[], description="Hashes of the instructions of its verdicts.")
+
+
 class JudgeOut(Schema):
     """One judge over the run."""
 
     name: str = Field(examples=["judge-a"])
     deleted: bool = Field(description="No model of the project has this name any more.")
-    figures: dict[str, Any] = Field(
-        description="As in `judges` of the run's `result`.",
-        examples=[{"n": 500, "first_share": 0.71}],
-    )
+    figures: JudgeFiguresOut
     people: PeopleOut
     cost_per_verdict: str | None = Field(
         examples=["0.0012"], description="Dollars of its own calls by verdict that parsed; null if unknown."
@@ -39,7 +88,7 @@ class JudgeOut(Schema):
         return JudgeOut(
             name=judge.figures["name"],
             deleted=judge.deleted,
-            figures={key: value for key, value in judge.figures.items() if key != "name"},
+            figures=JudgeFiguresOut.model_validate(judge.figures),
             people=PeopleOut(n=kappa.n, kappa=kappa.kappa, kappa_interval=interval, accuracy=judge.people.accuracy),
             cost_per_verdict=None if judge.per_verdict is None else f"{judge.per_verdict:f}",
         )

@@ -12,7 +12,9 @@ from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, Pair
 from curation.duels.verdict.report import number, percent
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.web.lists.filters import url_query
 from judging.panel.rubric import DIMENSIONS
+from judging.statistics.controls import Kappa
 
 
 class Cell(NamedTuple):
@@ -51,30 +53,39 @@ def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[Cell, ...]]]:
 
 def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     figures, people = judge.figures, judge.people
-    duels = f"{reverse('duel-list', args=[slug])}?run={run}"
-    yield Cell("Duels", str(figures["n"]), duels)
-    yield Cell("Win rate", percent(figures["win_rate"]), duels)
+    path = reverse("duel-list", args=[slug])
+
+    def listed(**conditions: str) -> str:
+        return f"{path}?{url_query([('run', str(run)), ('judge', figures['name']), *conditions.items()])}"
+
+    yield Cell("Duels", str(figures["n"]), listed(said="parsed"))
+    yield Cell("Win rate", percent(figures["win_rate"]), listed(said="challenger"))
     halves = figures.get("halves") or (None, None)
-    yield Cell("Win rate, first half → second half", " → ".join(map(percent, halves)), duels)
+    yield Cell("Win rate, first half → second half", " → ".join(map(percent, halves)), listed(said="challenger"))
     leak, clean = figures.get("by_leak") or (None, None)
-    yield Cell("Win rate with a leak flag", percent(leak), f"{duels}&flags=leak,leak_reader")
-    yield Cell("Win rate without a leak flag", percent(clean), duels)
+    yield Cell("Win rate with a leak flag", percent(leak), listed(said="challenger", flags="leak,leak_reader"))
+    yield Cell("Win rate without a leak flag", percent(clean), listed(said="challenger"))
     expected = figures.get("first_expected")
     range_ = f" (expected {percent(expected['low'])} to {percent(expected['high'])})" if expected else ""
-    yield Cell("Prefers the first answer", percent(figures.get("first_share")) + range_, duels)
+    yield Cell("Prefers the first answer", percent(figures.get("first_share")) + range_, listed(said="first"))
     flips = figures.get("flips") or {}
     for name in DIMENSIONS:
-        yield Cell(f"Flips: {name}", percent(flips.get(name)), f"{duels}&flags=flip")
-    yield Cell("Draws", percent(figures.get("draw_rate")), duels)
-    yield Cell("Points for an answer twice as long", number(figures.get("length_slope"), 1), duels)
-    yield Cell("Parsed per attempt", percent(figures["parse_rate"]), f"{duels}&bucket=unparsed")
-    yield Cell("κ with people", f"{number(people.kappa.kappa, 2)} ({people.kappa.n} duels)", duels)
-    yield Cell("Right by people", percent(people.accuracy), duels)
+        yield Cell(f"Flips: {name}", percent(flips.get(name)), listed(said="flip", dimension=name))
+    yield Cell("Draws", percent(figures.get("draw_rate")), listed(said="draw"))
+    yield Cell("Points for an answer twice as long", number(figures.get("length_slope"), 1), listed(said="parsed"))
+    yield Cell("Parsed per attempt", percent(figures["parse_rate"]), listed(said="unparsed"))
+    yield Cell("κ with people", _kappa(people.kappa), listed(said="people"))
+    yield Cell("Right by people", percent(people.accuracy), listed(said="against_people"))
     controls = f"{percent(figures.get('control_accuracy'))} ({figures.get('controls', 0)} duels)"
-    yield Cell("Right on control duels", controls, f"{reverse('duel-list', args=[slug])}?control=true")
+    yield Cell("Right on control duels", controls, listed(control="true"))
     cost = "unknown" if judge.per_verdict is None else f"${judge.per_verdict:.6f}"
     calls = reverse("run-calls", args=[slug, run])
     yield Cell("Cost per parsed verdict", cost if figures.get("calls") else "no calls of its own", calls)
+
+
+def _kappa(kappa: Kappa) -> str:
+    range_ = f", {number(kappa.interval.low, 2)} to {number(kappa.interval.high, 2)}" if kappa.interval else ""
+    return f"{number(kappa.kappa, 2)}{range_} ({kappa.n} duels)"
 
 
 def _matrix(judges: tuple[JudgeView, ...]) -> list[tuple[str, list[str]]]:

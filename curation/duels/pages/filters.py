@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from curation.duels.judge.said import SAID, controls_of, duels_where
 from curation.duels.models import Duel, DuelQuerySet, Opponent
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import find
 from curation.web.lists.filters import Moment, Words, one_of
+from curation.web.lists.id_list import IdList
 from curation.web.lists.params import ListParams
+from judging.panel.rubric import DIMENSIONS
+
+ABOUT_SAID = "; ".join(f"`{word}`: {about}" for word, about in SAID.items())
 
 
 class DuelList(ListParams):
@@ -33,6 +38,9 @@ class DuelList(ListParams):
     run: str | None = Field(
         None, description="The duels that this run scored, with its scores; bucket, flags and score are then the run's."
     )
+    judge: str | None = Field(None, description="Duels that this judge of the run read; needs `run`.")
+    said: str | None = Field(None, description=f"What the judge said: {ABOUT_SAID}.")
+    dimension: str | None = Field(None, description="Narrows what a judge said to one dimension.")
     control: bool | None = Field(None, description="Control duels, whose outcome is known, instead of the others.")
     score_min: float | None = None
     score_max: float | None = None
@@ -43,9 +51,15 @@ class DuelList(ListParams):
         """The project's duels that match. A run of another project: `NotFound`."""
         rows = Duel.everything.exclude(control="") if self.control else Duel.objects.all()
         duels = self.narrow(rows.of(project))
-        if self.run is not None:
-            duels = duels.scored_by(find(Run.objects.of(project), self.run, "run"))
-        of = "" if self.run is None else "ran__"
+        run = None if self.run is None else find(Run.objects.of(project), self.run, "run")
+        if run is not None and self.judge is not None:
+            read = duels_where(run, self.judge, self.said, self.dimension, controls=bool(self.control))
+            duels = duels.filter(pk__in=IdList(read))
+        elif run is not None and self.control:
+            duels = duels.filter(pk__in=IdList(controls_of(run)))
+        if run is not None and not self.control:
+            duels = duels.scored_by(run)
+        of = "ran__" if self._of_run else ""
         for group in self.bucket:
             duels = duels.filter(**{f"{of}bucket__in": group})
         for group in self.flags:
@@ -60,4 +74,21 @@ class DuelList(ListParams):
 
     def order(self) -> str:
         column = super().order()
-        return column if self.run is None else column.replace("score_key", "ran_key")
+        return column.replace("score_key", "ran_key") if self._of_run else column
+
+    @property
+    def _of_run(self) -> bool:
+        """Whether the rows have the score of a run; control duels have none."""
+        return self.run is not None and not self.control
+
+    @model_validator(mode="after")
+    def known_words(self) -> "DuelList":
+        if self.said is not None and self.said not in SAID:
+            raise ValueError(f"`said` is one of {', '.join(SAID)}")
+        if self.dimension is not None and self.dimension not in DIMENSIONS:
+            raise ValueError(f"`dimension` is one of {', '.join(DIMENSIONS)}")
+        if self.judge is None and (self.said or self.dimension):
+            raise ValueError("`said` and `dimension` need `judge`")
+        if self.judge is not None and self.run is None:
+            raise ValueError("`judge` needs `run`")
+        return self

@@ -12,7 +12,7 @@ from curation.review.decisions.decide import decide
 from curation.review.models import Action
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample
-from tests.duels.running import Models, against, fair, first, make_arena, run_to_end
+from tests.duels.running import JUDGES, Models, against, fair, first, make_arena, run_to_end
 from tests.factories import make_bearer, make_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,6 +44,53 @@ def test_figures_are_those_that_the_judges_replies_give(client: Client, run: Run
     assert not any("prefers the first answer: 100 %" in finding["sentence"] for finding in a["figures"]["findings"])
     assert a["figures"]["agreement"] == {"judge-b": 0.0, "judge-c": 0.0}
     assert a["people"] == {"n": 0, "kappa": None, "kappa_interval": None, "accuracy": None}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("judge=judge-a", 24),
+        ("judge=judge-a&said=challenger", 24),
+        ("judge=judge-b&said=challenger", 0),
+        ("judge=judge-b&said=opponent", 24),
+        ("judge=judge-c&said=neither", 24),
+        ("judge=judge-c&said=flip&dimension=progress", 24),
+        ("judge=judge-a&said=flip", 0),
+        ("judge=judge-c&said=second", 0),
+        ("judge=judge-c&said=draw", 0),
+        ("judge=judge-a&said=unparsed", 0),
+        ("judge=judge-a&said=people", 0),
+        ("judge=nobody", 0),
+    ],
+)
+def test_a_figure_opens_the_duels_that_it_counts(client: Client, run: Run, query: str, found: int) -> None:
+    headers = make_bearer(make_member(run.project, make_user()), Scope.READ)
+    path = f"/api/v1/projects/{run.project.slug}/duels?run={run.pk}&count=true&{query}"
+    assert client.get(path, headers=headers).json()["total"] == found
+
+
+@pytest.mark.parametrize("query", ["judge=a", "run=1&said=flip", "run=1&judge=a&said=x", "run=1&judge=a&dimension=x"])
+def test_a_filter_by_what_a_judge_said_names_its_run_and_judge(client: Client, query: str) -> None:
+    project = make_project("acme")
+    headers = make_bearer(make_member(project, make_user()), Scope.READ)
+    response = client.get(f"/api/v1/projects/acme/duels?{query}", headers=headers)
+    assert response.status_code == 400 and response.json()["detail"]
+
+
+def test_control_duels_of_a_run_are_listed_by_judge(client: Client, models: Models) -> None:
+    models.says |= {"judge-a": fair(), "judge-b": against, "judge-c": first}
+    project, _ = make_arena(prompts=6, settings={"panel": {"judges": list(JUDGES), "controls": 0.05}})
+    run = run_to_end(project)
+    figures = read(client, project)["judges"][2]["figures"]
+    headers = make_bearer(make_member(project, make_user()), Scope.READ)
+
+    def total(query: str) -> int:
+        path = f"/api/v1/projects/{project.slug}/duels?run={run.pk}&control=true&count=true{query}"
+        return int(client.get(path, headers=headers).json()["total"])
+
+    assert total("") == total("&judge=judge-c") == figures["controls"] > 0
+    assert total("&judge=judge-c&said=first") == figures["controls"]
+    assert total("&judge=judge-c&said=challenger") == 0
 
 
 def test_the_verdict_without_a_judge_is_that_of_the_others(client: Client, run: Run) -> None:
@@ -78,6 +125,14 @@ def test_people_are_compared_with_each_judge(client: Client, run: Run) -> None:
     a, b, c = (judge["people"] for judge in read(client, run.project)["judges"])
     assert (a["n"], a["accuracy"], b["accuracy"], c["accuracy"]) == (4, 0.75, 0.25, 0.0)
     assert (a["kappa"], b["kappa"]) == (0.0, 0.0)
+    run.project.refresh_from_db()
+    client.force_login(user)
+    html = client.get(f"/p/{run.project.slug}/judges/").content.decode()
+    assert "(4 duels)" in html
+    headers = make_bearer(user, Scope.READ)
+    for query, found in (("said=people", 4), ("said=against_people", 1)):
+        path = f"/api/v1/projects/{run.project.slug}/duels?run={run.pk}&judge=judge-a&{query}"
+        assert len(client.get(path, headers=headers).json()["data"]) == found
 
 
 def test_cost_per_verdict_is_unknown_where_a_price_is(client: Client, run: Run) -> None:
@@ -97,7 +152,11 @@ def test_the_page_names_the_flaw_and_the_deleted_judge(client: Client, run: Run)
     client.force_login(make_member(run.project, make_user("ada")))
     html = client.get(f"/p/{run.project.slug}/judges/?without=judge-c&protocol=0.5").content.decode()
     assert "prefers the first answer: 100 %" in html and html.count("deleted model") == 1
-    assert f"/duels/?run={run.pk}&amp;flags=flip" in html and 'id="tried"' in html and 'value="0.5"' in html
+    assert (
+        f"/duels/?run={run.pk}&amp;judge=judge-c&amp;said=flip&amp;dimension=correctness" in html
+        and 'id="tried"' in html
+        and 'value="0.5"' in html
+    )
 
 
 def test_strangers_see_no_judges_and_an_empty_project_says_what_to_do(client: Client) -> None:

@@ -1,0 +1,109 @@
+"""The duels of a run by what one of its judges said, so that each figure of a judge opens what it counts."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from curation.duels.judge.controls import OUTCOME_OF_PICK
+from curation.duels.models import Duel
+from curation.duels.params import DuelParams, JudgeParams, panel_of
+from curation.duels.score.models import Score
+from curation.duels.score.readings import readings_of
+from curation.duels.score.stage import read_scores
+from curation.runs.models import Item, Run
+from judging.panel.rubric import DIMENSIONS
+from judging.panel.scoring import JudgeScore, OrderedVerdict, score_duel
+
+SAID = {
+    "parsed": "the judge's replies parsed in every order",
+    "unparsed": "a reply did not parse, or only a later attempt did",
+    "challenger": "the judge prefers the challenger",
+    "opponent": "the judge prefers its opponent",
+    "neither": "the judge prefers neither",
+    "first": "a reply prefers the answer shown first",
+    "second": "a reply prefers the answer shown second",
+    "draw": "a reply calls a dimension a draw",
+    "flip": "the two orders disagree",
+    "people": "people have chosen too",
+    "against_people": "people have chosen something else",
+}
+CHUNK = 1000
+
+
+class Reading(NamedTuple):
+    """What a judge said of a duel; `score` is None unless it parsed in every order."""
+
+    duel: int
+    replies: tuple[OrderedVerdict, ...]
+    score: JudgeScore | None
+
+    @property
+    def preferred(self) -> int:
+        centred = 0.0 if self.score is None else round(self.score.score - 0.5, 9)
+        return (centred > 0) - (centred < 0)
+
+
+def duels_where(run: Run, judge: str, said: str | None, dimension: str | None, *, controls: bool) -> list[int]:
+    """Return the ids of the run's duels, or of its control duels, that the judge read and of which it said this.
+
+    `said` is a word of `SAID`, None for all that it read; a dimension narrows replies and flips to that dimension.
+    """
+    people = choices_of_people(run) if said in ("people", "against_people") else {}
+    names = DIMENSIONS if dimension is None else (dimension,)
+    readings = _control_readings(run, judge) if controls else _readings(run, judge)
+    return [one.duel for one in readings if one.replies and (said is None or _is(one, said, names, people))]
+
+
+def controls_of(run: Run) -> list[int]:
+    """Return the ids of the control duels that the run's judges read."""
+    known = Duel.everything.of(run.project).exclude(control="").values("pk")
+    items = Item.objects.filter(run=run, stage="judge", target_id__in=known)
+    return sorted({pk for pk in items.values_list("target_id", flat=True) if pk})
+
+
+def choices_of_people(run: Run) -> dict[int, int]:
+    """Return 1 for the challenger, -1 for its opponent, 0 for a draw, by duel with preferences that were not undone."""
+    rows = Duel.objects.filter(
+        scores__run=run,
+        sample__decisions__undone_by=None,
+        sample__decisions__pick__in=OUTCOME_OF_PICK,
+        sample__decisions__preference__gt="",
+    )
+    votes: dict[int, int] = defaultdict(int)
+    for pk, pick in rows.values_list("pk", "sample__decisions__pick"):
+        votes[pk] += OUTCOME_OF_PICK[pick]
+    return {pk: (vote > 0) - (vote < 0) for pk, vote in votes.items()}
+
+
+def _readings(run: Run, judge: str) -> Iterator[Reading]:
+    ids = list(Score.objects.filter(run=run).order_by("duel_id").values_list("duel_id", flat=True))
+    for start in range(0, len(ids), CHUNK):
+        for entry in read_scores(run, ids[start : start + CHUNK]):
+            replies = tuple(verdict for verdict in entry.verdicts if verdict.judge == judge)
+            yield Reading(entry.duel.pk, replies, next((one for one in entry.score.judges if one.judge == judge), None))
+
+
+def _control_readings(run: Run, judge: str) -> Iterator[Reading]:
+    if run.kind not in ("duel", "judge"):
+        return
+    params = (DuelParams if run.kind == "duel" else JudgeParams).model_validate(run.params)
+    panel = panel_of(run.settings, params)
+    for pk, found in readings_of(run, controls_of(run), panel, params).items():
+        replies = tuple(row.ordered() for row in found.verdicts if row.judge == judge)
+        score = score_duel(replies, panel=[judge], orders=panel.orders)
+        yield Reading(pk, replies, next(iter(score.judges), None))
+
+
+def _is(one: Reading, said: str, names: tuple[str, ...], people: Mapping[int, int]) -> bool:
+    chosen = {reply.dimensions[name] for reply in one.replies if reply.dimensions is not None for name in names}
+    if said == "unparsed":
+        return any(reply.dimensions is None or reply.attempts > 1 for reply in one.replies)
+    if said in ("draw", "first", "second"):
+        return {"draw": 0, "first": 1, "second": 2}[said] in chosen
+    if one.score is None:
+        return False
+    if said == "flip":
+        return not set(names).isdisjoint(one.score.flips)
+    if said in ("people", "against_people"):
+        return one.duel in people and (said == "people" or people[one.duel] != one.preferred)
+    return said == "parsed" or one.preferred == {"challenger": 1, "opponent": -1, "neither": 0}[said]
