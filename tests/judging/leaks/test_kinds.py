@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from curation.llm.scripted.leak_reader import read_leaks
 from judging.leaks.history import HistoryText
 from judging.leaks.lint import RULES, LeakReport, lint_leaks
+from judging.leaks.reader import parse_reading, reader_messages
 from judging.leaks.record import PullRequestRecord, record_text
 from tests.judging.turns import Turn, read_turns
 
@@ -24,19 +26,36 @@ MAX_LEAK = 0.1
 Labelled = tuple[str, bool, LeakReport]
 
 
-def read_cases(split: str) -> list[Labelled]:
+def read_records() -> dict[str, tuple[PullRequestRecord, list[str]]]:
     records: dict[str, tuple[PullRequestRecord, list[str]]] = {}
     for line in (FOLDER / "kind_records.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         history = row.pop("history")
         records[row["instance_id"]] = PullRequestRecord(**{**row, "files": tuple(row["files"])}), history
+    return records
+
+
+def read_cases(split: str, name: str = "kind_cases.jsonl") -> list[Labelled]:
+    records = read_records()
     cases = []
-    for line in (FOLDER / "kind_cases.jsonl").read_text("utf-8").splitlines():
+    for line in (FOLDER / name).read_text("utf-8").splitlines():
         case = json.loads(line)
         if split in (case["split"], "all"):
             record, history = records[case["record"]]
             cases.append((case["kind"], case["label"] == "leak", lint_leaks(case["answer"], history, record)))
     return cases
+
+
+def read_by_second_reader(name: str) -> list[bool]:
+    """Return for each case whether the scripted reader finds a leak, with quotes that are there."""
+    records, found = read_records(), []
+    for line in (FOLDER / name).read_text("utf-8").splitlines():
+        case = json.loads(line)
+        record, history = records[case["record"]]
+        asked = reader_messages("", history, record, case["answer"])[1]["content"]
+        reading = parse_reading(read_leaks(str(asked)), case["answer"], record)
+        found.append(reading is not None and bool(reading.findings))
+    return found
 
 
 def figures(cases: list[Labelled]) -> tuple[dict[str, tuple[float, float, int, int]], float, float]:
@@ -70,6 +89,34 @@ def test_leaks_of_every_kind_are_found_and_honest_answers_left_alone(
     recall, false_flags = show(split, read_cases(split), capsys)
     assert recall >= 0.9
     assert false_flags <= 0.05
+
+
+def test_the_second_reader_finds_what_the_lint_cannot_and_leaves_honest_answers_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The scripted reader knows forms of words, no paraphrases: a model finds more. Other words are kept apart."""
+    rates: dict[str, dict[str, tuple[float, float]]] = {}
+    for name in ("kind_cases.jsonl", "meaning_cases.jsonl"):
+        cases, read = read_cases("all", name), read_by_second_reader(name)
+        lint = [report.flagged(MAX_LEAK) for _, _, report in cases]
+        either = [one or two for one, two in zip(lint, read, strict=True)]
+        rates[name] = {
+            reader: (
+                sum(hit for hit, (_, leaks, _) in zip(hits, cases, strict=True) if leaks)
+                / sum(leaks for _, leaks, _ in cases),
+                sum(hit for hit, (_, leaks, _) in zip(hits, cases, strict=True) if not leaks)
+                / sum(not leaks for _, leaks, _ in cases),
+            )
+            for reader, hits in (("lint", lint), ("reader alone", read), ("both", either))
+        }
+        with capsys.disabled():
+            for reader, (recall, false_flags) in rates[name].items():
+                print(f"\n{name}, {reader}: recall {recall:.3f}, false flags {false_flags:.3f}", end="")
+    kinds, meaning = rates["kind_cases.jsonl"], rates["meaning_cases.jsonl"]
+    assert kinds["lint"][0] >= 0.85 and kinds["both"][0] >= 0.95
+    assert max(kinds["both"][1], meaning["both"][1]) <= 0.05
+    # Told in other forms of the words: the lint finds a fifth of it.
+    assert meaning["lint"][0] < 0.3 and meaning["both"][0] >= 0.75
 
 
 def test_every_kind_has_thirty_leaks_and_thirty_honest_answers() -> None:
