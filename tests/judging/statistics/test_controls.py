@@ -64,6 +64,17 @@ def test_kappa_with_its_interval_by_hand() -> None:
     assert found.interval.high - 0.4 == pytest.approx(1.959964 * (0.7 * 0.3 / 50) ** 0.5 / 0.5)
 
 
+def test_kappa_is_that_of_scikit_learn_and_statsmodels() -> None:
+    table = [[19, 5, 3], [1, 10, 0], [2, 3, 17]]
+    cells = {(str(row), str(column)): count for row, line in enumerate(table) for column, count in enumerate(line)}
+    found = cohens_kappa(*pairs(cells))
+    # scikit-learn 1.9.1 and statsmodels 0.15.0. The latter has the standard error of Fleiss, Cohen and Everitt (1969),
+    # whose interval is close to that of Cohen (1960).
+    assert found.kappa == pytest.approx(0.6452702702702702)
+    assert found.interval is not None
+    assert [found.interval.low, found.interval.high] == pytest.approx([0.48582, 0.80472], abs=0.005)
+
+
 def test_kappa_of_one_value_or_of_nothing_is_unknown() -> None:
     assert cohens_kappa(["x"] * 9, ["x"] * 9).kappa is None
     assert cohens_kappa([], []).kappa is None
