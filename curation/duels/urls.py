@@ -21,4 +21,8 @@ urlpatterns = [
     path("p/<slug:slug>/prompts/exclusions/remove/", prompts.exclusion_remove, name="exclusion-remove"),
     path("p/<slug:slug>/prompts/records/clear/", prompts.record_clear, name="record-clear"),
     path("p/<slug:slug>/prompts/<str:pk>/", prompts.prompt_page, name="prompt-page"),
+    path("p/<slug:slug>/prompts/<str:pk>/history/", prompts.prompt_window, name="prompt-window"),
+    path("p/<slug:slug>/prompts/<str:pk>/history/find/", prompts.prompt_find, name="prompt-find"),
+    path("p/<slug:slug>/prompts/<str:pk>/history/raw/", prompts.prompt_raw, name="prompt-raw"),
+    path("p/<slug:slug>/prompts/<str:pk>/history/<int:index>/", prompts.prompt_turn, name="prompt-turn"),
 ]

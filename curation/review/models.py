@@ -6,13 +6,17 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
 
+from curation.projects.models import Project
 from curation.runs.models import Call, Run
 from curation.samples.models import Flag, Sample, Status, flag_names
+
+# What the batches of imported decisions begin with.
+IMPORTED = "import-"
 
 
 def import_batch(run: Run) -> str:
     """Return the batch of the decisions that an import took over from its file."""
-    return f"import-{run.pk}"
+    return f"{IMPORTED}{run.pk}"
 
 
 class Lease(models.Model):
@@ -138,6 +142,28 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} of {self.sample_id}"
+
+
+class Batch(models.Model):
+    """One bulk action; `Decision.batch` has its `key`. `restored` counts the samples whose decision was undone with the
+    whole batch."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="batches", db_index=False)
+    key = models.CharField(max_length=32, unique=True)
+    reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="batches")
+    action = models.CharField(max_length=8, choices=Action)
+    reason = models.CharField(max_length=200, blank=True, default="")
+    query = models.TextField(blank=True, default="", help_text="The filter, as a URL query; empty for a selection.")
+    changed = models.PositiveIntegerField(default=0)
+    restored = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        # The list of batches, newest first.
+        indexes: ClassVar = [models.Index(fields=["project", "-id"], name="batch_list")]
+
+    def __str__(self) -> str:
+        return f"{self.action} of {self.changed}"
 
 
 class Revision(models.Model):
@@ -274,12 +300,18 @@ class Clearance(models.Model):
 
 
 class Draft(models.Model):
-    """What a reviewer is typing, until it becomes a revision or is discarded."""
+    """What a reviewer is typing, until it becomes a decision or a revision, or is discarded.
+
+    `text` and `note` revise the challenger's answer, `king_text` and `king_note` the king's.
+    """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="drafts")
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    pick = models.CharField(max_length=9, choices=Pick, blank=True, default="")
     text = models.TextField(blank=True, default="")
     note = models.TextField(blank=True, default="")
+    king_text = models.TextField(blank=True, default="")
+    king_note = models.TextField(blank=True, default="")
     comment = models.TextField(blank=True, default="")
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -288,3 +320,7 @@ class Draft(models.Model):
 
     def __str__(self) -> str:
         return f"draft of {self.sample_id}"
+
+    def edit_of(self, side: str) -> tuple[str, str]:
+        """The text and the note for the answer of this side."""
+        return (self.king_text, self.king_note) if side == Pick.KING else (self.text, self.note)

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.decisions.findings import Found
-from curation.review.models import Decision, Lease, Revision, TextScore
+from curation.review.models import Batch, Decision, Lease, Revision, TextScore
 from curation.review.queue.seats import pick_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.trajectories.pages.schemas import TurnOut
@@ -291,6 +291,32 @@ class BulkOut(Schema):
 class BatchIn(Request):
     project: str = Field(examples=["demo"])
     batch: str = Field(examples=["5f0c…"])
+
+
+class BatchOut(Schema):
+    """A bulk decision. `restored` of the `changed` samples have been undone with it."""
+
+    batch: str = Field(examples=["5f0c…"])
+    action: str = Field(examples=["approve"])
+    reason: str
+    query: str = Field(description="The filter; empty for a selection.", examples=["bucket=final"])
+    reviewer: str = Field(examples=["demo"])
+    changed: int = Field(examples=[120])
+    restored: int = Field(examples=[0])
+    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
+
+    @classmethod
+    def of(cls, row: Batch) -> "BatchOut":
+        names = ("action", "reason", "query", "changed", "restored")
+        values = {name: getattr(row, name) for name in names}
+        at = row.created_at.isoformat().replace("+00:00", "Z")
+        return cls(batch=row.key, reviewer=row.reviewer.get_username(), created_at=at, **values)
+
+
+class BatchPage(Schema):
+    data: list[BatchOut]
+    next_cursor: str | None
+    total: int | None = None
 
 
 class BulkUndoneOut(Schema):

@@ -14,6 +14,7 @@ urlpatterns = [
     path("p/<slug:slug>/queue/undo/", actions.review_undo, name="review-undo"),
     path("p/<slug:slug>/queue/facts/", actions.answer_facts, name="answer-facts"),
     path("p/<slug:slug>/thresholds/", threshold_page, name="threshold-page"),
+    path("p/<slug:slug>/samples/batches/", bulk_views.batch_list, name="batch-list"),
     path("p/<slug:slug>/samples/bulk/", bulk_views.sample_bulk, name="sample-bulk"),
     path("p/<slug:slug>/samples/bulk/<str:batch>/undo/", bulk_views.sample_bulk_undo, name="sample-bulk-undo"),
     path("p/<slug:slug>/samples/suggestions/", refine_views.suggestion_list, name="suggestion-list"),

@@ -3,9 +3,10 @@
 //   <button data-key="mod+enter">Save and next</button>     Ctrl or Cmd with Enter, also while typing
 //   <button data-key="shift+g">Last <kbd>G</kbd></button>   a capital
 //   <a data-goto="q" href="…">Queue</a>                     g, then q
-// No key acts while typing, on key repeat, or during an htmx request (except one marked data-background). While a dialog is
-// open only the keys inside it act. Backspace and Delete cannot be bound. A key that no element declares is sent as the event
-// "key:free" (rows.js, panel.js).
+// No key acts while typing, on key repeat, during an htmx request (except one marked data-background), or while <html> has
+// data-keys-wait. A key that is pressed then is sent as the event "key:busy"; unless a listener cancels it, a hint says that it was
+// not used. While a dialog is open only the keys inside it act. Backspace and Delete cannot be bound. A key that no element declares
+// is sent as the event "key:free" (rows.js, panel.js).
 
 const GOTO_MS = 1500;
 const REFUSED = new Set(["backspace", "delete", "tab", "enter", " "]);
@@ -28,7 +29,7 @@ window.addEventListener("submit", (event) => {
   leaving = Date.now() + 5000;
 });
 window.addEventListener("pageshow", () => { leaving = 0; });
-const requestUnderWay = () => underWay.size > 0 || Date.now() < leaving;
+const isBusy = () => underWay.size > 0 || Date.now() < leaving || document.documentElement.hasAttribute("data-keys-wait");
 
 function isTyping(target) {
   if (!(target instanceof HTMLElement)) return false;
@@ -95,9 +96,17 @@ function onEscape(event) {
   else document.dispatchEvent(new CustomEvent("key:free", { detail: { key: "escape" } }));
 }
 
+function onBusy(key, event) {
+  if (key.length > 1 && !/^(arrow|mod|shift\+)/.test(key)) return;
+  event.preventDefault();
+  const asked = new CustomEvent("key:busy", { detail: { key }, cancelable: true });
+  if (document.dispatchEvent(asked)) showPending(`${printed(key)} was not used: the page is still loading`);
+}
+
 function onModEnter(event) {
   const button = declared("mod+enter");
-  if (!button || requestUnderWay()) return;
+  if (!button) return;
+  if (isBusy()) return onBusy("mod+enter", event);
   event.preventDefault();
   button.click();
 }
@@ -108,7 +117,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.altKey) return onModEnter(event);
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   const key = keyName(event);
-  if (REFUSED.has(key) || requestUnderWay()) return;
+  if (REFUSED.has(key)) return;
+  if (isBusy()) return onBusy(key, event);
   // A capital acts only where the page declares it.
   if (event.shiftKey && /^[a-z]$/.test(key)) return void pressDeclared(`shift+${key}`, event);
   if (!openDialog()) {

@@ -9,7 +9,7 @@ let timer = null;
 let sending = null;
 
 const review = () => document.querySelector("#review[data-sample]");
-const keyOf = (root) => `${PREFIX}${root.dataset.slug}:${root.dataset.sample}`;
+const baseOf = (root) => `${PREFIX}${root.dataset.slug}:${root.dataset.sample}`;
 const token = () => JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
 
 function address(key) {
@@ -17,9 +17,20 @@ function address(key) {
   return `/p/${slug}/samples/${sample}/draft/`;
 }
 
-function fields() {
-  return Object.fromEntries([...document.querySelectorAll("#review [data-draft]")].map((field) => [field.dataset.draft, field.value]));
+// What is typed now, by the key under which this browser keeps it: the text and note of the answer that is edited, and the comment
+// with the pick.
+function drafts() {
+  const root = review();
+  const found = new Map();
+  if (!root) return found;
+  const value = (selector) => root.querySelector(selector)?.value;
+  const of = value('#refine [name="of"]');
+  if (of) found.set(`${baseOf(root)}:${of}`, { text: value("#refine-text"), note: value('#refine [name="note"]'), of });
+  if (root.querySelector("#comment")) found.set(baseOf(root), { comment: value("#comment"), preference: value('#decide [name="preference"]'), lease: value('#decide [name="lease"]') ?? "" });
+  return found;
 }
+
+const isEmpty = ({ text, note, comment }) => !(text || note || comment);
 
 function showState(text) {
   for (const state of document.querySelectorAll("[data-draft-state]")) state.textContent = text;
@@ -43,26 +54,33 @@ function keepHere(key, values) {
 
 async function save() {
   timer = null;
-  const root = review();
-  if (!root) return;
-  const key = keyOf(root);
-  const values = fields();
+  const current = drafts();
   sending = new AbortController();
-  try {
-    const answer = await post(key, values, sending.signal);
-    localStorage.removeItem(key);
-    if (review() && keyOf(review()) === key) showState(answer.saved_at ? "Draft saved." : "");
-  } catch (error) {
-    if (error.name !== "AbortError") keepHere(key, values);
-  } finally {
-    sending = null;
+  for (const [key, values] of current) {
+    try {
+      const answer = await post(key, values, sending.signal);
+      localStorage.removeItem(key);
+      document.dispatchEvent(new Event("reached"));
+      if (drafts().has(key)) showState(answer.saved_at ? "Draft saved." : "");
+    } catch (error) {
+      if (error.name === "AbortError") break;
+      keepHere(key, values);
+    }
   }
+  sending = null;
+}
+
+function saveSoon() {
+  clearTimeout(timer);
+  timer = setTimeout(save, WAIT_MS);
 }
 
 document.addEventListener("input", (event) => {
-  if (!event.target.closest?.("#review [data-draft]")) return;
-  clearTimeout(timer);
-  timer = setTimeout(save, WAIT_MS);
+  if (event.target.closest?.("#review [data-draft]")) saveSoon();
+});
+// A pick is kept with what was typed.
+document.addEventListener("draft:touched", () => {
+  if ([...drafts().values()].some((values) => !isEmpty(values))) saveSoon();
 });
 
 // A decision or revision ends the draft; a late save must not restore it.
@@ -71,11 +89,13 @@ document.addEventListener("htmx:beforeSend", (event) => {
   clearTimeout(timer);
   timer = null;
   sending?.abort();
-  const key = keyOf(review());
-  const values = fields();
+  const current = drafts();
   event.detail.xhr.addEventListener("loadend", () => {
-    if (event.detail.xhr.status >= 200 && event.detail.xhr.status < 300) localStorage.removeItem(key);
-    else if (Object.values(values).some(Boolean)) keepHere(key, values);
+    const done = event.detail.xhr.status >= 200 && event.detail.xhr.status < 300;
+    for (const [key, values] of current) {
+      if (done) localStorage.removeItem(key);
+      else if (!isEmpty(values)) keepHere(key, values);
+    }
   });
 });
 
@@ -84,21 +104,23 @@ async function sendKept() {
     try {
       await post(key, JSON.parse(localStorage.getItem(key)));
       localStorage.removeItem(key);
-      if (review() && keyOf(review()) === key) showState("Draft saved.");
+      document.dispatchEvent(new Event("reached"));
+      if (drafts().has(key)) showState("Draft saved.");
     } catch {
       return; // still unreachable; the next round tries again
     }
   }
 }
 
-// Fill the fields from the draft that only this browser has, unless they have been filled since.
+// Fill the fields from the drafts that only this browser has, unless they have been filled since.
 function restore() {
-  const root = review();
-  const kept = root && localStorage.getItem(keyOf(root));
-  if (!kept) return;
-  for (const [name, value] of Object.entries(JSON.parse(kept))) {
-    const field = root.querySelector(`[data-draft="${name}"]`);
-    if (field && value && (!field.value || field === document.activeElement || name === "text")) field.value = value;
+  for (const key of drafts().keys()) {
+    const kept = localStorage.getItem(key);
+    if (!kept) continue;
+    for (const [name, value] of Object.entries(JSON.parse(kept))) {
+      const field = review().querySelector(`[data-draft="${name}"]`);
+      if (field && value && (!field.value || field === document.activeElement || name === "text")) field.value = value;
+    }
   }
 }
 
@@ -109,11 +131,9 @@ restore();
 sendKept();
 
 window.addEventListener("pagehide", () => {
-  const root = review();
-  if (!root || timer === null) return;
+  if (timer === null) return;
   clearTimeout(timer);
-  const values = fields();
-  if (!Object.values(values).some(Boolean)) return;
-  const form = new URLSearchParams({ ...values, csrfmiddlewaretoken: token() });
-  navigator.sendBeacon(address(keyOf(root)), form);
+  for (const [key, values] of drafts()) {
+    if (!isEmpty(values)) navigator.sendBeacon(address(key), new URLSearchParams({ ...values, csrfmiddlewaretoken: token() }));
+  }
 });

@@ -1,13 +1,17 @@
 // The review page beyond the generic keys: picks, questions before a decision, the diff, the editor, time spent, focus.
-//   <button data-pick="left" data-key="1">      sets the preference of #decide; pressed again it clears it
+//   <button data-pick="left" data-key="1">      sets the preference of #decide; pressed again it clears it, unless the sample is decided
 //   <button data-asks-pick>                     asks for a pick first, while #review[data-needs-pick] and nothing is picked
+//   <button data-asks-edit>                     asks what becomes of an edit that is open and not saved
+//   <button data-asks-change>                   asks before a decided sample (#review[data-kept]) is decided again
+//   <button data-go-on>                         in such a question: presses the button that asked
 //   <button data-diff>, <button data-edit>, <button data-editor-close>
 
 const find = (selector) => document.querySelector(selector);
 const say = (text) => document.dispatchEvent(new CustomEvent("say", { detail: { text } }));
 
 // --- picks -----------------------------------------------------------------------------------------------------------
-let asked = null; // the button that waits for a pick
+let asked = null; // the button that waits for an answer
+const answered = new Set(); // the questions that it has been answered
 
 const preference = () => find('#decide [name="preference"]');
 
@@ -26,24 +30,55 @@ function pick(button) {
   const field = preference();
   if (!field) return;
   const dialog = button.closest("dialog");
-  field.value = field.value === button.dataset.pick && !dialog ? "" : button.dataset.pick;
+  // Only a pick that was made on this page is cleared by a second press; one that came with it is confirmed.
+  const clears = "made" in field.dataset && field.value === button.dataset.pick && !dialog && !("kept" in find("#review").dataset);
+  field.value = clears ? "" : button.dataset.pick;
+  field.dataset.made = "";
   showPick();
   say(field.value ? `Picked ${field.value}` : "Pick cleared");
-  if (!dialog) return;
+  document.dispatchEvent(new Event("draft:touched"));
+  if (dialog) goOn(dialog);
+}
+
+function goOn(dialog) {
   const then = asked;
-  asked = null;
-  dialog.close();
+  answered.add(dialog.id);
+  dialog.close("go on");
   then?.click();
 }
 
-// Runs before htmx: while blind, an approval or an edit needs a pick.
+const isEdited = (area) => Boolean(area) && ("edited" in area.dataset || area.value !== area.defaultValue);
+
+// The question that this button must ask now, with its words.
+function question(button) {
+  const { kept, needsPick } = find("#review").dataset;
+  const picked = preference()?.value ?? "";
+  const edit = find("#ask-edit");
+  if ("asksEdit" in button.dataset && edit && !answered.has(edit.id) && isEdited(find("#refine-text"))) {
+    edit.querySelector("[data-edited]").textContent = `Your edit of the ${find('#refine [name="preference"]').value || "shown"} answer is not saved.`;
+    return edit;
+  }
+  const change = find("#ask-change");
+  if ("asksChange" in button.dataset && change && !answered.has(change.id)) {
+    const action = button.textContent.replace(/\s+\S+$/, "").trim().toLowerCase();
+    change.querySelector("[data-change]").textContent = `${kept} Decide it again: ${[action, picked].filter(Boolean).join(" ")}?`;
+    return change;
+  }
+  return "asksPick" in button.dataset && needsPick !== undefined && picked === "" ? find("#ask-pick") : null;
+}
+
+// Runs before htmx.
 document.addEventListener("click", (event) => {
-  const button = event.target.closest?.("[data-asks-pick]");
-  if (!button || preference()?.value !== "" || !("needsPick" in (find("#review")?.dataset ?? {}))) return;
+  const button = event.target.closest?.("[data-asks-pick], [data-asks-change]");
+  if (!button?.closest("#review")) return;
+  if (button !== asked) answered.clear();
+  const dialog = question(button);
+  asked = dialog ? button : null;
+  if (!dialog) return answered.clear();
   event.preventDefault();
   event.stopImmediatePropagation();
-  asked = button;
-  find("#ask-pick")?.showModal();
+  dialog.showModal();
+  dialog.addEventListener("close", () => { if (dialog.returnValue !== "go on") answered.clear(); dialog.returnValue = ""; }, { once: true });
 }, true);
 
 // --- diff and editor -------------------------------------------------------------------------------------------------
@@ -81,6 +116,7 @@ document.addEventListener("click", (event) => {
   if ("pick" in button.dataset) pick(button);
   else if ("diff" in button.dataset) toggleDiff(button);
   else if ("editorClose" in button.dataset) closeEditor();
+  else if ("goOn" in button.dataset) goOn(button.closest("dialog"));
 });
 
 document.addEventListener("key:free", (event) => {
@@ -176,6 +212,9 @@ document.addEventListener("htmx:load", (event) => {
     spent = 0;
     since = performance.now();
     asked = null;
+    answered.clear();
+    showPick();
+    onSwapped();
     find(".content")?.scrollTo(0, 0);
     find("#review-title")?.focus({ preventScroll: true });
   } else if (elt.id === "refine") {
@@ -185,6 +224,104 @@ document.addEventListener("htmx:load", (event) => {
     text.setSelectionRange(text.value.length, text.value.length);
   } else if (elt.closest?.("#diff-answers")) showPick();
 });
+
+// --- keys that are pressed while a sample is being replaced ------------------------------------------------------------
+// Whole gestures (a pick and `a`, `x` and its reason) wait in their order, each for one sample, until that sample is painted. Only
+// blind duels have them: where one key decides, it may have been for the sample before. Every other key is refused in words. After a
+// refusal the keys of the same burst are refused too, so that the rest of one gesture is never the begin of another.
+const MOST_WAITING = 8;
+const GUARD_MS = 300;
+const BURST_MS = 500;
+const SHOWN_MS = 6000;
+let waiting = [];
+let unused = [];
+let replacing = false; // from the request until the new sample is painted
+let inBurst = 0;
+let forget = 0;
+
+function showWaiting() {
+  document.documentElement.toggleAttribute("data-keys-wait", replacing || inBurst > 0 || waiting.length > 0);
+  find("#review")?.setAttribute("aria-busy", String(replacing || inBurst > 0));
+}
+
+function refuse(keys, why = "The next sample was not there yet.") {
+  if (keys.length === 0) return;
+  unused.push(...keys);
+  clearTimeout(forget);
+  forget = setTimeout(() => { unused = []; }, SHOWN_MS);
+  const text = `Not used: ${unused.slice(-20).join(" ")}. ${why}`;
+  document.dispatchEvent(new CustomEvent("toast", { detail: { text, title: `${unused.length} key${unused.length === 1 ? "" : "s"} refused`, tone: "borderline", id: "keys" } }));
+  if ("refused" in find("#review").dataset) return; // it has no key that could decide
+  clearTimeout(inBurst);
+  inBurst = setTimeout(() => { inBurst = 0; showWaiting(); }, BURST_MS);
+  showWaiting();
+}
+
+document.addEventListener("key:busy", (event) => {
+  const { key } = event.detail;
+  if (!find("#review") || !(replacing || inBurst || waiting.length)) return;
+  event.preventDefault();
+  if (!inBurst && /^[0-9ax]$/.test(key) && waiting.length < MOST_WAITING) waiting.push(key);
+  else refuse([key]);
+});
+
+// Presses what waits for this sample: at most one decision.
+function pressWaiting() {
+  const root = find("#review");
+  const mayPress = "needsPick" in root.dataset && !("refused" in root.dataset) && !document.querySelector("dialog[open]");
+  while (mayPress && waiting.length > 0) {
+    const [first, second = ""] = waiting;
+    const isPick = /^[012]$/.test(first);
+    if (!isPick && first !== "x") break; // the begin of this gesture went to another sample
+    const decides = isPick ? second === "a" : /^\d$/.test(second);
+    document.documentElement.removeAttribute("data-keys-wait");
+    for (const key of waiting.splice(0, decides ? 2 : 1)) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    if (decides || first === "x") return showWaiting();
+  }
+  refuse(waiting.splice(0));
+  showWaiting();
+}
+
+function afterPaint(run) {
+  const once = () => { clearTimeout(late); const then = run; run = () => {}; then(); };
+  const late = setTimeout(once, 200); // a hidden tab paints nothing
+  requestAnimationFrame(() => requestAnimationFrame(once));
+}
+
+function onSwapped() {
+  replacing = true;
+  showWaiting();
+  const guard = "needsPick" in find("#review").dataset ? 0 : GUARD_MS;
+  afterPaint(() => setTimeout(() => { replacing = false; pressWaiting(); }, guard));
+}
+
+document.addEventListener("htmx:beforeSend", (event) => {
+  const { elt, target } = event.detail;
+  if (target?.id !== "review" || elt.closest("[data-background]")) return;
+  replacing = true;
+  showWaiting();
+});
+
+// Without an answer that replaces the sample, what waited for the next one is refused.
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { target, xhr } = event.detail;
+  if (target?.id !== "review" || (xhr.status >= 200 && xhr.responseText.includes('id="review"'))) return;
+  replacing = false;
+  refuse(waiting.splice(0));
+  showWaiting();
+});
+
+document.addEventListener("key:free", (event) => {
+  const { key } = event.detail;
+  if (key === "escape") refuse(waiting.splice(0));
+  if (!/^[0-9axefsdz]$/.test(key) || !("refused" in (find("#review")?.dataset ?? {}))) return;
+  event.preventDefault();
+  refuse([key], "Press o to open the sample as it is now.");
+});
+
+// A page that the browser kept shows a sample as it was: Back reads it again.
+window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+showPick();
 
 // Leaving the page of one sample releases its lease at once. The lease of a queue's sample runs on until it lapses.
 window.addEventListener("pagehide", () => {

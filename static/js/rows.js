@@ -30,6 +30,17 @@ document.addEventListener("key:free", (event) => {
   }
 });
 
+// A search result's link (data-shows-turn) has loaded the part of the transcript with its turn: open it there.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const turn = event.detail.requestConfig?.elt?.dataset.showsTurn;
+  const row = turn && [...document.querySelectorAll("[data-transcript] [data-turn]")].find((one) => one.dataset.turn.split(" ").includes(turn));
+  if (!row) return;
+  if (row instanceof HTMLDetailsElement) row.open = true;
+  (row.querySelector("[data-row-focus], summary") ?? row).focus({ preventScroll: true });
+  row.scrollIntoView({ block: "center" });
+});
+document.addEventListener("click", (event) => { if (event.target.closest?.("a[data-shows-turn]")) event.preventDefault(); });
+
 // The row that has the focus by mouse or Tab is the one j and k start from.
 document.addEventListener("focusin", (event) => {
   const row = event.target.closest?.("[data-row]");

@@ -1,5 +1,6 @@
 // <time datetime="2025-03-04T05:06:07Z" data-relative>…</time> says "3 min ago"; the exact local time is its title.
-// <time datetime="…" data-until> counts down as "4:12" (leases) and turns to its data-over text at the end.
+// <time datetime="…" data-until data-last="60" data-label="lease"> counts down as "lease 0:42" in its last seconds. At the end it
+// turns to its data-over text, and its parent gets data-over.
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
@@ -21,6 +22,15 @@ function left(seconds) {
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`;
 }
 
+function untilText(element, seconds) {
+  const { last, label, over } = element.dataset;
+  const isOver = seconds <= 0;
+  element.parentElement.toggleAttribute("data-over", isOver);
+  if (isOver && over) return over;
+  if (last && seconds > Number(last)) return "";
+  return label ? `${label} ${left(seconds)}` : left(seconds);
+}
+
 function refresh() {
   const now = Date.now();
   for (const element of document.querySelectorAll("time[data-relative], time[data-until]")) {
@@ -28,8 +38,7 @@ function refresh() {
     if (Number.isNaN(date.getTime())) continue;
     if (!element.title) element.title = exact.format(date);
     const seconds = (now - date.getTime()) / 1000;
-    let text = "until" in element.dataset ? left(-seconds) : ago(seconds, date);
-    if ("until" in element.dataset && seconds >= 0 && element.dataset.over) text = element.dataset.over;
+    const text = "until" in element.dataset ? untilText(element, -seconds) : ago(seconds, date);
     if (element.textContent !== text) element.textContent = text;
   }
 }

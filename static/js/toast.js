@@ -1,6 +1,7 @@
 // Short messages at the corner, read out politely. From the server: HX-Trigger: {"toast": {"text": "…", "tone": "good",
 // "title": "…", "action": {"label": "Undo", "url": "/…"}}} (the action is a POST). From a module: a "toast" event with the same detail;
-// a "say" event is read out and not shown. Failed htmx requests are told here in words, with a way to try again.
+// a "say" event is read out and not shown. A toast with an `id` replaces the one before it. Failed htmx requests are told here in words,
+// with a way to try again; those that did not reach the server end when it is reached again.
 
 const STAYS_MS = 6000;
 const MOST = 4;
@@ -22,8 +23,10 @@ function close(toast) {
   toast.remove();
 }
 
-function show({ text, title = "", tone = "neutral", action = null, stays = false }) {
+function show({ text, title = "", tone = "neutral", action = null, stays = false, id = "" }) {
+  if (id) region.querySelector(`[data-toast="${id}"]`)?.remove();
   const toast = Object.assign(document.createElement("div"), { className: `toast toast--${tone}` });
+  if (id) toast.dataset.toast = id;
   const body = Object.assign(document.createElement("div"), { className: "toast__text" });
   if (title) body.append(Object.assign(document.createElement("span"), { className: "toast__title", textContent: title }));
   body.append(text);
@@ -92,9 +95,14 @@ function onLost(title, text) {
   return (event) => {
     const { elt, requestConfig } = event.detail;
     if (elt.closest?.("[data-background]")) return;
-    show({ title, text, tone: "bad", action: retry(elt, requestConfig), stays: true });
+    show({ title, text, tone: "bad", action: retry(elt, requestConfig), stays: true, id: "lost" });
   };
 }
+
+const onReached = () => region.querySelector('[data-toast="lost"]')?.remove();
+window.addEventListener("online", onReached);
+document.addEventListener("reached", onReached);
+document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.xhr.status > 0) onReached(); });
 
 document.addEventListener("toast", (event) => show(event.detail));
 document.addEventListener("say", (event) => { speaker.textContent = event.detail.text; });

@@ -53,6 +53,7 @@ OF_PROJECT = (
         "queue",
         "sample-list",
         "threshold-page",
+        "batch-list",
         "duel-list",
         "panel-list",
         "judge-list",
@@ -162,6 +163,7 @@ NO_PAGES = {
         "baseline-unpin",
     ),
     *("split-new", "split-check", "evaluation-line-up"),
+    *("prompt-window", "prompt-find", "prompt-raw", "prompt-turn"),
     *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
 }
 # Opened by tests of their own, since they need something that the demo has not.

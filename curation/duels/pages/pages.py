@@ -7,13 +7,13 @@ from itertools import groupby
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Answer, Duel, Opponent, Order, Verdict
+from curation.duels.prompts.queries import history_of
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.shown import Imported, Shown, imported, of_score, shown, verdicts_of
 from curation.web.ids import find
 from curation.web.problems import NotFound
-from curation.web.text.chat import Chat
 from curation.web.text.markup import Span, render_text
-from curation.web.text.transcript import Turn
+from curation.web.text.transcript import Excerpt, Turn
 from judging.leaks.lint import PLAIN_COPIES, RULES
 from judging.panel.rubric import DIMENSIONS
 
@@ -74,7 +74,7 @@ class DuelView:
     metrics: tuple[Metric, ...]
     dimensions: tuple[str, ...]
     leaks: tuple[str, ...]
-    turns: list[Turn]
+    history: Excerpt[Turn]
     shown: Shown
     run_id: int | None
     scores: tuple[ScoreView, ...]
@@ -108,7 +108,7 @@ def duel_view(duel: Duel) -> DuelView:
         metrics=tuple(Metric(name, found.metrics[name]) for name in DIMENSIONS if name in found.metrics),
         dimensions=DIMENSIONS,
         leaks=tuple(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
-        turns=Chat(duel.prompt.text.history).complete(),
+        history=history_of(duel.prompt).opening(),
         shown=found,
         run_id=found.row.run_id if found.row else duel.run_id,
         scores=tuple(

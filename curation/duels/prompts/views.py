@@ -11,12 +11,15 @@ from curation.duels.models import Exclusion, Prompt, PullRequest
 from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, prompt_figures
+from curation.duels.prompts.queries import history_of
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 from curation.web.text.chat import Chat
+from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
+from curation.web.text.transcript import Position
 
 
 @require_GET
@@ -38,16 +41,43 @@ def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
 def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     prompt = find(Prompt.objects.of(access.project).for_list().select_related("text", "run"), pk, "prompt")
     record = PullRequest.objects.of(access.project).filter(instance_id=prompt.instance_id).select_related("text")
-    *turns, reference = Chat([*prompt.text.history, prompt.text.reference]).complete()
     context = {
         "prompt": prompt,
-        "turns": turns,
-        "reference": reference,
+        "history": history_of(prompt).opening(),
+        "reference": Chat([*prompt.text.history, prompt.text.reference]).whole(len(prompt.text.history)),
         "record": record.first(),
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/prompts/{prompt.pk}",
     }
     return render(request, "duels/prompts/page.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def prompt_window(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    return window_response(request, _history(access, pk, at=position_in(request)))
+
+
+@require_GET
+@project_page(Scope.READ)
+def prompt_turn(request: HttpRequest, access: Access, pk: str, index: int) -> HttpResponse:
+    return piece_response(request, _history(access, pk), index)
+
+
+@require_GET
+@project_page(Scope.READ)
+def prompt_find(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    return find_response(request, _history(access, pk))
+
+
+@require_GET
+@project_page(Scope.READ)
+def prompt_raw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    return raw_response(request, _history(access, pk), f"prompt-{pk}")
+
+
+def _history(access: Access, pk: str, *, at: Position | None = None) -> Chat:
+    return history_of(find(Prompt.objects.of(access.project).select_related("text"), pk, "prompt"), at=at)
 
 
 @require_GET

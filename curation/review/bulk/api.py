@@ -1,12 +1,13 @@
 """REST calls for decisions on many samples at once."""
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Query, Router
 
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
 from curation.review.bulk.decide import Row, decide_matching, decide_selected
+from curation.review.bulk.filters import BatchList
 from curation.review.bulk.undo import undo_bulk
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
@@ -47,6 +48,12 @@ def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
     done = undo_bulk(access=enter(request, body.project, Scope.REVIEW), batch=body.batch)
     kept = [_bulk_row(Row(str(pk), refusal=reason)) for pk, reason in done.kept]
     return {"restored": done.restored, "kept": kept}
+
+
+@router.get("/projects/{slug}/batches", response=s.BatchPage, exclude_unset=True, summary="List bulk decisions")
+def list_batches(request: HttpRequest, slug: str, params: Query[BatchList]) -> dict[str, object]:
+    """Reviewers see their own. `POST /samples/bulk/undo` undoes one of your own, at any time."""
+    return params.rows(enter(request, slug, Scope.REVIEW)).response(s.BatchOut.of)
 
 
 def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:

@@ -14,7 +14,7 @@ from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.state import log_line
-from curation.review.models import STATUS_AFTER, Action, Decision, Lease
+from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import LEAKS, Sample
 from curation.samples.scans.store import scan_texts
@@ -90,12 +90,14 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
     rows: list[Row] = []
     for start in range(0, len(ids), CHUNK):
         with transaction.atomic():
-            rows += decide_chunk(access, action, ids[start : start + CHUNK], batch, reason, "")
+            rows += decide_chunk(access, action, ids[start : start + CHUNK], batch, reason, "", query=wanted.to_query())
     with transaction.atomic():
         return _finish(access, batch, action, tuple(rows), keep_rows=False, query=wanted.to_query())
 
 
-def decide_chunk(access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str) -> list[Row]:
+def decide_chunk(
+    access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str, *, query: str = ""
+) -> list[Row]:
     """Lock, log and change one chunk, in a transaction. Samples in review by others, or with that status already, are
     refused."""
     samples = list(Sample.objects.of(access.project).filter(pk__in=ids).order_by("id").select_for_update(of=("self",)))
@@ -105,7 +107,7 @@ def decide_chunk(access: Access, action: str, ids: list[int], batch: str, reason
         .values_list("sample_id", "reviewer__username")
     )
     status = STATUS_AFTER[action]
-    rows, changing = [], []
+    rows, changing = list[Row](), list[Sample]()
     for sample in samples:
         if sample.pk in leased:
             rows.append(Row(str(sample.pk), refusal=f"It is in review by {leased[sample.pk]}."))
@@ -115,6 +117,9 @@ def decide_chunk(access: Access, action: str, ids: list[int], batch: str, reason
             changing.append(sample)
             rows.append(Row(str(sample.pk), status, sample.version + 1))
     lines = [log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing]
+    values = {"project": access.project, "reviewer": access.user, "action": action, "reason": reason, "query": query}
+    row, _ = Batch.objects.get_or_create(key=batch, defaults=values)
+    Batch.objects.filter(pk=row.pk).update(changed=F("changed") + len(changing))
     if action == Action.APPROVE:
         name_approved_texts(lines)
     Decision.objects.bulk_create(lines)

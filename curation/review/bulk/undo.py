@@ -11,8 +11,8 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.state import log_line, restored
-from curation.review.decisions.undo import NOT_DECIDING
-from curation.review.models import Action, Decision, Lease, Revision
+from curation.review.decisions.undo import NOT_DECIDING, Undone, undo
+from curation.review.models import IMPORTED, Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
 
@@ -23,8 +23,14 @@ CHUNK = 1_000
 class BulkUndone:
     """How many samples have their earlier state again; `kept` has the ids of the others, each with the reason."""
 
+    action: str
     restored: int
     kept: tuple[tuple[int, str], ...]
+
+    @property
+    def summary(self) -> str:
+        kept = f" {len(self.kept):,} were not restored, since they have changed in the meantime." if self.kept else ""
+        return f"Restored {self.restored:,} samples.{kept}"
 
 
 def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
@@ -35,13 +41,15 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
     """
     rows = Decision.objects.filter(sample__project=access.project, reviewer=access.user, batch=batch).not_undone()
     rows = rows.exclude(batch="").exclude(action__in=(Action.UNDO, Action.REOPEN))
-    ids = list(rows.order_by("id").values_list("id", flat=True))
+    found = list(rows.order_by("id").values_list("id", "action"))
+    ids = [pk for pk, _ in found]
     if not ids:
         raise NotFound(f"You have no bulk action {batch!r} to undo.")
     restored_count, kept = 0, dict[int, str]()
     for start in range(0, len(ids), CHUNK):
         with transaction.atomic():
             count, refused = _undo_chunk(access, batch, ids[start : start + CHUNK])
+            Batch.objects.filter(key=batch).update(restored=F("restored") + count)
             restored_count += count
             kept |= refused
     audit.record(
@@ -51,7 +59,20 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
         project=access.project,
         data={"restored": restored_count, "kept": len(kept)},
     )
-    return BulkUndone(restored_count, tuple(kept.items()))
+    return BulkUndone(found[0][1], restored_count, tuple(kept.items()))
+
+
+def undo_latest(*, access: Access) -> Undone | BulkUndone:
+    """Undo what the caller did last in the project, a decision or a whole batch. A batch of which nothing can be
+    restored is passed over. A conflict where nothing is left to undo."""
+    rows = Decision.objects.filter(reviewer=access.user, sample__project=access.project).not_undone()
+    rows = rows.exclude(action__in=(Action.UNDO, Action.REOPEN)).exclude(batch__startswith=IMPORTED).order_by("-id")
+    while batch := rows.values_list("batch", flat=True).first():
+        done = undo_bulk(access=access, batch=batch)
+        if done.restored:
+            return done
+        rows = rows.exclude(batch=batch)
+    return undo(access=access)
 
 
 def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[int, str]]:

@@ -4,18 +4,21 @@ from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.bulk.decide import BulkDone, decide_matching, decide_selected
+from curation.review.bulk.filters import BatchList
 from curation.review.bulk.undo import undo_bulk
 from curation.review.workspace.responses import toast
 from curation.samples.list.filters import SampleList
 from curation.web.ids import number
+from curation.web.lists.pages import list_context
 from curation.web.problems import FieldError, Invalid
 
 DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refining", "queue": "sent to the queue"}
@@ -36,12 +39,19 @@ def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     return _respond(request, access, _summary(done), tone="good" if done.changed else "borderline", undo_url=undo_url)
 
 
+@require_GET
+@project_page(Scope.REVIEW)
+def batch_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = BatchList.from_query(request.GET)
+    context = list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/batches")
+    return render(request, "review/batches.html", context)
+
+
 @require_POST
 @project_page(Scope.REVIEW)
 def sample_bulk_undo(request: HttpRequest, access: Access, batch: str) -> HttpResponse:
     done = undo_bulk(access=access, batch=batch)
-    kept = f" {len(done.kept):,} were not restored, since they have changed in the meantime." if done.kept else ""
-    return _respond(request, access, f"Restored {done.restored:,} samples.{kept}", tone="good")
+    return _respond(request, access, done.summary, tone="good" if done.restored else "borderline")
 
 
 def _summary(done: BulkDone) -> str:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from curation.projects.access import Access
 from curation.review.decisions.state import refuse_errors
-from curation.review.models import Draft
+from curation.review.models import Draft, Pick
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
 from curation.web.text.storable import text_errors
@@ -13,22 +13,45 @@ MAX_TEXT = 1_000_000
 
 
 def save_draft(
-    *, access: Access, sample_id: int, text: str | None = None, note: str | None = None, comment: str | None = None
+    *,
+    access: Access,
+    sample_id: int,
+    of: str = Pick.CHALLENGER,
+    text: str | None = None,
+    note: str | None = None,
+    comment: str | None = None,
+    pick: str | None = None,
 ) -> datetime | None:
-    """Keep the given parts of the caller's draft and leave the others. Return when it was written, None where it is
-    now empty and removed.
+    """Keep the given parts of the caller's draft and leave the others; `of` is the side that `text` and `note` revise.
+    Return when it was written, None where it is now empty and removed.
 
     No audit entry: a draft changes no data set.
     """
-    given = {name: value for name, value in (("text", text), ("note", note), ("comment", comment)) if value is not None}
+    prefix = "king_" if of == Pick.KING else ""
+    parts = {f"{prefix}text": text, f"{prefix}note": note, "comment": comment, "pick": pick}
+    given = {name: value for name, value in parts.items() if value is not None}
     refuse_errors([error for name, value in given.items() for error in text_errors(name, value, at_most=MAX_TEXT)])
     if not Sample.objects.of(access.project).filter(pk=sample_id).exists():
         raise NotFound(f"There is no sample {sample_id} in {access.project.slug}.")
     draft, _ = Draft.objects.update_or_create(sample_id=sample_id, reviewer=access.user, defaults=given)
-    if not (draft.text or draft.note or draft.comment):
+    return None if _removed_if_empty(draft) else draft.updated_at
+
+
+def clear_draft(*, access: Access, sample_id: int, of: str = "") -> None:
+    """Clear what is stored now: the comment and the pick, or the text and note of one side's answer."""
+    prefix = "king_" if of == Pick.KING else ""
+    names = (f"{prefix}text", f"{prefix}note") if of else ("comment", "pick")
+    own = Draft.objects.filter(sample=sample_id, reviewer=access.user)
+    if own.update(**dict.fromkeys(names, "")):
+        _removed_if_empty(own.get())
+
+
+def _removed_if_empty(draft: Draft) -> bool:
+    """A pick alone is no draft."""
+    empty = not (draft.text or draft.note or draft.king_text or draft.king_note or draft.comment)
+    if empty:
         draft.delete()
-        return None
-    return draft.updated_at
+    return empty
 
 
 def draft_of(*, access: Access, sample_id: int) -> Draft | None:

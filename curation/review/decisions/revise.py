@@ -8,11 +8,11 @@ from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.drafts import MAX_TEXT
+from curation.review.decisions.drafts import MAX_TEXT, clear_draft
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
 from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_errors, refuse_stale_version
-from curation.review.models import Action, Decision, Draft, Pick, Revision
+from curation.review.models import Action, Decision, Pick, Revision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import Flag, Kind, Sample, Status
@@ -55,7 +55,7 @@ def revise(
                 "The text is the same as before.", code="unchanged", errors=[FieldError("text", "is unchanged")]
             )
         revision = add_revision(access, sample=sample, parent=parent, of=of, text=text, note=note)
-        Draft.objects.filter(sample=sample, reviewer=access.user).update(text="", note="")
+        clear_draft(access=access, sample_id=sample.pk, of=of)
         audit.record(
             actor=access.user,
             action="sample.revise",

@@ -7,7 +7,7 @@ from django.db import transaction
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.state import change, log_line, restored
-from curation.review.models import Action, Decision, Revision
+from curation.review.models import Action, Decision, Draft, Revision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.samples.models import Sample, Status
 from curation.web.problems import Conflict
@@ -28,8 +28,9 @@ class Undone:
 def undo(*, access: Access, sample_id: int | None = None) -> Undone:
     """Undo the caller's last decision that is not undone yet: on this sample, or without one in the whole project.
 
-    Bulk actions have their own undo (`undo_bulk`) and are skipped where no sample is named. A conflict where there is
-    nothing to undo, or where someone else has changed the sample since or has it open.
+    Bulk actions have their own undo (`undo_bulk`) and are skipped where no sample is named. The comment and the pick
+    become the caller's draft again. A conflict where there is nothing to undo, or where someone else has changed the
+    sample since or has it open.
     """
     with transaction.atomic():
         found = _last_decision(access, sample_id)
@@ -48,6 +49,7 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
         elif decision.action != Action.SKIP:
             approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
             change(sample, **restored(decision.before, approved=approved))
+        _restore_draft(decision, access)
         audit.record(
             actor=access.user,
             action="sample.undo",
@@ -56,6 +58,16 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
             data={"decision": line.pk, "undone": decision.pk, "action": decision.action},
         )
     return Undone(line, decision, sample)
+
+
+def _restore_draft(decision: Decision, access: Access) -> None:
+    """What was typed since then is newer and stays."""
+    given = {"comment": decision.comment, "pick": decision.pick if decision.preference else ""}
+    if decision.batch or not any(given.values()):
+        return
+    draft, _ = Draft.objects.get_or_create(sample_id=decision.sample_id, reviewer=access.user)
+    given["comment"] = draft.comment or given["comment"]
+    Draft.objects.filter(pk=draft.pk).update(**given)
 
 
 def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:

@@ -1,28 +1,32 @@
 """The actions of the review page: decide, undo, revise, extend and release the lease, save drafts."""
 
+from contextlib import suppress
 from dataclasses import replace
 
+from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.review.bulk.undo import BulkUndone, undo_latest
 from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
-from curation.review.decisions.drafts import save_draft
+from curation.review.decisions.drafts import clear_draft, save_draft
 from curation.review.decisions.revise import revise, side_to_revise
-from curation.review.decisions.undo import undo
-from curation.review.models import Draft, Lease
-from curation.review.pages.views import lease_if_undecided, sample_of
-from curation.review.queue.lease import hold, holder_of, release
+from curation.review.models import Lease, Pick
+from curation.review.pages.views import lease_if_undecided, may_claim, sample_of
+from curation.review.queue.lease import heartbeat, hold, holder_of, own_lease, release
+from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
-from curation.review.workspace.responses import announce, show, show_next
+from curation.review.workspace.responses import announce, show, show_next, toast
 from curation.review.workspace.workspace import workspace_of
-from curation.samples.models import Status
+from curation.samples.models import Kind, Status
 from curation.web.ids import number
 from curation.web.problems import Conflict, FieldError, Invalid, Problem, Stale
 
@@ -82,14 +86,20 @@ def sample_clear(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 @require_POST
 @project_page(Scope.REVIEW)
 def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
-    """Undo the reviewer's last decision and open its sample again."""
+    """Undo what the reviewer did last: a decision, whose sample opens again, or a whole batch."""
     try:
         with transaction.atomic():
-            done = undo(access=access)
-            pending = done.sample.status == Status.PENDING
-            lease = hold(access=access, sample_id=done.sample.pk) if pending else None
+            done = undo_latest(access=access)
+            if isinstance(done, BulkUndone):
+                pending, lease = False, None
+            else:
+                pending = done.sample.status == Status.PENDING
+                seats = Seats(done.undone.seat) if done.undone.seat else None
+                lease = hold(access=access, sample_id=done.sample.pk, seats=seats) if pending else None
     except Conflict as problem:
         return HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
+    if isinstance(done, BulkUndone):
+        return _after_bulk_undo(request, access, done)
     location = replace(location_of(request.POST), at=None if pending else done.undone.pk)
     sample = sample_of(access, done.sample.pk)
     space = workspace_of(access=access, sample=sample, location=location, lease=lease)
@@ -97,17 +107,35 @@ def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
     return announce(show(request, access, space), f"Undid {word} of sample {done.sample.pk}.")
 
 
+def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> HttpResponse:
+    """The page that the reviewer was on, with what was undone; without htmx the list of batches."""
+    text = done.summary
+    pk = number(request.POST.get("sample", ""))
+    if not request.headers.get("HX-Request"):
+        messages.success(request, text)
+        return HttpResponseRedirect(reverse("batch-list", args=[access.project.slug]))
+    location = location_of(request.POST)
+    if pk is None or (location.queue and not location.looking_back):
+        return toast(show_next(request, access, location.query, said=text), text)
+    return toast(announce(_show_again(request, access, pk), text), text)
+
+
 @require_POST
 @project_page(Scope.REVIEW)
 def lease_heartbeat(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Extend the lease while the page is open, or show who has taken the sample."""
     sample = sample_of(access, pk)
-    lease = lease_if_undecided(access, sample)
+    own = Lease.objects.filter(sample=sample, reviewer=access.user)
+    if "lease" in request.POST:  # the page's seats are those of this lease, so no other one is extended for it
+        own = own.filter(pk=number(request.POST["lease"]) or 0)
+    lease = own.first() if may_claim(access, sample) else None
     context = {
         "sample": sample,
         "project": access.project,
-        "lease": lease,
+        "lease": heartbeat(access=access, lease=lease) if lease else None,
         "in_review_by": None if lease else holder_of(pk, other_than=access.user),
+        "lapsed": lease is None and sample.status == Status.PENDING,
+        "heartbeat_seconds": access.project.settings.review.lease_seconds // 3,
     }
     return render(request, "review/queue/_lease.html", context)
 
@@ -127,8 +155,17 @@ def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse
 @require_POST
 @project_page(Scope.REVIEW)
 def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Save what is typed. A pick by seats that were drawn again since is left out."""
     text, note, comment = (request.POST.get(name) for name in ("text", "note", "comment"))
-    saved_at = save_draft(access=access, sample_id=pk, text=text, note=note, comment=comment)
+    sample, token = sample_of(access, pk), request.POST.get("of", "")
+    of = side_of_token(access, sample, token) if token else Pick.CHALLENGER
+    preference, pick = request.POST.get("preference"), None
+    if preference is not None and sample.kind == Kind.TURN:
+        with suppress(Conflict):
+            lease = own_lease(sample, access)
+            seats = seats_meant(preference, access, sample, lease, page_lease=request.POST.get("lease", ""))
+            pick = pick_of(preference, seats)
+    saved_at = save_draft(access=access, sample_id=pk, of=of, text=text, note=note, comment=comment, pick=pick)
     return JsonResponse({"saved_at": saved_at.isoformat() if saved_at else None})
 
 
@@ -156,21 +193,25 @@ def _decide(
         seconds=_seconds(request.POST.get("seconds", "")),
     )
     # The comment is in the log now. An edited text is kept for an undo.
-    Draft.objects.filter(sample=pk, reviewer=access.user).update(comment="")
-    Draft.objects.filter(sample=pk, reviewer=access.user, text="", note="").delete()
+    clear_draft(access=access, sample_id=pk)
     return action, done.decision.pk
 
 
 def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: bool) -> int:
     """Save the text as a revision of the chosen answer; return the sample's version afterwards."""
     preference, page_lease = request.POST.get("preference", ""), request.POST.get("lease", "")
+    sample, token = sample_of(access, pk), request.POST.get("of", "")
+    if token:
+        of = side_of_token(access, sample, token)
+    else:
+        of = side_to_revise(access, sample, preference=preference, page_lease=page_lease)
     try:
         done = revise(
             access=access,
             sample_id=pk,
             text=request.POST.get("text", "").replace("\r\n", "\n"),
             note=request.POST.get("note", ""),
-            of=side_to_revise(access, sample_of(access, pk), preference=preference, page_lease=page_lease),
+            of=of,
             version=_version(request),
         )
     except Invalid as problem:
@@ -213,11 +254,12 @@ def _after(request: HttpRequest, access: Access, pk: int, action: str, decision_
 
 def _show_again(request: HttpRequest, access: Access, pk: int, *, notice: str = "", status: int = 200) -> HttpResponse:
     sample = sample_of(access, pk)
-    lease = lease_if_undecided(access, sample)
+    lease = None if notice else lease_if_undecided(access, sample)
     space = workspace_of(access=access, sample=sample, location=location_of(request.POST), lease=lease, notice=notice)
     return show(request, access, space, status=status)
 
 
 def _refused(request: HttpRequest, access: Access, pk: int, problem: Problem) -> HttpResponse:
-    """The sample as it is now, with the reason on top and the status of the refusal."""
+    """The sample as it is now, with the reason on top and the status of the refusal. It has no keys, so that a second
+    press cannot decide what nobody has read; a link opens it again."""
     return announce(_show_again(request, access, pk, notice=problem.detail, status=problem.status), problem.detail)

@@ -9,7 +9,7 @@ from curation.projects.models import Scope
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.revise import side_to_revise
 from curation.review.pages.views import sample_of
-from curation.review.queue.seats import LEFT, RIGHT, is_blind
+from curation.review.queue.seats import LEFT, RIGHT, is_blind, side_token
 from curation.review.workspace.detail import detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.history import history_of
@@ -83,16 +83,18 @@ def answer_editor(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     preference, page_lease = request.GET.get("preference", ""), request.GET.get("lease", "")
     answer = found.side(side_to_revise(access, sample, preference=preference, page_lease=page_lease))
     draft = draft_of(access=access, sample_id=pk)
-    text = draft.text if draft and draft.text else answer.kept_text
+    drafted, note = draft.edit_of(answer.side) if draft else ("", "")
+    text = drafted or answer.kept_text
     context = {
         "sample": sample,
         "project": access.project,
         "location": location_of(request.GET),
         "lease_id": page_lease,
         "preference": preference,
+        "of": side_token(access, sample, answer.side),
         "text": text,
-        "note": draft.note if draft else "",
-        "from_draft": bool(draft and draft.text),
+        "note": note,
+        "from_draft": bool(drafted),
         "draft": draft,
         "facts": facts_of(text),
     }

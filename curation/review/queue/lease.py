@@ -9,7 +9,7 @@ from django.utils import timezone
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Lease
-from curation.review.queue.seats import draw_swapped
+from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
 from curation.web.prepared import Prepared
 from curation.web.problems import Conflict, NotFound
@@ -23,8 +23,10 @@ def lock_sample(project: Project, sample_id: int) -> Sample:
     return found
 
 
-def claim(sample: Sample, access: Access) -> Lease | None:
+def claim(sample: Sample, access: Access, seats: Seats | None = None) -> Lease | None:
     """Lease the locked sample to the caller; None where another reviewer has it. Needs a transaction.
+
+    `seats` are those that the caller has seen it with, None to draw them.
 
     The caller's own lease is extended and keeps its seats. A lapsed lease of another is replaced by a new row, so that
     one id means one drawing of the seats.
@@ -42,7 +44,7 @@ def claim(sample: Sample, access: Access) -> Lease | None:
         if lease.until > now:
             return None
         lease.delete()
-    swapped = draw_swapped(blind=review.blind)
+    swapped = draw_swapped(blind=review.blind) if seats is None else seats is Seats.CHALLENGER_LEFT
     return Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until)
 
 
@@ -57,10 +59,10 @@ def own_lease(sample: Sample, access: Access) -> Lease | None:
     return lease if lease and lease.reviewer_id == access.user.pk else None
 
 
-def hold(*, access: Access, sample_id: int) -> Lease:
+def hold(*, access: Access, sample_id: int, seats: Seats | None = None) -> Lease:
     """Claim this sample for the caller; a conflict names the reviewer who has it."""
     with transaction.atomic():
-        lease = claim(lock_sample(access.project, sample_id), access)
+        lease = claim(lock_sample(access.project, sample_id), access, seats)
         if lease is None:
             raise held_by_other(sample_id, holder_of(sample_id, other_than=access.user))
         return lease

@@ -1,8 +1,9 @@
 """Left and right on the page, king and challenger in the data. No other module maps one to the other."""
 
 import secrets
-import zlib
 from enum import StrEnum
+
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
@@ -61,15 +62,47 @@ def seats_of(lease: Lease) -> Seats:
 
 
 def shown_seats(access: Access, sample: Sample, lease: Lease | None) -> Seats:
-    """The seats on this person's page: while blind those of their lease, afterwards the king on the left.
+    """The seats on this person's page: while blind those of their lease, afterwards those that they decided on, and the
+    king on the left for everyone else.
 
-    Without a lease they are always the same for one sample and differ from sample to sample.
+    While blind and without a lease they are always the same for one sample, differ from sample to sample, and cannot be
+    computed without the server's key.
     """
     if not is_blind(access, sample):
-        return Seats.KING_LEFT
+        return decided_seats(access, sample) or Seats.KING_LEFT
     if lease is not None:
         return seats_of(lease)
-    return Seats.CHALLENGER_LEFT if zlib.crc32(b"seat %d" % sample.pk) & 1 else Seats.KING_LEFT
+    return Seats.CHALLENGER_LEFT if int(_keyed(f"seat:{sample.pk}")[0], 16) & 1 else Seats.KING_LEFT
+
+
+def decided_seats(access: Access, sample: Sample) -> Seats | None:
+    """The seats of the caller's last decision on the sample, None without one."""
+    own = Decision.objects.filter(sample=sample, reviewer=access.user).exclude(seat="").order_by("-id")
+    seat = own.values_list("seat", flat=True).first()
+    return Seats(seat) if seat else None
+
+
+def place_of(pick: str, seats: Seats) -> str:
+    """Where a pick is shown: `left`, `right` or `draw`; "" for none."""
+    if pick in ("", Pick.DRAW):
+        return pick
+    return LEFT if pick == seats.left else RIGHT
+
+
+def side_token(access: Access, sample: Sample, side: str) -> str:
+    """A name for one side of the sample that says nothing about which it is, and stays when seats are drawn again."""
+    return _keyed(f"side:{access.user.pk}:{sample.pk}:{side}")[:16]
+
+
+def side_of_token(access: Access, sample: Sample, token: str) -> Pick:
+    for side in (Pick.CHALLENGER, Pick.KING):
+        if constant_time_compare(side_token(access, sample, side), token):
+            return side
+    raise Invalid("The form does not say whose answer it revises.", errors=[FieldError("of", "no side of this sample")])
+
+
+def _keyed(value: str) -> str:
+    return salted_hmac("curation.review.queue.seats", value).hexdigest()
 
 
 def seats_meant(

@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
-from curation.review.models import Action, Decision
+from curation.review.models import IMPORTED, Action, Batch, Decision
 from curation.samples.models import Sample
 from curation.web.ids import id_number
 
@@ -71,3 +71,38 @@ def _in_queue(access: Access, location: Location, sample_id: int) -> Navigation:
 
 def _looking_back(slug: str, decision_id: int, sample_id: int, query: str) -> str:
     return f"{sample_url(slug, sample_id)}?{urlencode({'queue': query, 'at': decision_id})}"
+
+
+DONE = {
+    "approve": "approved",
+    "reject": "rejected",
+    "refine": "marked for refining",
+    "skip": "skipped",
+    "flag": "flagged",
+    "queue": "sent to the queue",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LastDone:
+    """What the caller did last in the project, and what the next undo undoes. `url` is the sample's, or the list of
+    batches."""
+
+    text: str
+    url: str
+
+
+def last_done(access: Access) -> LastDone | None:
+    slug = access.project.slug
+    rows = Decision.objects.filter(reviewer=access.user, sample__project=access.project).not_undone()
+    rows = rows.exclude(action__in=(Action.UNDO, Action.REOPEN)).exclude(batch__startswith=IMPORTED)
+    last = rows.order_by("-id").only("sample_id", "action", "preference", "reason", "batch").first()
+    if last is None:
+        return None
+    if last.batch:
+        changed = Batch.objects.filter(key=last.batch).values_list("changed", flat=True).first() or 0
+        return LastDone(f"{changed:,} samples: {DONE[last.action]}", reverse("batch-list", args=[slug]))
+    words = (DONE[last.action], last.preference if last.action == Action.APPROVE else "", last.reason)
+    return LastDone(
+        f"Sample {last.sample_id}: {' '.join(word for word in words if word)}", sample_url(slug, last.sample_id)
+    )

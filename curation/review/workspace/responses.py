@@ -9,7 +9,7 @@ from django_htmx.http import trigger_client_event
 from curation.projects.access import Access
 from curation.review.queue.pace import progress_of
 from curation.review.queue.take import Order, own_open, take_next
-from curation.review.workspace.navigation import Location, navigation_of, queue_url
+from curation.review.workspace.navigation import Location, last_done, navigation_of, queue_url, sample_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
 from curation.web.problems import FieldError, Problem
@@ -52,6 +52,7 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
             "query": query,
             "filtered": not wanted.is_empty(),
             "navigation": navigation_of(access, location, 0),
+            "done": last_done(access),
             "search_url": "",
         }
         template = "review/queue/_end.html" if request.headers.get("HX-Request") else "review/queue/end.html"
@@ -77,8 +78,11 @@ def show(request: HttpRequest, access: Access, space: Workspace, *, status: int 
     """The workspace of one sample, whole or as a fragment."""
     in_queue = space.location.queue and not space.location.looking_back
     order = order_of(space.location.query) if space.location.queue else ""
+    slug, pk = access.project.slug, space.sample.pk
     context: dict[str, object] = {
         "space": space,
+        "again_url": queue_url(slug, space.location.query) if in_queue else sample_url(slug, pk),
+        "heartbeat_seconds": access.project.settings.review.lease_seconds // 3,
         "sample": space.sample,
         "project": access.project,
         "order": order,

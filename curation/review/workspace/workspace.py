@@ -16,12 +16,12 @@ from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import Progress, progress_of
-from curation.review.queue.seats import LEFT, RIGHT, is_blind, shown_seats
+from curation.review.queue.seats import LEFT, RIGHT, is_blind, place_of, shown_seats
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
-from curation.review.workspace.navigation import Location, Navigation, navigation_of
+from curation.review.workspace.navigation import LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.verdicts import Judge, judges_of
 from curation.samples.list.queries import source_url
@@ -110,6 +110,8 @@ class Workspace:
     progress: Progress | None
     navigation: Navigation
     draft: Draft | None
+    preference: str
+    done: LastDone | None
     skipped_before: bool = False
     notice: str = ""
 
@@ -117,6 +119,19 @@ class Workspace:
     def needs_pick(self) -> bool:
         """While blind, approving asks for the pick first."""
         return self.blind and self.has_sides
+
+    @property
+    def has_draft(self) -> bool:
+        draft = self.draft
+        return draft is not None and bool(draft.text or draft.king_text or draft.comment)
+
+    @property
+    def kept(self) -> str:
+        """What a decided sample is, for the question before it is changed: `approved, left`; "" while undecided."""
+        if self.sample.status not in (Status.APPROVED, Status.REJECTED):
+            return ""
+        word = self.sample.get_status_display().lower()
+        return f"{word}, {self.preference}" if self.preference else word
 
     @property
     def has_sides(self) -> bool:
@@ -133,7 +148,10 @@ def workspace_of(
     skipped_before: bool = False,
     notice: str = "",
 ) -> Workspace:
-    """Read it all, with about a dozen queries by index. `lease` is the one that the page keeps, if any."""
+    """Read it all, with about a dozen queries by index. `lease` is the one that the page keeps, if any.
+
+    With a `notice`, why something was refused, the page has no keys: the sample is opened again before it is decided.
+    """
     review = access.project.settings.review
     rolled_out = sample.kind == Kind.TRAJECTORY
     found = None if rolled_out else detail_of(sample)
@@ -141,7 +159,9 @@ def workspace_of(
     rollout = rollout_of(sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
     decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer", "revision").order_by("-id")[:50])
-    may_decide = access.may(Scope.REVIEW) and holder is None
+    may_decide = access.may(Scope.REVIEW) and holder is None and not notice
+    draft = draft_of(access=access, sample_id=sample.pk) if may_decide else None
+    pick = Reviewed([sample.pk]).pick(sample.pk) if sample.status == Status.APPROVED else draft.pick if draft else ""
     answers = answers_shown(access, sample, found, lease) if found else []
     history = None if rollout else history_of(sample)
     revisions = _revisions(sample) if found and not blind else []
@@ -162,7 +182,7 @@ def workspace_of(
         lease=lease,
         in_review_by=holder,
         may_decide=may_decide,
-        seats=_seats(access, sample, answers, findings) if found else [],
+        seats=_seats(sample, answers, findings, blind=blind, pick=pick) if found else [],
         history=None if history is None else history.opening(),
         tools=history.tools_html if history is not None and history.tools else None,
         rollout=rollout,
@@ -180,7 +200,9 @@ def workspace_of(
         reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],
         progress=progress_of(access) if location.queue else None,
         navigation=navigation_of(access, location, sample.pk),
-        draft=draft_of(access=access, sample_id=sample.pk) if may_decide else None,
+        draft=draft,
+        preference=_preference(access, sample, pick, lease) if len(answers) > 1 else "",
+        done=last_done(access),
         skipped_before=skipped_before,
         notice=notice,
     )
@@ -198,11 +220,22 @@ def answers_shown(
     return [(LEFT, "1", found.side(seats.left)), (RIGHT, "2", found.side(seats.right))]
 
 
+def _preference(access: Access, sample: Sample, pick: str, lease: Lease | None) -> str:
+    """Where the pick is on the page; while blind a page without a lease has no pick."""
+    if lease is None and is_blind(access, sample):
+        return ""
+    return place_of(pick, shown_seats(access, sample, lease))
+
+
 def _seats(
-    access: Access, sample: Sample, answers: Sequence[tuple[str, str, AnswerDetail]], findings: Sequence[FindingView]
+    sample: Sample,
+    answers: Sequence[tuple[str, str, AnswerDetail]],
+    findings: Sequence[FindingView],
+    *,
+    blind: bool,
+    pick: str,
 ) -> list[Seat]:
-    blind = is_blind(access, sample)
-    kept = kept_side(Reviewed([sample.pk]).pick(sample.pk)) if sample.status == Status.APPROVED else None
+    kept = kept_side(pick) if sample.status == Status.APPROVED else None
     return [
         Seat(
             place=place,

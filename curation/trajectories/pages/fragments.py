@@ -14,14 +14,14 @@ from curation.trajectories.session.siblings import compare_siblings
 from curation.trajectories.session.steps import Session
 from curation.web.ids import find
 from curation.web.text.chat import Chat
-from curation.web.text.responses import find_response, piece_response, raw_response, window_response
-from curation.web.text.transcript import Recorded, Source
+from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
+from curation.web.text.transcript import Position, Recorded, Source
 
 
 @require_GET
 @project_page(Scope.READ)
 def trajectory_steps(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    return window_response(request, _session(access, pk))
+    return window_response(request, _session(access, pk, at=position_in(request)))
 
 
 @require_GET
@@ -71,9 +71,9 @@ def trajectory_exchange_raw(request: HttpRequest, access: Access, pk: str) -> Ht
     return raw_response(request, _raw_messages(access, pk), f"trajectory-{pk}-exchange")
 
 
-def _session(access: Access, pk: str) -> Session:
+def _session(access: Access, pk: str, *, at: Position | None = None) -> Session:
     text = _text(access, pk)
-    return Session(text.turns, text.pk)
+    return Session(text.turns, text.pk, at=at)
 
 
 def _raw_messages(access: Access, pk: str) -> Chat:

@@ -72,6 +72,7 @@ class Session(Transcript[Step]):
         output = self._beginning(step.output) if step.output is not None and self.text(step.output) else None
         return Step(
             number=step.number,
+            turns=" ".join(map(str, step.turns)),
             prompt=step.prompt,
             command=command,
             output=output,

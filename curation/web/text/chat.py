@@ -78,9 +78,8 @@ class Chat(Transcript[Turn]):
 
     def complete(self) -> list[Turn]:
         """All turns with their whole texts, for pages that load nothing; the last two are opened unless long."""
-        turns = []
-        for index in range(len(self)):
-            whole = self.cut(index, 0, len(self.text(index)))
-            late = index >= len(self) - 2 and len(self.text(index)) <= FOLDED_OVER
-            turns.append(self.turn(index, body=whole, opened=late))
-        return turns
+        return [self.whole(index) for index in range(len(self))]
+
+    def whole(self, index: int) -> Turn:
+        late = index >= len(self) - 2 and len(self.text(index)) <= FOLDED_OVER
+        return self.turn(index, body=self.cut(index, 0, len(self.text(index))), opened=late)

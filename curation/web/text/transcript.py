@@ -66,7 +66,7 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A chat message or a search result. `body` is None if it loads when the turn is opened; `size` in characters;
-    `note` is shown beside the role."""
+    `note` is shown beside the role. Of a search result, `first` is the character of the first of its `matches`."""
 
     index: int
     role: str
@@ -75,6 +75,7 @@ class Turn:
     body: Piece | None = None
     opened: bool = False
     matches: int = 0
+    first: int = 0
     note: str = ""
 
     @property
@@ -93,7 +94,8 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command in a terminal and its output. `note` is shown where there is no command."""
+    """A command in a terminal and its output. `note` is shown where there is no command; `turns` are the indexes of the
+    recorded texts, with spaces between."""
 
     number: int
     command: Piece | None
@@ -103,6 +105,7 @@ class Step:
     facts: tuple[Fact, ...] = ()
     error: SafeString | None = None
     details: tuple[tuple[str, SafeString], ...] = ()
+    turns: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +265,8 @@ class Transcript(ABC, Generic[Entry]):
         text = self.text(turn)
         spans = found_spans(text, wanted)
         at = max(spans[0][0] - LINE // 4, 0) if spans else 0
-        return Turn(turn, self.role(turn), summary_line(text[at:]), len(text), matches=len(spans))
+        first = spans[0][0] if spans else 0
+        return Turn(turn, self.role(turn), summary_line(text[at:]), len(text), matches=len(spans), first=first)
 
 
 def summary_line(text: str) -> SafeString:

@@ -1,0 +1,286 @@
+"""A reviewer in real Chromium: what is kept is what was meant, and no key is lost or applied to another sample."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from curation.duels.models import Duel
+from curation.projects.models import Project
+from curation.review.bulk.decide import decide_selected
+from curation.review.models import Decision, Draft, Lease, Pick, Revision
+from curation.samples.models import Sample
+from tests.e2e.conftest import Watched
+from tests.factories import make_duel, make_member, make_project, make_scenario, make_trajectory
+from tests.review.rows import access_of, sample_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+# What the console says of a refusal and of a lost connection.
+EXPECTED = ("412", "ERR_INTERNET", "htmx:sendError", "htmx:afterRequest")
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing", name="Billing")
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
+    client = Client()
+    client.force_login(make_member(project))
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800})
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    watched = Watched(context.new_page())
+    yield watched.page
+    context.close()
+    assert [line for line in watched.wrong if not any(word in line for word in EXPECTED)] == []
+
+
+def duels(project: Project, count: int) -> list[Sample]:
+    rows = [make_duel(project, priority=float(n), king=f"king {n}", challenger=f"challenger {n}") for n in range(count)]
+    return [sample_of(row) for row in rows]
+
+
+def at(tab: Page, sample: Sample) -> None:
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(sample.pk))
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+
+
+def press(tab: Page, *keys: str) -> None:
+    for key in keys:
+        tab.keyboard.press(key)
+
+
+def king_left(sample: Sample) -> bool:
+    """Whether the lease on the sample shows the king on the left."""
+    return not Lease.objects.get(sample=sample).swapped
+
+
+def test_a_decided_sample_keeps_its_answer_and_its_seats(tab: Page, project: Project) -> None:
+    first, second = duels(project, 2)
+    tab.goto("/p/billing/queue/")
+    at(tab, first)
+    king = "left" if king_left(first) else "right"
+    press(tab, "1" if king == "left" else "2", "a")
+    at(tab, second)
+    expect(tab.locator(".review__last")).to_have_text(f"Sample {first.pk}: approved {king} · z")
+    press(tab, "ArrowLeft")
+    at(tab, first)
+    kept = tab.locator(f"#seat-{king}")
+    expect(kept).to_contain_text("King")
+    expect(kept.locator(".badge", has_text="kept")).to_be_visible()
+    expect(kept.locator("[data-pick]")).to_have_attribute("aria-pressed", "true")
+    press(tab, "a")
+    expect(tab.get_by_role("dialog", name="Change the decision?")).to_contain_text(f"approve {king}")
+    assert Decision.objects.count() == 1
+    press(tab, "y")
+    at(tab, second)
+    assert list(Decision.objects.order_by("id").values_list("pick", flat=True)) == [Pick.KING, Pick.KING]
+    press(tab, "z")
+    at(tab, first)
+    press(tab, "z")
+    at(tab, first)
+    expect(kept.locator("[data-pick]")).to_have_attribute("aria-pressed", "true")
+    assert king_left(first) == (king == "left")
+
+
+def test_an_edit_belongs_to_its_answer_and_is_not_forgotten(tab: Page, project: Project) -> None:
+    first, second = duels(project, 2)
+    tab.goto("/p/billing/queue/")
+    at(tab, first)
+    press(tab, "2", "e")
+    area = tab.locator("#refine-text")
+    expect(area).to_be_focused()
+    note = tab.get_by_label("Note", exact=True).bounding_box()
+    assert note and note["width"] >= 250
+    press(tab, "Control+a")
+    tab.keyboard.type("text of the right")
+    expect(tab.locator("#review [data-draft-state]").first).to_have_text("Draft saved.")
+    press(tab, "Escape", "Escape")
+    expect(area).to_have_count(0)
+    press(tab, "1", "e")
+    expect(area).to_be_focused()
+    expect(area).not_to_have_value("text of the right")
+    press(tab, "Escape", "Escape")
+    tab.reload()
+    at(tab, first)
+    expect(tab.locator(".review__head .badge", has_text="draft")).to_be_visible()
+    press(tab, "2", "e")
+    expect(area).to_have_value("text of the right")
+    press(tab, "Escape", "a")
+    expect(tab.get_by_role("dialog", name="Approve with your edit?")).to_contain_text("right")
+    assert not Decision.objects.exists()
+    press(tab, "Control+Enter")
+    at(tab, second)
+    side = Pick.CHALLENGER if Decision.objects.get().seat == "king_left" else Pick.KING
+    revision = Revision.objects.get()
+    assert (revision.text, revision.of, Decision.objects.get().pick) == ("text of the right", side, side)
+
+
+def test_undo_restores_pick_and_comment_and_takes_a_batch_in_its_turn(tab: Page, project: Project) -> None:
+    first, second, *rest = duels(project, 5)
+    tab.goto("/p/billing/queue/")
+    at(tab, first)
+    press(tab, "c")
+    tab.keyboard.type("small steps")
+    press(tab, "Escape", "2", "a")
+    at(tab, second)
+    reviewer = Decision.objects.get().reviewer
+    ids = [str(sample.pk) for sample in rest]
+    decide_selected(access=access_of(reviewer, project), action="reject", ids=ids, reason="wrong")
+    press(tab, "z")
+    expect(tab.locator(".toast")).to_contain_text("Restored 3 samples.")
+    at(tab, second)
+    assert not Sample.objects.filter(status="rejected").exists()
+    assert Sample.objects.get(pk=first.pk).status == "approved"
+    press(tab, "z")
+    at(tab, first)
+    expect(tab.locator("#comment")).to_have_value("small steps")
+    expect(tab.locator("#seat-right [data-pick]")).to_have_attribute("aria-pressed", "true")
+    decide_selected(access=access_of(reviewer, project), action="reject", ids=ids, reason="wrong")
+    tab.goto("/p/billing/samples/batches/")
+    tab.get_by_role("button", name="Undo").press("Enter")
+    expect(tab.locator(".toast")).to_contain_text("Restored 3 samples.")
+    assert not Sample.objects.filter(status="rejected").exists()
+
+
+def test_a_refused_decision_has_no_keys_until_the_sample_is_opened_again(tab: Page, project: Project) -> None:
+    first, _ = duels(project, 2)
+    tab.goto("/p/billing/queue/")
+    at(tab, first)
+    Sample.objects.filter(pk=first.pk).update(version=4)
+    press(tab, "1", "a")
+    expect(tab.get_by_role("alert").filter(has_text="Nothing was overwritten")).to_be_visible()
+    press(tab, "1", "a", "1", "a", "x", "1")
+    expect(tab.locator(".toast", has_text="refused")).to_be_visible()
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+    press(tab, "a", "a")
+    assert not Decision.objects.exists()
+    press(tab, "o")
+    at(tab, first)
+    expect(tab.get_by_role("alert")).to_have_count(0)
+
+
+def test_back_reads_the_sample_again(tab: Page, project: Project) -> None:
+    first, second = duels(project, 2)
+    tab.goto(f"/p/billing/samples/{first.pk}/?queue=")
+    at(tab, first)
+    tab.goto("/p/billing/runs/")
+    Sample.objects.filter(pk=first.pk).update(version=2, status="rejected")
+    tab.go_back()
+    expect(tab.locator(".review__lease")).to_contain_text("Rejected")
+    press(tab, "a")
+    expect(tab.get_by_role("dialog", name="Change the decision?")).to_contain_text("is rejected")
+    assert second.pk and not Decision.objects.exists()
+
+
+def refused(tab: Page) -> int:
+    toast = tab.locator('.toast[data-toast="keys"] .toast__title')
+    return int(toast.inner_text().split()[0]) if toast.count() else 0
+
+
+SLOWED = """() => {
+    const send = XMLHttpRequest.prototype.send;
+    XMLHttpRequest.prototype.send = function (...args) {
+        setTimeout(() => send.apply(this, args), 300);
+        this.dispatchEvent(new Event("loadstart"));
+    };
+}"""
+
+
+@pytest.mark.parametrize("round_trip", [0, 300])
+def test_a_burst_decides_as_meant_or_is_refused_in_words(tab: Page, project: Project, round_trip: int) -> None:
+    samples = duels(project, 40)
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    if round_trip:
+        tab.evaluate(SLOWED)
+    told: list[int] = []
+    for n in range(40):
+        press(tab, "12"[n % 2])
+        tab.wait_for_timeout(30)
+        press(tab, "a")
+        tab.wait_for_timeout(30)
+        told.append(refused(tab))
+    expect(tab.locator("html[data-keys-wait]")).to_have_count(0, timeout=15_000)
+    lines = list(Decision.objects.order_by("id").values_list("sample_id", "action", "preference"))
+    assert [pk for pk, _, _ in lines] == [sample.pk for sample in samples[: len(lines)]]
+    assert {action for _, action, _ in lines} == {"approve"}
+    # Each sample has the pick of one whole gesture: before anything is refused, the pick in its turn.
+    meant = [("left", "right")[n % 2] for n in range(40)]
+    before = next((n for n, count in enumerate(told) if count), 40)
+    landed = [preference for _, _, preference in lines]
+    assert landed[: min(before, len(landed))] == meant[: min(before, len(landed))]
+    assert len(lines) == 40 or max(told) > 0
+    assert len(lines) * 2 + max(told[-1], refused(tab)) >= 80 or tab.get_by_role("dialog").count()
+
+
+def test_a_trajectory_is_not_approved_by_a_key_for_the_one_before(tab: Page, project: Project) -> None:
+    scenario = make_scenario(project, "leave a greeting")
+    rows = [make_trajectory(project, scenario, sample_index=n, sample={"priority": float(n)}) for n in range(3)]
+    tab.goto("/p/billing/queue/")
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(rows[0].sample_id))
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+    press(tab, "a")
+    tab.wait_for_timeout(30)
+    press(tab, "a")
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(rows[1].sample_id))
+    press(tab, "a")
+    expect(tab.locator(".toast", has_text="refused")).to_be_visible()
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+    assert Decision.objects.count() == 1
+    press(tab, "a")
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(rows[2].sample_id))
+
+
+def test_the_lease_shows_in_its_last_minute_and_never_lapsed_and_yours(tab: Page, project: Project) -> None:
+    (sample,) = duels(project, 1)
+    tab.clock.install()
+    tab.goto("/p/billing/queue/")
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(sample.pk))
+    expect(tab.locator(".review__lease")).to_have_attribute("hx-trigger", "every 100s")
+    expect(tab.locator(".review__lease")).to_have_text("in review by you")
+    tab.context.set_offline(True)
+    tab.clock.fast_forward(250_000)
+    expect(tab.locator(".review__lease")).to_contain_text("lease 0:")
+    tab.clock.fast_forward(60_000)
+    expect(tab.locator(".review__lease")).to_contain_text("has lapsed")
+    expect(tab.locator(".review__lease .badge")).to_be_hidden()
+    tab.context.set_offline(False)
+
+
+def test_a_find_hit_opens_in_its_context(tab: Page, project: Project) -> None:
+    (sample,) = duels(project, 1)
+    prompt = Duel.objects.get(sample=sample).prompt
+    prompt.text.history = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}."} for n in range(1152)]
+    prompt.text.save()
+    for path in ("queue/", f"prompts/{prompt.pk}/"):
+        tab.goto(f"/p/billing/{path}")
+        find = tab.get_by_role("searchbox", name="Find in the history")
+        expect(find).to_be_visible()
+        assert tab.locator("[data-transcript] [data-turn]").count() < 50
+        find.fill("message 600.")
+        tab.get_by_role("link", name="in context").click()
+        hit = tab.locator('[data-transcript] [data-turn="600"]')
+        expect(hit).to_be_in_viewport()
+        expect(hit).to_contain_text("message 600.")
+        expect(tab.locator('[data-transcript] [data-turn="599"]')).to_be_visible()
+
+
+def test_a_lost_connection_is_told_until_it_is_back_and_covers_nothing(tab: Page, project: Project) -> None:
+    (sample,) = duels(project, 1)
+    tab.goto("/p/billing/queue/")
+    at(tab, sample)
+    tab.context.set_offline(True)
+    press(tab, "1", "a")
+    toast = tab.locator(".toast", has_text="No connection")
+    expect(toast).to_be_visible()
+    box, bar = toast.bounding_box(), tab.locator(".keybar").bounding_box()
+    assert box and bar and box["y"] >= bar["y"] + bar["height"]
+    tab.context.set_offline(False)
+    expect(toast).to_have_count(0)
+    assert Draft.objects.count() == 0
