@@ -68,6 +68,10 @@ class Export(models.Model):
     def __str__(self) -> str:
         return f"export {self.pk}"
 
+    def samples(self) -> models.QuerySet[Sample]:
+        """The samples of its rows, as they are now."""
+        return Sample.objects.filter(pk__in=FrozenRow.objects.filter(export=self).values("sample_id"))
+
     @property
     def state(self) -> RunState:
         return RunState(self.run.state)

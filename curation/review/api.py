@@ -2,6 +2,8 @@
 
 from dataclasses import asdict
 
+from django.contrib.auth.models import User
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
@@ -14,14 +16,16 @@ from curation.review.decisions.decide import decide
 from curation.review.decisions.findings import findings_of
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Decision, Lease, Pick, Revision
-from curation.review.queue.lease import heartbeat, holder_of, release
-from curation.review.queue.seats import is_blind
+from curation.review.models import Action, Decision, Lease, Pick, Revision
+from curation.review.queue.lease import heartbeat, holder_of, own_lease, release
+from curation.review.queue.seats import Seats, is_blind, seats_of, shown_seats
 from curation.review.queue.take import take_next
 from curation.review.thresholds.api import router as thresholds_router
 from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
 from curation.review.workspace.diff import unified_diff
 from curation.review.workspace.rollout import turns_of
+from curation.review.workspace.workspace import answers_shown
+from curation.samples.blind import look, reviews_blind
 from curation.samples.list.api import sample_out
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample
@@ -52,14 +56,15 @@ def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = Non
     taken = take_next(access=access, order=body.order, wanted=wanted, resume=body.resume)
     if taken is None:
         return Status(204, None)
-    holder = access.user.get_username()
-    return Status(200, {"lease": s.LeaseOut.of(taken.lease), "sample": _detail(taken.sample, holder)})
+    blind = is_blind(access, taken.sample)
+    lease = s.LeaseOut.of(taken.lease, blind=blind)
+    return Status(200, {"lease": lease, "sample": _detail(access, taken.sample, access.user, taken.lease, blind=blind)})
 
 
 @calls.post("/leases/{lease_id}/heartbeat", response=s.LeaseOut, summary="Extend a lease")
 def post_heartbeat(request: HttpRequest, lease_id: str) -> s.LeaseOut:
     access, lease = _lease(request, lease_id)
-    return s.LeaseOut.of(heartbeat(access=access, lease=lease))
+    return s.LeaseOut.of(heartbeat(access=access, lease=lease), blind=is_blind(access, lease.sample))
 
 
 @calls.delete("/leases/{lease_id}", response={204: None}, summary="Give a sample back")
@@ -71,17 +76,22 @@ def delete_lease(request: HttpRequest, lease_id: str) -> Status[None]:
 
 @calls.get("/samples/{sample_id}", response=s.SampleDetail, summary="One sample with its answers or turns")
 def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> dict[str, object]:
-    _, sample = _sample(request, sample_id, Scope.READ)
+    access, sample = _sample(request, sample_id, Scope.READ)
     set_etag(response, sample.version)
-    holder = holder_of(sample.pk)
-    return _detail(sample, holder.get_username() if holder else None)
+    blind = _reads_blind(access, sample)
+    lease = own_lease(sample, access) if blind else None
+    return _detail(access, sample, holder_of(sample.pk), lease, blind=blind)
 
 
 @calls.get("/samples/{sample_id}/decisions", response=s.DecisionPage, exclude_unset=True, summary="The decisions log")
 def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
-    _, sample = _sample(request, sample_id, Scope.READ)
+    """While you review blind, your own and the flags."""
+    access, sample = _sample(request, sample_id, Scope.READ)
     rows = Decision.objects.filter(sample=sample).select_related("reviewer")
-    return params.page(rows).response(s.DecisionOut.of)
+    blind = _reads_blind(access, sample)
+    if blind:
+        rows = rows.filter(Q(reviewer=access.user) | Q(action=Action.FLAG))
+    return params.page(rows).response(lambda row: s.DecisionOut.of(row, blind=blind))
 
 
 @calls.post("/samples/{sample_id}/decisions", response={201: s.DecisionOut}, summary="Decide")
@@ -101,7 +111,7 @@ def post_decision(
         seconds=body.seconds,
     )
     set_etag(response, done.sample.version)
-    return Status(201, s.DecisionOut.of(done.decision))
+    return Status(201, s.DecisionOut.of(done.decision, blind=is_blind(access, done.sample)))
 
 
 @calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last decision on it")
@@ -110,15 +120,15 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
     access, sample = _sample(request, sample_id, Scope.REVIEW)
     done = undo(access=access, sample_id=sample.pk)
     set_etag(response, done.sample.version)
-    return s.DecisionOut.of(done.undone)
+    return s.DecisionOut.of(done.undone, blind=is_blind(access, done.sample))
 
 
 @calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     access, sample = _sample(request, sample_id, Scope.READ)
+    seats = _blind_seats(access, sample)
     rows = Revision.objects.filter(sample=sample).select_related("author", "parent").prefetch_related("text_scores")
-    blind = is_blind(access, sample)
-    return params.page(rows).response(lambda row: _revision(row, sample, blind=blind))
+    return params.page(rows).response(lambda row: _revision(row, sample, seats))
 
 
 @calls.post("/samples/{sample_id}/revisions", response={201: s.RevisionOut}, summary="Revise an answer")
@@ -127,9 +137,11 @@ def post_revision(
 ) -> Status[s.RevisionOut]:
     access, sample = _sample(request, sample_id, Scope.REVIEW)
     version = s.seen_version(request, body.version)
-    done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=body.side(), version=version)
+    lease = own_lease(sample, access)
+    side = body.side(seats_of(lease) if lease else None)
+    done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=side, version=version)
     set_etag(response, done.sample.version)
-    return Status(201, _revision(done.revision, done.sample, blind=True))
+    return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample)))
 
 
 @calls.get("/samples/{sample_id}/findings", response=s.ScanFindingsOut, summary="Secrets and personal data in it")
@@ -159,8 +171,26 @@ def delete_clearance(request: HttpRequest, sample_id: str, rule: str, value_sha2
 
 
 def _findings(access: Access, sample: Sample) -> dict[str, object]:
-    scan = access.project.settings.scan
-    return {"data": [s.ScanFindingOut.of(found, scan.action(found.rule)) for found in findings_of(sample)]}
+    scan, seats = access.project.settings.scan, _blind_seats(access, sample)
+    found = [row for row in findings_of(sample) if seats is None or row.part not in ("comment", "note")]
+    return {"data": [s.ScanFindingOut.of(row, scan.action(row.rule), blind=seats) for row in found]}
+
+
+def _reads_blind(access: Access, sample: Sample) -> bool:
+    """Whether the sides of a sample are hidden from a reader: a curator sees them, and the audit log says so."""
+    if not is_blind(access, sample):
+        return False
+    if not reviews_blind(access):
+        look(access, sample)
+        return False
+    return True
+
+
+def _blind_seats(access: Access, sample: Sample) -> Seats | None:
+    """The seats by which a reader who is blind names the answers, None for everyone else."""
+    if not _reads_blind(access, sample):
+        return None
+    return shown_seats(access, sample, own_lease(sample, access))
 
 
 def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
@@ -181,21 +211,35 @@ def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:
     return enter(request, lease.sample.project, Scope.REVIEW), lease
 
 
-def _detail(sample: Sample, in_review_by: str | None) -> dict[str, object]:
+def _detail(
+    access: Access, sample: Sample, holder: User | None, lease: Lease | None, *, blind: bool
+) -> dict[str, object]:
     rolled_out = sample.kind == Kind.TRAJECTORY
     found = None if rolled_out else detail_of(sample)
-    answers = found and {
-        "opponent": found.duel.opponent,
-        "king": found.king and _answer(found.king),
-        "challenger": _answer(found.challenger),
-    }
-    return sample_out(sample) | {
+    sides = [_side(answer) for _, _, answer in answers_shown(access, sample, found, lease)] if found and blind else []
+    answers = (
+        None
+        if found is None or blind
+        else {
+            "opponent": found.duel.opponent,
+            "king": found.king and _answer(found.king),
+            "challenger": _answer(found.challenger),
+        }
+    )
+    return sample_out(sample, access, hidden=blind) | {
+        "hidden": blind,
         "answers": answers,
+        "left": sides[0] if sides else None,
+        "right": sides[1] if len(sides) > 1 else None,
         "turns": [turn_out(turn) for turn in turns_of(sample)] if rolled_out else None,
         "decided_by": sample.decided_by.get_username() if sample.decided_by else None,
         "decided_at": sample.decided_at.isoformat().replace("+00:00", "Z") if sample.decided_at else None,
-        "in_review_by": in_review_by,
+        "in_review_by": holder.get_username() if holder else None,
     }
+
+
+def _side(answer: AnswerDetail) -> dict[str, object]:
+    return {"text": answer.kept_text, "facts": asdict(facts_of(answer.kept_text))}
 
 
 def _answer(answer: AnswerDetail) -> dict[str, object]:
@@ -209,6 +253,6 @@ def _answer(answer: AnswerDetail) -> dict[str, object]:
     }
 
 
-def _revision(row: Revision, sample: Sample, *, blind: bool) -> s.RevisionOut:
+def _revision(row: Revision, sample: Sample, blind: Seats | None) -> s.RevisionOut:
     before = row.parent.text if row.parent else original_text(sample, row.of)
     return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), unified_diff(before, row.text), blind=blind)

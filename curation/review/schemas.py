@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.decisions.findings import Found
-from curation.review.models import Batch, Decision, Lease, Revision, TextScore
-from curation.review.queue.seats import pick_of, seats_of
+from curation.review.models import Batch, Decision, Lease, Pick, Revision, TextScore
+from curation.review.queue.seats import Seats, pick_of, place_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.trajectories.pages.schemas import TurnOut
 from curation.web.ids import number
@@ -28,21 +28,23 @@ class QueueNextIn(Request):
 
 
 class LeaseOut(Schema):
-    """`seats` says which answer is shown where; `left` and `right` in a decision refer to them."""
+    """`seats` says which answer is shown where; `left` and `right` in a decision refer to them. It is null while the
+    review is blind."""
 
     id: str = Field(examples=["93"])
     sample: str = Field(examples=["4711"])
     until: str = Field(examples=["2026-03-04T05:06:07Z"])
-    seats: dict[str, str] = Field(examples=[{"left": "challenger", "right": "king"}])
+    seats: dict[str, str] | None = Field(examples=[{"left": "challenger", "right": "king"}])
 
     @classmethod
-    def of(cls, lease: Lease) -> "LeaseOut":
+    def of(cls, lease: Lease, *, blind: bool) -> "LeaseOut":
         seats = seats_of(lease)
+        shown = {"left": seats.left.label.lower(), "right": seats.right.label.lower()}
         return cls(
             id=str(lease.pk),
             sample=str(lease.sample_id),
             until=lease.until.isoformat().replace("+00:00", "Z"),
-            seats={"left": seats.left.label.lower(), "right": seats.right.label.lower()},
+            seats=None if blind else shown,
         )
 
 
@@ -64,13 +66,26 @@ class AnswersOut(Schema):
     challenger: SampleAnswerOut
 
 
+class SideOut(Schema):
+    """An answer that does not say whose it is. `text` is what approving keeps, its latest revision if it has one."""
+
+    text: str = Field(examples=["THOUGHT: I look around first.\n\n```bash\nls -la\n```"])
+    facts: FactsOut
+
+
 class SampleDetail(SampleOut):
     """The row of the list, the `answers` of a duel or the `turns` of a trajectory (the other is null), and who decided.
+
+    While you review blind (`hidden`), a duel has `left` and `right` instead of `answers`, by the seats of your lease;
+    `right` is null where there is one answer.
 
     Verdicts and outcomes are at `/duels/{duel}` and `/trajectories/{trajectory}`.
     """
 
+    hidden: bool = Field(examples=[False])
     answers: AnswersOut | None
+    left: SideOut | None
+    right: SideOut | None
     turns: list[TurnOut] | None
     decided_by: str | None = Field(examples=["demo"])
     decided_at: str | None = Field(examples=["2026-03-04T05:06:07Z"])
@@ -121,7 +136,8 @@ class DecisionOut(Schema):
     undone: bool = Field(examples=[False])
 
     @classmethod
-    def of(cls, row: Decision) -> "DecisionOut":
+    def of(cls, row: Decision, *, blind: bool = False) -> "DecisionOut":
+        """While `blind`, without what tells the sides apart."""
         return cls(
             id=str(row.pk),
             sample=str(row.sample_id),
@@ -129,10 +145,10 @@ class DecisionOut(Schema):
             reason=row.reason,
             comment=row.comment,
             preference=row.preference or None,
-            pick=row.pick or None,
+            pick=None if blind else row.pick or None,
             reviewer=row.reviewer.get_username(),
             seconds=row.seconds,
-            seat=row.seat or None,
+            seat=None if blind else row.seat or None,
             version=row.version,
             revision=str(row.revision_id) if row.revision_id else None,
             text_sha256=row.text_sha256 or None,
@@ -151,11 +167,13 @@ class DecisionPage(Schema):
 class RevisionIn(Request):
     text: str = Field(examples=["THOUGHT: Read the file.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"])
     note: str = Field("", examples=["One command is enough."])
-    of: Literal["candidate", "opponent", "challenger", "king"] = "candidate"
+    of: Literal["candidate", "opponent", "challenger", "king", "left", "right"] = Field(
+        "candidate", description="left and right are the seats of your lease."
+    )
     version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
 
-    def side(self) -> str:
-        return pick_of(self.of, None)
+    def side(self, seats: Seats | None) -> str:
+        return pick_of(self.of, seats)
 
 
 class TextScoreOut(Schema):
@@ -202,19 +220,21 @@ class RevisionOut(Schema):
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
 
     @classmethod
-    def of_row(cls, row: Revision, facts: dict[str, object], diff: str, *, blind: bool) -> "RevisionOut":
+    def of_row(cls, row: Revision, facts: dict[str, object], diff: str, *, blind: Seats | None = None) -> "RevisionOut":
+        """While `blind`, `of` is the place in these seats, and the leaks are left out."""
+        leak = {"score": None, "spans": []} if blind else {"score": row.leak_score, "spans": row.leak_spans}
         return cls(
             id=str(row.pk),
             sample=str(row.sample_id),
             number=row.number,
-            of=row.of,
+            of=place_of(row.of, blind) if blind else row.of,
             parent=str(row.parent_id) if row.parent_id else None,
             author=row.written_by,
-            model=row.model or None,
+            model=None if blind else row.model or None,
             text=row.text,
             note=row.note,
             facts=facts,
-            leak=LeakOut.model_validate({"score": row.leak_score, "spans": row.leak_spans}),
+            leak=LeakOut.model_validate(leak),
             diff=diff,
             scores=[] if blind else [TextScoreOut.of(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
@@ -246,9 +266,14 @@ class ScanFindingOut(Schema):
     cleared_by: str | None = Field(examples=[None])
 
     @classmethod
-    def of(cls, found: Found, action: str) -> "ScanFindingOut":
-        names = ("part", "index", "rule", "kind", "start", "end", "value_sha256", "cleared_by")
-        return cls(action=action, **{name: getattr(found, name) for name in names})
+    def of(cls, found: Found, action: str, *, blind: Seats | None = None) -> "ScanFindingOut":
+        """While `blind`, an answer is named by its place in these seats."""
+        names = ("index", "rule", "kind", "start", "end", "value_sha256", "cleared_by")
+        part = found.part
+        if blind:
+            for word, side in (("challenger", Pick.CHALLENGER), ("king", Pick.KING)):
+                part = part.replace(word, place_of(side, blind))
+        return cls(action=action, part=part, **{name: getattr(found, name) for name in names})
 
 
 class ScanFindingsOut(Schema):

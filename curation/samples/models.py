@@ -224,6 +224,20 @@ class SampleText(models.Model):
         return self.body[:60]
 
 
+class Look(models.Model):
+    """A curator or admin has seen what is hidden of this sample from its reviewers, while it was pending."""
+
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="looks", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="looks")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["sample", "user"], name="look_once")]
+
+    def __str__(self) -> str:
+        return f"look at {self.sample_id} by {self.user_id}"
+
+
 class TextScan(models.Model):
     """What the scan found in a text: `[[rule, start, end], …]` under a version of the rules. It names no sample and no
     project, and the text is only there as its hash."""

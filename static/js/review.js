@@ -289,9 +289,11 @@ function afterPaint(run) {
 }
 
 function onSwapped() {
-  replacing = true;
+  const { sample, needsPick, refused } = find("#review").dataset;
+  replacing = sample !== undefined && refused === undefined;
+  if (!replacing) return pressWaiting(); // nothing here can be decided
   showWaiting();
-  const guard = "needsPick" in find("#review").dataset ? 0 : GUARD_MS;
+  const guard = needsPick === undefined ? GUARD_MS : 0;
   afterPaint(() => setTimeout(() => { replacing = false; pressWaiting(); }, guard));
 }
 

@@ -34,6 +34,12 @@ def outcome_of(sample: Sample) -> Outcome:
     return Reviewed([sample.pk]).outcome(sample.pk, Answered(found.challenger.text), Answered(found.king.text))
 
 
+def show_all(project: Project) -> None:
+    """Switch blind review off, for a test of something else."""
+    project.settings_json = {**project.settings_json, "review": {"blind": False}}
+    project.save()
+
+
 def judged(project: Project, **values: Any) -> Sample:
     """The sample of a new duel; `values` as `make_duel` takes them."""
     return sample_of(make_duel(project, **values))

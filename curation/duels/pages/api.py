@@ -13,6 +13,8 @@ from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
+from curation.samples.blind import look, refuse_pending, without_pending
+from curation.samples.models import Sample
 from curation.web.ids import find
 from curation.web.problems import NotFound
 
@@ -21,8 +23,9 @@ router = Router(tags=["duels"])
 
 @router.get("/projects/{slug}/duels", response=DuelPage, exclude_unset=True, summary="List duels")
 def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict[str, object]:
+    """Those who review blind get no duels of pending samples."""
     access = enter(request, slug, Scope.READ)
-    return params.page(params.rows(access.project).with_answers()).response(duel_out)
+    return params.page(without_pending(access, params.rows(access.project).with_answers(), "sample")).response(duel_out)
 
 
 @router.get("/projects/{slug}/panels", response=list[PanelOut], summary="Panels that scored duels, the oldest first")
@@ -36,8 +39,8 @@ def list_panels(request: HttpRequest, slug: str) -> list[PanelOut]:
 def get_duel(request: HttpRequest, duel_id: str, run: str | None = None) -> dict[str, object]:
     """With `run`, its score, bucket and verdicts are those of that run."""
     visible = Duel.everything.filter(project__in=Project.objects.visible_to(principal_of(request).user))
-    duel = find(visible.with_texts(), duel_id, "duel")
-    enter(request, duel.project, Scope.READ)
+    duel = find(visible.with_texts().select_related("sample"), duel_id, "duel")
+    look(enter(request, duel.project, Scope.READ), duel.sample)
     return duel_out(duel if run is None else duel_of_run(duel, run))
 
 
@@ -45,7 +48,8 @@ def get_duel(request: HttpRequest, duel_id: str, run: str | None = None) -> dict
 def get_report(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
     visible = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     run = find(visible.select_related("project"), run_id, "run")
-    enter(request, run.project, Scope.READ)
+    access = enter(request, run.project, Scope.READ)
+    refuse_pending(access, Sample.objects.filter(duel__scores__run=run), "the report of this run")
     if run.kind not in REPORTED_KINDS:
         raise NotFound(f"A run of kind {run.kind} has no report; {', '.join(sorted(REPORTED_KINDS))} have.")
     response = StreamingHttpResponse(markdown(report_of(run)), content_type="text/markdown; charset=utf-8")

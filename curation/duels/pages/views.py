@@ -13,6 +13,7 @@ from curation.duels.score.panels import panels_of
 from curation.duels.score.shown import shown
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import look, reviews_blind, without_pending
 from curation.samples.models import Bucket
 from curation.web.ids import find
 from curation.web.lists.pages import list_context, tabs
@@ -22,13 +23,14 @@ from curation.web.lists.pages import list_context, tabs
 @project_page(Scope.READ)
 def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = DuelList.from_query(request.GET)
-    rows = params.rows(access.project).select_related("prompt", "challenger")
+    rows = without_pending(access, params.rows(access.project).select_related("prompt", "challenger"), "sample")
     page = params.page(rows.prefetch_related("scores"))
     context = {
         "duels": [(duel, shown(duel)) for duel in page.rows],
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/duels"),
         "tabs": tabs(request.path, params, "bucket", Bucket.choices),
         "opponent_tabs": tabs(request.path, params, "opponent", Opponent.choices),
+        "leaves_out_pending": reviews_blind(access),
         "every_run_url": params.url(request.path, run=None),
     }
     return render(request, "duels/list.html", context)
@@ -51,7 +53,8 @@ def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    duel = find(Duel.objects.of(access.project).with_texts(), pk, "duel")
+    duel = find(Duel.objects.of(access.project).with_texts().select_related("sample"), pk, "duel")
+    look(access, duel.sample)
     if run := request.GET.get("run", ""):
         duel = duel_of_run(duel, run)
     context = {

@@ -37,6 +37,7 @@ from curation.projects.removal.schemas import DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_run, delete_run
+from curation.samples.blind import refuse_hidden, refuse_pending
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
 
@@ -47,6 +48,13 @@ Json = dict[str, object]
 def _entered(request: HttpRequest, export_id: str, scope: str = Scope.READ) -> tuple[Access, Export]:
     export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
     return enter(request, export.project, scope), export
+
+
+def _opened(request: HttpRequest, export_id: str) -> tuple[Access, Export]:
+    """The export, to read what it says of single samples."""
+    access, export = _entered(request, export_id)
+    refuse_pending(access, export.samples(), f"export {export.pk}")
+    return access, export
 
 
 @router.get("/projects/{slug}/exports", response=ExportPage, exclude_unset=True, summary="List exports")
@@ -89,6 +97,7 @@ def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
     access = enter(request, slug, Scope.READ)
     given = _recipe(body)
     recipe = resolve_recipe(access.project, given)
+    refuse_hidden(access, recipe.filter)
     since = last_export(access.project, recipe, given if isinstance(given, str) else "")
     return preview_out(preview(project=access.project, recipe=recipe, since=since))
 
@@ -109,13 +118,14 @@ def preview_export(request: HttpRequest, export_id: str) -> Json:
     """`changes` are those since the export, or null if it is not written."""
     access, export = _entered(request, export_id)
     recipe = Recipe.model_validate(export.recipe)
+    refuse_hidden(access, recipe.filter)
     return preview_out(preview(project=access.project, recipe=recipe, since=export if export.ready else None))
 
 
 @router.get("/exports/{export_id}/duplicates", response=DuplicatePage, exclude_unset=True, summary="Its duplicates")
 def list_duplicates(request: HttpRequest, export_id: str, params: Query[DuplicateList]) -> Json:
     """Each sample that is left out as a duplicate, with the one that is exported in its place."""
-    _, export = _entered(request, export_id)
+    _, export = _opened(request, export_id)
     return params.page(duplicates_of(export)).response(duplicate_out)
 
 
@@ -127,7 +137,7 @@ def list_duplicates(request: HttpRequest, export_id: str, params: Query[Duplicat
 )
 def list_contaminated_samples(request: HttpRequest, export_id: str, params: Query[ContaminatedList]) -> Json:
     """With the held-out row that each contains. The recipe says whether they are left out or only counted."""
-    _, export = _entered(request, export_id)
+    _, export = _opened(request, export_id)
     rows = params.page(ContaminatedSample.objects.filter(export=export))
     return rows.response(lambda row: contaminated_out(line_of_row(row)))
 
@@ -136,15 +146,16 @@ def list_contaminated_samples(request: HttpRequest, export_id: str, params: Quer
 def download_file(request: HttpRequest, export_id: str, name: str) -> HttpResponseBase:
     """A file, or `archive.tar` with all of them. Supports `Range`, `If-Range` and `If-None-Match`; the `ETag` of a file
     is its sha256."""
-    _, export = _entered(request, export_id)
+    _, export = _opened(request, export_id)
     return respond(request, download_of(export, name))
 
 
 @router.get("/exports/{before}/diff/{after}", response=ExportsComparisonOut, summary="Compare two exports")
 def diff_exports(request: HttpRequest, before: str, after: str) -> Json:
     """Rows that `after` adds, removes, changes or moves to another split."""
-    access, first = _entered(request, before)
+    access, first = _opened(request, before)
     second = find(Export.objects.of(access.project), after, "export")
+    refuse_pending(access, second.samples(), f"export {second.pk}")
     return comparison_out(compare(before=first, after=second))
 
 

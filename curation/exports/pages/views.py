@@ -24,6 +24,7 @@ from curation.exports.retention import keep_export
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
+from curation.samples.blind import refuse_hidden, refuse_pending
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
 
@@ -85,6 +86,7 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     recipe = form.recipe()
     if recipe is None:
         return render(request, "exports/_preview.html", {"counts": None, "form": form})
+    refuse_hidden(access, recipe.filter)
     project = access.project
     opened_from = id_number(request.POST.get("since", "")) or 0
     since = Export.objects.of(project).filter(ready=True, pk=opened_from).first()
@@ -138,6 +140,8 @@ def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpRespons
     """`?with=` names the earlier export."""
     after = find(Export.objects.of(access.project), pk, "export")
     before = find(Export.objects.of(access.project), request.GET.get("with", ""), "export")
+    for export in (before, after):
+        refuse_pending(access, export.samples(), f"export {export.pk}")
     context = {
         "before": before,
         "after": after,
@@ -151,6 +155,7 @@ def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpRespons
 @project_page(Scope.READ)
 def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
+    refuse_pending(access, export.samples(), f"export {export.pk}")
     params = DuplicateList.from_query(request.GET)
     page = params.page(duplicates_of(export))
     context = {
@@ -165,6 +170,7 @@ def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResp
 @project_page(Scope.READ)
 def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
+    refuse_pending(access, export.samples(), f"export {export.pk}")
     params = ContaminatedList.from_query(request.GET)
     page = params.page(ContaminatedSample.objects.filter(export=export))
     context = {

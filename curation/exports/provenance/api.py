@@ -13,6 +13,8 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
 from curation.runs.pages.api import CallOut, call_out
+from curation.samples.blind import refuse_pending
+from curation.samples.models import Sample
 from curation.web.ids import find
 
 router = Router(tags=["exports"])
@@ -92,14 +94,17 @@ def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
 def list_call_exports(request: HttpRequest, call_id: str) -> Json:
     visible = Project.objects.visible_to(principal_of(request).user)
     call = find(Call.objects.filter(project__in=visible).select_related("project", "item"), call_id, "call")
-    enter(request, call.project, Scope.READ)
-    found = exported_rows(call)
+    access = enter(request, call.project, Scope.READ)
+    found = list(exported_rows(call))
+    samples = Sample.objects.filter(pk__in=[line.sample for _, lines in found for line in lines])
+    refuse_pending(access, samples, f"call {call.pk}")
     return {"data": [{"export": str(export.pk), "rows": [row_out(row) for row in rows]} for export, rows in found]}
 
 
 def _entered(request: HttpRequest, export_id: str) -> Export:
     export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
-    enter(request, export.project, Scope.READ)
+    access = enter(request, export.project, Scope.READ)
+    refuse_pending(access, export.samples(), f"export {export.pk}")
     return export
 
 

@@ -10,6 +10,8 @@ from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_ro
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.models import Call
+from curation.samples.blind import refuse_pending
+from curation.samples.models import Sample
 from curation.web.ids import find, id_number
 
 _PAGES = {"answer": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
@@ -20,6 +22,7 @@ _PAGES = {"answer": "", "verdict": "", "trajectory": "trajectory-page", "scenari
 def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The first rows. `q` finds the rows of a sample by its number, or opens a row by its SHA-256."""
     export = find(Export.objects.of(access.project), pk, "export")
+    refuse_pending(access, export.samples(), f"export {export.pk}")
     wanted = request.GET.get("q", "").strip().lower()
     sample = id_number(wanted)
     path = f"/api/v1/exports/{export.pk}/rows"
@@ -37,6 +40,7 @@ def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @project_page(Scope.READ)
 def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
+    refuse_pending(access, export.samples(), f"export {export.pk}")
     found = trace(export=export, sha256=sha256)
     steps = [
         (step, reverse(_PAGES[step.kind], args=[access.project.slug, step.id]) if _PAGES[step.kind] else "")
@@ -50,9 +54,12 @@ def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> Ht
 @project_page(Scope.READ)
 def call_exports(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     call = find(Call.objects.filter(project=access.project).select_related("run", "item"), pk, "call")
+    found = list(exported_rows(call))
+    samples = Sample.objects.filter(pk__in=[line.sample for _, lines in found for line in lines])
+    refuse_pending(access, samples, f"call {call.pk}")
     context = {
         "call": call,
-        "found": list(exported_rows(call)),
+        "found": found,
         "api_path": f"/api/v1/calls/{call.pk}/exports",
     }
     return render(request, "exports/provenance/call.html", context)

@@ -15,6 +15,7 @@ from curation.review.decisions.decide import fields_after, refuse_wrong_input
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.state import log_line
 from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
+from curation.samples.blind import refuse_hidden
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import LEAKS, Sample
 from curation.samples.scans.store import scan_texts
@@ -73,6 +74,7 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
     50,000 are refused. If the server dies in between, the written chunks stay and the batch can be undone.
     """
     refuse_wrong_input(action, STATUS_AFTER, reason, "")
+    refuse_hidden(access, wanted)
     matching = wanted.apply(Sample.objects.of(access.project)).order_by()
     count = matching[: MAX_MATCHING + 1].count()
     if count > MAX_MATCHING:

@@ -13,6 +13,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
 from curation.review.queue.lease import claim
+from curation.samples.blind import refuse_hidden
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.prepared import Prepared
@@ -46,6 +47,8 @@ def take_next(
     Samples that the caller skipped or flagged come last, the longest ago first. With `resume` a sample that the caller
     has open comes first, so that reloading a page shows the same one.
     """
+    if wanted is not None:
+        refuse_hidden(access, wanted)
     rows = Sample.objects.of(access.project).filter(status=Status.PENDING)
     filtered = wanted is not None and not wanted.is_empty()
     if wanted is not None and filtered:
@@ -63,6 +66,7 @@ def take_next(
 
 def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
     """The sample that the caller has open in this queue; nothing is claimed or extended."""
+    refuse_hidden(access, wanted)
     rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
     own = Lease.objects.filter(reviewer=access.user, until__gt=timezone.now(), sample__in=rows)
     lease = own.order_by("-created_at").first()

@@ -4,12 +4,13 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from curation.projects.access import enter
+from curation.projects.access import Access, enter
 from curation.projects.models import Scope
+from curation.samples.blind import hides, refuse_hidden, shown_flags
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import sample_page, source_url
 from curation.samples.list.saved_views import delete_view, save_view
-from curation.samples.models import Sample, SavedView
+from curation.samples.models import Sample, SavedView, flag_names
 from curation.web.ids import find
 
 router = Router(tags=["samples"])
@@ -18,7 +19,8 @@ router = Router(tags=["samples"])
 class SampleOut(Schema):
     """A row of the list. `duel` or `trajectory` is the id of what it was made from.
 
-    With a filter by one run, `bucket`, `score` and `panel` are those of the score that the run gave.
+    With a filter by one run, `bucket`, `score` and `panel` are those of the score that the run gave. To someone
+    who reviews blind, they, `action_style`, `preview` and most flags of a pending sample are empty.
     """
 
     id: str = Field(examples=["4711"])
@@ -50,35 +52,38 @@ class SamplePage(Schema):
     total: int | None = None
 
 
-def sample_out(sample: Sample) -> dict[str, object]:
-    """The row of a sample that was read by `SampleQuerySet.for_list()`."""
+def sample_out(sample: Sample, access: Access, *, hidden: bool | None = None) -> dict[str, object]:
+    """The row of a sample that was read by `SampleQuerySet.for_list()`, as this person may see it. A caller that knows
+    more of the sample says whether it is hidden."""
+    hidden = hides(access, sample) if hidden is None else hidden
     duel, row = getattr(sample, "duel_pk", None), getattr(sample, "row_offset", None)
     trajectory = getattr(sample, "trajectory_pk", None)
     return {
         "id": str(sample.pk),
         "kind": sample.kind,
         "status": sample.status,
-        "bucket": sample.shown_bucket or None,
-        "score": sample.shown_score,
-        "flags": sample.flag_names,
+        "bucket": None if hidden else sample.shown_bucket or None,
+        "score": None if hidden else sample.shown_score,
+        "flags": flag_names(shown_flags(sample, hidden=hidden)),
         "source": sample.source,
         "repo": sample.repo,
         "instance_id": sample.instance_id,
-        "action_style": sample.action_style,
-        "preview": sample.preview,
+        "action_style": "" if hidden else sample.action_style,
+        "preview": "" if hidden else sample.preview,
         "version": sample.version,
         "source_url": source_url(sample.source, row),
         "duel": None if duel is None else str(duel),
         "trajectory": None if trajectory is None else str(trajectory),
         "opponent": getattr(sample, "opponent", None),
-        "panel": getattr(sample, "ran_panel", None) or getattr(sample, "scored_by_panel", None),
+        "panel": None if hidden else getattr(sample, "ran_panel", None) or getattr(sample, "scored_by_panel", None),
     }
 
 
 @router.get("/projects/{slug}/samples", response=SamplePage, exclude_unset=True, summary="List samples")
 def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    return sample_page(access.project, params).response(sample_out)
+    refuse_hidden(access, params)
+    return sample_page(access.project, params).response(lambda sample: sample_out(sample, access))
 
 
 class SavedViewIn(Schema):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from curation.projects.access import Access
+from curation.samples.blind import refuse_hidden
 from curation.samples.list.pages import SamplePageParams
 from curation.samples.models import Sample
 from curation.web.ids import id_number
@@ -46,6 +47,7 @@ def confirm_bulk(access: Access, given: QueryDict) -> BulkConfirmation:
     query = ""
     if given.get("all") == "1":
         wanted = SamplePageParams.from_query(given, ignore={"action", "all", "ids"})
+        refuse_hidden(access, wanted)
         query = wanted.to_query()
         count = wanted.apply(rows).order_by()[: MAX_MATCHING + 1].count()
     else:

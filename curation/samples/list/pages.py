@@ -9,9 +9,10 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
+from curation.samples.blind import hides, refuse_hidden, shown_flags
 from curation.samples.list.filters import OPPONENTS, SampleList
 from curation.samples.list.queries import reversed_order, sample_page
-from curation.samples.models import Bucket, Flag, Kind, Sample, SavedView, Status
+from curation.samples.models import Bucket, Flag, Kind, Sample, SavedView, Status, flag_names
 from curation.web.lists.keyset import encode_cursor
 from curation.web.lists.pages import Chip, Column, Control, chips, column, controls
 from curation.web.problems import Problem
@@ -68,6 +69,8 @@ class Row:
     """A sample with its links. Resolving the URLs row by row took half of the page's time."""
 
     sample: Sample
+    hidden: bool
+    flags: tuple[str, ...]
     pk: str
     page_url: str
     panel_url: str
@@ -104,6 +107,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
     older: dict[str, str] = {}
     try:
         params = SamplePageParams.from_query(given)
+        refuse_hidden(access, params)
         rows, newer, older = _rows(access, params)
     except Problem as refused:
         problem = refused
@@ -123,7 +127,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         },
         views=_views(access, url, params.url(url)),
         may_decide=access.may(Scope.REVIEW),
-        rows=_linked(slug, rows),
+        rows=_linked(access, rows),
         newer_url=params.url(url, **newer) if newer else "",
         older_url=params.url(url, **older) if older else "",
         problem=problem,
@@ -145,11 +149,20 @@ def _rows(access: Access, params: SamplePageParams) -> tuple[list[Sample], dict[
     return page.rows, newer, {"cursor": page.next_cursor} if page.next_cursor else {}
 
 
-def _linked(slug: str, samples: list[Sample]) -> list[Row]:
+def _linked(access: Access, samples: list[Sample]) -> list[Row]:
     """The URLs of all rows, made from those of id 0."""
+    slug = access.project.slug
     page, panel = (reverse(name, args=[slug, 0]).split("/0/") for name in ("sample-page", "sample-panel"))
     return [
-        Row(sample, str(sample.pk), f"/{sample.pk}/".join(page), f"/{sample.pk}/".join(panel)) for sample in samples
+        Row(
+            sample,
+            hidden := hides(access, sample),
+            tuple(flag_names(shown_flags(sample, hidden=hidden))),
+            str(sample.pk),
+            f"/{sample.pk}/".join(page),
+            f"/{sample.pk}/".join(panel),
+        )
+        for sample in samples
     ]
 
 

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import refuse_hidden
 from curation.samples.list.confirm_bulk import confirm_bulk
 from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import delete_view, save_view
@@ -36,6 +37,7 @@ def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
 def sample_count(request: HttpRequest, access: Access) -> HttpResponse:
     """The exact number of matches; only on request, since it reads all of them."""
     wanted = SamplePageParams.from_query(request.GET)
+    refuse_hidden(access, wanted)
     total = wanted.apply(Sample.objects.of(access.project)).count()
     return render(request, "samples/_count.html", {"total": total})
 

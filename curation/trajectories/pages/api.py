@@ -6,9 +6,11 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.samples.blind import look, without_pending
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
+from curation.trajectories.pages.views import pairs_shown
 from curation.trajectories.replay.stage import start_replay
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
@@ -18,15 +20,17 @@ router = Router(tags=["trajectories"])
 
 @router.get("/projects/{slug}/trajectories", response=TrajectoryPage, exclude_unset=True, summary="List trajectories")
 def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryList]) -> dict[str, object]:
-    """Slim rows; `full=true` adds the turns, so ask for fewer rows at a time."""
+    """Slim rows; `full=true` adds the turns, so ask for fewer rows at a time. Those who review blind get no
+    trajectories of pending samples."""
     access = enter(request, slug, Scope.READ)
-    page = params.page(params.rows(access.project))
+    page = params.page(without_pending(access, params.rows(access.project), "sample"))
     return page.response(lambda row: trajectory_out(row, full=params.full))
 
 
 @router.get("/trajectories/{trajectory_id}", response=TrajectoryOut, summary="One trajectory with its transcript")
 def get_trajectory(request: HttpRequest, response: HttpResponse, trajectory_id: str) -> dict[str, object]:
-    _, trajectory = _entered(request, trajectory_id, Scope.READ)
+    access, trajectory = _entered(request, trajectory_id, Scope.READ)
+    look(access, trajectory.sample)
     set_etag(response, f"{trajectory.pk}-{trajectory.outcome}-{trajectory.replay or 'new'}-{trajectory.tokens}")
     return trajectory_out(trajectory, full=True)
 
@@ -44,10 +48,10 @@ def post_replay(request: HttpRequest, response: HttpResponse, trajectory_id: str
 @router.get("/projects/{slug}/pairs", response=PairPage, exclude_unset=True, summary="List preference pairs")
 def list_pairs(request: HttpRequest, slug: str, params: Query[PairList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.rows(access.project)).response(pair_out)
+    return params.page(pairs_shown(access, params.rows(access.project))).response(pair_out)
 
 
 def _entered(request: HttpRequest, trajectory_id: str, scope: str) -> tuple[Access, Trajectory]:
     mine = Trajectory.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
-    trajectory = find(mine.with_text().select_related("project"), trajectory_id, "trajectory")
+    trajectory = find(mine.with_text().select_related("project", "sample"), trajectory_id, "trajectory")
     return enter(request, trajectory.project, scope), trajectory

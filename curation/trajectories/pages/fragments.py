@@ -8,6 +8,7 @@ from django.views.decorators.http import require_GET
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import look
 from curation.trajectories.models import TrajectoryText
 from curation.trajectories.pages.views import trajectory_of
 from curation.trajectories.session.siblings import compare_siblings
@@ -47,6 +48,7 @@ def trajectory_raw(request: HttpRequest, access: Access, pk: str) -> HttpRespons
 def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The siblings, and this trajectory beside one of them."""
     trajectory = trajectory_of(access, pk)
+    look(access, trajectory.sample)
     siblings = compare_siblings(trajectory, other_id=request.GET.get("with", ""))
     context = {"trajectory": trajectory, "siblings": siblings}
     return render(request, "trajectories/session/_siblings.html", context)
@@ -77,6 +79,7 @@ def _session(access: Access, pk: str, *, at: Position | None = None) -> Session:
 
 
 def _raw_messages(access: Access, pk: str) -> Chat:
+    look(access, trajectory_of(access, pk).sample)
     text = _text(access, pk)
     urls = ("trajectory-exchange", "trajectory-exchange-turn", "", "trajectory-exchange-raw")
     source = Source(text.pk, "message", *urls)

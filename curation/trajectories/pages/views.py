@@ -1,14 +1,16 @@
 """Pages of trajectories: the list, one trajectory, the pairs."""
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import look, without_pending
 from curation.trajectories.filters import PairList
-from curation.trajectories.models import Trajectory
+from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.pages.list_page import list_page
 from curation.trajectories.pages.pages import trajectory_view
 from curation.trajectories.replay.stage import replay_refusal, start_replay
@@ -28,6 +30,7 @@ def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     trajectory = trajectory_of(access, pk)
+    look(access, trajectory.sample)
     view = trajectory_view(
         trajectory,
         slug=access.project.slug,
@@ -57,10 +60,15 @@ def trajectory_replay(request: HttpRequest, access: Access, pk: str) -> HttpResp
 @project_page(Scope.READ)
 def pair_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = PairList.from_query(request.GET)
-    page = params.page(params.rows(access.project))
+    page = params.page(pairs_shown(access, params.rows(access.project)))
     context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/pairs")
     return render(request, "trajectories/pairs/list.html", context)
 
 
 def trajectory_of(access: Access, pk: str) -> Trajectory:
-    return find(Trajectory.objects.of(access.project).with_text(), pk, "trajectory")
+    return find(Trajectory.objects.of(access.project).with_text().select_related("sample"), pk, "trajectory")
+
+
+def pairs_shown(access: Access, rows: QuerySet[Pair]) -> QuerySet[Pair]:
+    """A pair says which of two trajectories ended better."""
+    return without_pending(access, rows, "chosen__sample", "rejected__sample")

@@ -49,7 +49,7 @@ def test_a_selection_is_answered_per_row() -> None:
 
 def test_all_that_match_are_changed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "CHUNK", 3)
-    access = project_with_reviewer()
+    access = project_with_reviewer(blind=False)
     for _ in range(8):
         make_sample(access.project, bucket="final")
     make_sample(access.project, bucket="defeat")

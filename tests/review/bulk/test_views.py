@@ -6,6 +6,7 @@ from curation.projects.models import Project
 from curation.samples.models import Sample
 from tests.factories import make_sample
 from tests.review.browsing import HTMX, first, url
+from tests.review.rows import show_all
 
 pytestmark = pytest.mark.django_db
 
@@ -22,6 +23,7 @@ def test_bulk_from_the_list_gives_a_toast_with_one_undo(client: Client, me: Acce
 
 
 def test_bulk_over_all_that_match_returns_to_the_list(client: Client, me: Access, project: Project) -> None:
+    show_all(project)
     for _ in range(3):
         make_sample(project, bucket="final")
     make_sample(project, bucket="defeat")

@@ -8,7 +8,7 @@ from curation.projects.models import Project, Role
 from curation.review.models import Decision, Lease, Revision
 from curation.samples.models import Sample
 from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project, make_sample, make_user
-from tests.review.rows import judged
+from tests.review.rows import judged, show_all
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -32,6 +32,7 @@ def call(client: Client, project: Project) -> Caller:
 
 
 def test_queue_next_gives_a_lease_and_the_sample_with_both_answers(call: Caller, project: Project) -> None:
+    show_all(project)
     duel = make_duel(project)
     answer = call("POST", "/projects/billing/queue/next", {"order": "borderline"})
     assert answer.status_code == 200
@@ -173,6 +174,7 @@ def test_undo_answers_the_undone_decision(call: Caller, project: Project) -> Non
 
 
 def test_revisions_with_facts_and_diff(call: Caller, project: Project) -> None:
+    show_all(project)
     sample = judged(project)
     made = call("POST", f"/samples/{sample.pk}/revisions", {"text": CHALLENGER + "\nmore", "note": "n"})
     assert made.status_code == 201 and made["ETag"] == '"2"'
@@ -198,6 +200,7 @@ def test_bulk_answers_per_row_and_is_undone_by_its_batch(call: Caller, project: 
 
 
 def test_bulk_by_filter_needs_the_count_that_was_seen(call: Caller, project: Project) -> None:
+    show_all(project)
     for _ in range(3):
         make_sample(project, bucket="final")
     body = {"action": "approve", "project": "billing", "filter": {"bucket": "final"}}

@@ -69,7 +69,7 @@ def test_the_end_of_the_queue_says_so(client: Client, me: Access, project: Proje
         sample=Sample.objects.get(), reviewer=other.user, swapped=False, until=timezone.now() + timedelta(minutes=1)
     )
     assert "in review by others" in body(open_queue(client))
-    assert "Nothing in this queue" in body(open_queue(client, "?bucket=final"))
+    assert "Nothing in this queue" in body(open_queue(client, "?repo=elsewhere"))
 
 
 def test_an_order_or_filter_that_is_not_known_is_refused(client: Client, me: Access) -> None:

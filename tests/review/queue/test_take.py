@@ -44,7 +44,7 @@ def test_newest_and_random_orders() -> None:
 
 
 def test_a_filter_narrows_the_queue() -> None:
-    access = project_with_reviewer()
+    access = project_with_reviewer(blind=False)
     make_sample(access.project, bucket="refined", priority=0.0)
     defeat = make_sample(access.project, bucket="defeat")
     wanted = SampleFilter.from_json({"bucket": "defeat"})

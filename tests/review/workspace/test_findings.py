@@ -66,7 +66,7 @@ def test_a_person_clears_one_finding_on_the_page_with_a_reason(client: Client) -
 
 
 def test_a_script_lists_clears_and_withdraws(client: Client) -> None:
-    access = project_with_reviewer()
+    access = project_with_reviewer(blind=False)
     sample = judged(access.project, challenger=PLANTED)
     headers = make_bearer(access.user)
     url = f"/api/v1/samples/{sample.pk}"

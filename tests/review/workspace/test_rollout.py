@@ -171,7 +171,7 @@ def test_rest_has_the_trajectory_and_its_turns(client: Client, me: Access, proje
     assert (shown["kind"], shown["trajectory"], shown["duel"]) == ("trajectory", str(row.pk), None)
     assert shown["answers"] is None and [turn["kind"] for turn in shown["turns"]][:2] == ["orientation", "action"]
     shown = client.get(f"/api/v1/samples/{duel.pk}", headers=bearer).json()
-    assert shown["trajectory"] is None and shown["turns"] is None and shown["answers"]
+    assert shown["trajectory"] is None and shown["turns"] is None and shown["left"]
     rows = client.get("/api/v1/projects/billing/samples?kind=trajectory", headers=bearer).json()["data"]
     assert [one["trajectory"] for one in rows] == [str(row.pk)]
     given = json.dumps({"filter": {"kind": "trajectory"}})

@@ -21,7 +21,7 @@ def project() -> Project:
     return make_project("acme")
 
 
-def sign_in(client: Client, project: Project, role: str = Role.REVIEWER) -> Client:
+def sign_in(client: Client, project: Project, role: str = Role.CURATOR) -> Client:
     client.force_login(make_member(project, role=role))
     return client
 

@@ -4,7 +4,7 @@ PICKS = [("candidate", "Challenger"), ("opponent", "King"), ("draw", "Draw")]
 
 
 class Migration(migrations.Migration):
-    dependencies = [("review", "0004_clearances")]
+    dependencies = [("review", "0005_suggestions")]
 
     operations = [
         migrations.AddField("draft", "pick", models.CharField(blank=True, choices=PICKS, default="", max_length=9)),

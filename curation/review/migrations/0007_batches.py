@@ -34,7 +34,7 @@ def list_earlier_batches(apps, schema_editor):
 class Migration(migrations.Migration):
     dependencies = [
         ("projects", "0004_removed_runs"),
-        ("review", "0005_drafts_of_both_answers"),
+        ("review", "0006_drafts_of_both_answers"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,86 @@
+"""What stays hidden of pending samples from those who decide them, and who looked. Every page and call asks here.
+
+In a project with blind review a *reviewer* finds score, bucket, flags, verdicts and sides of a pending sample nowhere
+but on its own page after the decision. Curators and admins see them, and the audit log says once per sample that they
+looked.
+"""
+
+from typing import TypeVar
+
+from django.db import models, transaction
+
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.projects.models import Role
+from curation.samples.list.filters import SampleFilter
+from curation.samples.models import SCANNED, Look, Sample, Status, flag_bits
+from curation.web.problems import FieldError, NotAllowed
+
+M = TypeVar("M", bound=models.Model)
+# The fields of a samples filter, and the orders of its list, that tell something hidden.
+HIDDEN_FIELDS = ("bucket", "score_min", "score_max", "action_style")
+HIDDEN_SORTS = ("score", "-score", "priority")
+
+
+def reviews_blind(access: Access) -> bool:
+    return access.role == Role.REVIEWER and access.project.settings.review.blind
+
+
+def hides(access: Access, sample: Sample) -> bool:
+    return sample.status == Status.PENDING and reviews_blind(access)
+
+
+def shown_flags(sample: Sample, *, hidden: bool) -> int:
+    """The bits of the flags that may be listed: of a hidden sample what the scan of its texts found."""
+    return sample.flags & SCANNED if hidden else sample.flags
+
+
+def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
+    """Refuse a filter or an order that tells what is hidden. One that matches no pending sample is not refused."""
+    if not reviews_blind(access) or any(Status.PENDING not in group for group in wanted.status):
+        return
+    named = [name for name in HIDDEN_FIELDS if getattr(wanted, name) not in ((), None)]
+    if any(flag_bits(group) & ~SCANNED for group in wanted.flags):
+        named.append("flags")
+    if getattr(wanted, "sort", None) in HIDDEN_SORTS:
+        named.append("sort")
+    if named:
+        raise NotAllowed(
+            f"You review blind: {', '.join(named)} would tell what is hidden of pending samples. Leave it out, or "
+            "filter by a status without `pending`.",
+            code="blind",
+            errors=[FieldError(name, "hidden while samples are pending") for name in named],
+        )
+
+
+def without_pending(access: Access, rows: "models.QuerySet[M]", *paths: str) -> "models.QuerySet[M]":
+    """The rows, for someone who reviews blind without those of pending samples; `paths` are lookups of the sample."""
+    if reviews_blind(access):
+        for path in paths:
+            rows = rows.exclude(**{f"{path}__status": Status.PENDING})
+    return rows
+
+
+def refuse_pending(access: Access, samples: "models.QuerySet[Sample]", what: str) -> None:
+    """Refuse a reviewer something that tells of these samples while one of them is pending."""
+    if reviews_blind(access) and samples.filter(status=Status.PENDING).exists():
+        raise NotAllowed(
+            f"You review blind, and {what} tells of samples that are pending. It opens when they are decided.",
+            code="blind",
+        )
+
+
+def look(access: Access, sample: Sample | None) -> None:
+    """Refuse a reviewer to look at what is hidden of this sample; note that a curator or admin looked."""
+    if sample is None or sample.status != Status.PENDING or not access.project.settings.review.blind:
+        return
+    if access.role == Role.REVIEWER:
+        raise NotAllowed(
+            f"You review blind, and sample {sample.pk} is pending. This opens when it is decided.", code="blind"
+        )
+    if access.role not in (Role.CURATOR, Role.ADMIN):
+        return
+    with transaction.atomic():
+        _, is_first = Look.objects.get_or_create(sample=sample, user=access.user)
+        if is_first:
+            audit.record(actor=access.user, action="sample.look", subject=str(sample.pk), project=access.project)

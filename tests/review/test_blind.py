@@ -1,0 +1,226 @@
+"""What a reviewer may not see of a pending sample is on no page and in no call.
+
+The addresses come from the URL list and OpenAPI, so that a new one is tested.
+"""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import get_resolver, reverse
+
+from curation.duels.models import Duel, Verdict
+from curation.exports.models import Export, FrozenRow
+from curation.projects.models import AuditEntry, Role
+from curation.review.models import Lease
+from curation.samples.models import Flag, Look, Sample
+from curation.trajectories.models import Outcome, Trajectory
+from tests.factories import make_bearer, make_member, make_user
+from tests.review.browsing import HTMX
+from tests.review.rows import access_of, reviewer_of
+from tests.web.http import test_refusals as refusals
+from tests.web.http.test_refusals import DOCUMENT, Rows, everything
+
+pytestmark = pytest.mark.django_db
+rows = refusals.rows
+# Written into what is hidden, and in nothing else.
+SCORE, PREVIEW, REASON, MODEL, CHECKED = "71.234", "candidate-preview", "judge-reason", "model-of-it", "checker-said"
+MARKS = (SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, "challenger_left", "king_left")
+READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
+# The rows that the `pk` of a page names, by what the URL's name begins with.
+NOUNS = {
+    "sample": "sample_id", "lease": "sample_id", "answer": "sample_id", "history": "sample_id", "duel": "duel_id",
+    "prompt": "prompt_id", "trajectory": "trajectory_id", "run": "run_id", "export": "export_id", "call": "call_id",
+    "scenario": "scenario_id", "split": "split_id", "evaluation": "evaluation_id", "saved": "view_id",
+    "webhook": "webhook_id", "row": "run_id", "deletion": "deletion_id",
+}  # fmt: skip
+# Parts of an address that say no row, or one of the rows.
+PARTS = {
+    "index": "0", "turn": "0", "part": "env", "noun": "run", "batch": "none", "episode": "episode_id", "call": "1",
+    "secret": "none", "invitation_id": "invitation_id", "token_id": "token_id", "username": "username", "name": "judge",
+    "sha256": "sha256", "verb": "cancel", "slug": "slug",
+}  # fmt: skip
+
+
+@pytest.fixture
+def owner() -> User:
+    return make_user()
+
+
+@pytest.fixture
+def hidden(rows: Rows) -> Rows:
+    """The rows with the marks; their duel and their trajectory are pending."""
+    values: dict[str, Any] = {"score": 71.234, "score_key": 71.234, "bucket": "refined", "flags": int(Flag.FLIP)}
+    Sample.objects.update(preview=PREVIEW, **values)
+    Duel.objects.update(**values, metrics={"correctness": 71.234})
+    duel = Duel.objects.get(pk=rows.ids["duel_id"])
+    for answer in (duel.king, duel.challenger):
+        assert answer is not None
+        type(answer).objects.filter(pk=answer.pk).update(model=MODEL)
+    Verdict.objects.update(reason=REASON)
+    Trajectory.objects.update(model=MODEL, outcome=Outcome.CHECKER_FAILED)
+    text = Trajectory.objects.get().text
+    text.checker_output = CHECKED
+    text.save()
+    sample = Sample.objects.get(pk=rows.ids["sample_id"])
+    assert duel.counting is not None
+    type(duel.counting).objects.update(run=rows.ids["run_id"], **values)
+    Export.objects.update(ready=False)  # it has no files
+    FrozenRow.objects.create(export_id=rows.ids["export_id"], sample_id=sample.pk, version=sample.version)
+    return rows
+
+
+def pages(rows: Rows) -> list[tuple[str, str]]:
+    """The name and address of every page of a project, with its rows."""
+    found = []
+    for name, ways in get_resolver().reverse_dict.lists():
+        (_, parts), *_ = ways[0][0]
+        if not isinstance(name, str) or "slug" not in parts or name.startswith(("api-", "openapi-")):
+            continue
+        values = {part: NOUNS[name.split("-")[0]] if part == "pk" else PARTS[part] for part in parts}
+        found.append((name, reverse(name, kwargs={part: rows.ids.get(key, key) for part, key in values.items()})))
+    return found
+
+
+def told(text: str) -> list[str]:
+    return [mark for mark in MARKS if mark in text]
+
+
+def test_no_page_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
+    client = Client()
+    client.force_login(make_member(hidden.project))
+    opened, leaks = set(), {}
+    for name, address in pages(hidden):
+        for headers in ({}, HTMX):
+            answer = client.get(address, headers=headers)
+            text = b"".join(answer.streaming_content) if answer.streaming else answer.content
+            if answer.status_code == 200:
+                opened.add(name)
+            if found := told(text.decode()):
+                leaks[name] = found
+    assert leaks == {}
+    assert {"sample-list", "sample-panel", "duel-list", "trajectory-list", "run-page", "overview"} <= opened
+
+
+def test_no_call_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
+    headers = make_bearer(make_member(hidden.project))
+    opened, leaks = set(), {}
+    for path in READS:
+        answer = Client().get(hidden.address(path), headers=headers)
+        text = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        if answer.status_code == 200:
+            opened.add(path)
+        if path not in refusals.OPEN and (found := told(text.decode(errors="replace"))):
+            leaks[path] = found
+    assert leaks == {}
+    assert {"/api/v1/samples/{sample_id}", "/api/v1/projects/{slug}/duels"} <= opened
+
+
+@pytest.mark.parametrize("role", [Role.CURATOR, Role.ADMIN])
+def test_a_curator_sees_it_and_the_log_says_once_that_they_looked(hidden: Rows, role: str) -> None:
+    user = make_member(hidden.project, role=role)
+    headers, client = make_bearer(user), Client()
+    client.force_login(user)
+    for _ in range(2):
+        for call in (f"duels/{hidden.ids['duel_id']}", f"samples/{hidden.ids['sample_id']}"):
+            assert SCORE in client.get(f"/api/v1/{call}", headers=headers).content.decode()
+        page = client.get(reverse("duel-page", args=[hidden.project.slug, hidden.ids["duel_id"]]))
+        assert REASON in page.content.decode()
+    entry = AuditEntry.objects.get(action="sample.look")
+    assert (entry.actor, entry.subject) == (user, hidden.ids["sample_id"])
+
+
+def test_a_reader_who_looks_at_nothing_hidden_is_not_in_the_log(hidden: Rows) -> None:
+    headers = make_bearer(make_member(hidden.project, role=Role.CURATOR))
+    assert Client().get(f"/api/v1/projects/{hidden.project.slug}/samples", headers=headers).status_code == 200
+    Sample.objects.update(status="approved")
+    before = everything()
+    assert Client().get(f"/api/v1/duels/{hidden.ids['duel_id']}", headers=headers).status_code == 200
+    assert not Look.objects.exists() and before == everything()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "score_min=70",
+        "score_max=72",
+        "bucket=refined",
+        "flags=flip",
+        "action_style=read",
+        "sort=-score",
+        "sort=priority",
+    ],
+)
+def test_a_filter_or_an_order_that_would_tell_is_refused_in_words(hidden: Rows, query: str) -> None:
+    user = make_member(hidden.project)
+    headers, client = make_bearer(user), Client()
+    client.force_login(user)
+    slug, (name, _, value) = hidden.project.slug, query.partition("=")
+    listed = f"/api/v1/projects/{slug}/samples"
+    answer = client.get(f"{listed}?{query}", headers=headers)
+    assert answer.status_code == 403 and answer.json()["code"] == "blind" and "pending" in answer.json()["detail"]
+    assert client.get(f"{listed}?{query}&status=approved", headers=headers).status_code == 200
+    page = client.get(f"{reverse('sample-list', args=[slug])}?{query}")
+    assert page.status_code == 403 and "You review blind" in page.content.decode()
+    if name != "sort":
+        assert client.get(f"{reverse('sample-count', args=[slug])}?{query}").status_code == 403
+        assert client.post(f"{reverse('queue', args=[slug])}?{query}").status_code == 403
+        body = {"filter": {name: float(value) if "score" in name else value}}
+        bulk = {"action": "approve", "project": slug, "count": 1, **body}
+        for path, given in ((f"projects/{slug}/queue/next", body), ("samples/bulk", bulk)):
+            assert client.post(f"/api/v1/{path}", given, "application/json", headers=headers).status_code == 403
+
+
+def test_the_queue_answers_left_and_right_without_sides(hidden: Rows) -> None:
+    Lease.objects.all().delete()
+    access = reviewer_of(hidden.project)
+    headers = make_bearer(access.user)
+    taken: list[str] = []
+    for _ in range(2):
+        answer = Client().post(
+            f"/api/v1/projects/{hidden.project.slug}/queue/next", {}, content_type="application/json", headers=headers
+        )
+        assert answer.status_code == 200 and told(answer.content.decode()) == []
+        given = answer.json()
+        assert given["lease"]["seats"] is None and given["sample"]["hidden"] is True
+        taken.append(given["sample"]["kind"])
+        if given["sample"]["kind"] == "turn":
+            duel = Duel.objects.select_related("king__text", "challenger__text").get(sample=given["sample"]["id"])
+            assert duel.king is not None and given["sample"]["answers"] is None
+            texts = [duel.king.text.text, duel.challenger.text.text]
+            swapped = Lease.objects.get(sample=duel.sample_id).swapped
+            assert [given["sample"][side]["text"] for side in ("left", "right")] == (texts[::-1] if swapped else texts)
+            path = f"/api/v1/samples/{duel.sample_id}"
+            skipped = (
+                Client()
+                .post(f"{path}/decisions", {"action": "skip"}, content_type="application/json", headers=headers)
+                .json()
+            )
+            assert skipped["seat"] is None and skipped["pick"] is None
+            revised = (
+                Client()
+                .post(
+                    f"{path}/revisions",
+                    {"text": "ls -l", "of": "king"},
+                    content_type="application/json",
+                    headers=headers,
+                )
+                .json()
+            )
+            assert revised["of"] in ("left", "right") and revised["leak"]["score"] is None
+    assert sorted(taken) == ["trajectory", "turn"]
+
+
+def test_a_project_that_is_not_blind_hides_nothing(hidden: Rows) -> None:
+    hidden.project.settings_json = {"review": {"blind": False}}
+    hidden.project.save()
+    user = make_member(hidden.project)
+    assert not access_of(user, hidden.project).may("run")
+    headers = make_bearer(user)
+    assert SCORE in Client().get(f"/api/v1/duels/{hidden.ids['duel_id']}", headers=headers).content.decode()
+    assert not AuditEntry.objects.filter(action="sample.look").exists()
+    assert re.search(
+        PREVIEW, Client().get(f"/api/v1/samples/{hidden.ids['sample_id']}", headers=headers).content.decode()
+    )
