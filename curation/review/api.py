@@ -13,6 +13,7 @@ from curation.review import schemas as s
 from curation.review.bulk.api import router as bulk_router
 from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
+from curation.review.decisions.filters import DecisionList
 from curation.review.decisions.findings import findings_of
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
@@ -25,7 +26,7 @@ from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
 from curation.review.workspace.diff import unified_diff
 from curation.review.workspace.rollout import turns_of
 from curation.review.workspace.workspace import answers_shown
-from curation.samples.blind import look, reviews_blind
+from curation.samples.blind import hides, look, reviews_blind
 from curation.samples.list.api import sample_out
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample
@@ -81,6 +82,13 @@ def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> 
     blind = _reads_blind(access, sample)
     lease = own_lease(sample, access) if blind else None
     return _detail(access, sample, holder_of(sample.pk), lease, blind=blind)
+
+
+@calls.get("/projects/{slug}/decisions", response=s.DecisionPage, exclude_unset=True, summary="Everybody's decisions")
+def list_project_decisions(request: HttpRequest, slug: str, params: Query[DecisionList]) -> dict[str, object]:
+    """The whole log of a project, the newest first. While you review blind, your own and those on decided samples."""
+    access = enter(request, slug, Scope.READ)
+    return params.rows(access).response(lambda row: s.DecisionOut.of(row, blind=hides(access, row.sample)))
 
 
 @calls.get("/samples/{sample_id}/decisions", response=s.DecisionPage, exclude_unset=True, summary="The decisions log")

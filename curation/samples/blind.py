@@ -17,9 +17,13 @@ from curation.samples.models import SCANNED, Look, Sample, Status, flag_bits
 from curation.web.problems import FieldError, NotAllowed
 
 M = TypeVar("M", bound=models.Model)
-# The fields of a samples filter, and the orders of its list, that tell something hidden.
-HIDDEN_FIELDS = ("bucket", "score_min", "score_max", "action_style")
-HIDDEN_SORTS = ("score", "-score", "priority")
+# The fields of a samples filter that tell nothing hidden; a new field counts as hidden until it is listed here. Flags
+# are told apart below.
+OPEN_FIELDS = frozenset(
+    {"status", "kind", "model", "source", "repo", "instance_id", "reviewer", "run", "opponent", "axes", "text", "flags"}
+    | {"created_after", "created_before"}
+)
+OPEN_SORTS = ("-id", "id", "-created_at", "created_at")
 
 
 def reviews_blind(access: Access) -> bool:
@@ -39,10 +43,14 @@ def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
     """Refuse a filter or an order that tells what is hidden. One that matches no pending sample is not refused."""
     if not reviews_blind(access) or any(Status.PENDING not in group for group in wanted.status):
         return
-    named = [name for name in HIDDEN_FIELDS if getattr(wanted, name) not in ((), None)]
+    named = [
+        name
+        for name in SampleFilter.model_fields
+        if name not in OPEN_FIELDS and getattr(wanted, name) not in ((), None, "")
+    ]
     if any(flag_bits(group) & ~SCANNED for group in wanted.flags):
         named.append("flags")
-    if getattr(wanted, "sort", None) in HIDDEN_SORTS:
+    if getattr(wanted, "sort", None) not in (None, *OPEN_SORTS):
         named.append("sort")
     if named:
         raise NotAllowed(

@@ -111,6 +111,7 @@ def test_an_edit_belongs_to_its_answer_and_is_not_forgotten(tab: Page, project: 
     expect(tab.locator(".review__head .badge", has_text="draft")).to_be_visible()
     press(tab, "2", "e")
     expect(area).to_have_value("text of the right")
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
     press(tab, "Escape", "a")
     expect(tab.get_by_role("dialog", name="Approve with your edit?")).to_contain_text("right")
     assert not Decision.objects.exists()

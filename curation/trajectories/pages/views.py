@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import look, without_pending
+from curation.samples.blind import look, reviews_blind, without_pending
 from curation.trajectories.filters import PairList
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.pages.list_page import list_page
@@ -22,7 +22,7 @@ from curation.web.lists.pages import list_context
 @project_page(Scope.READ)
 def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
-    context = {"page": page, "api_path": page.api_path, **page.pages}
+    context = {"page": page, "api_path": page.api_path, **page.pages, "leaves_out_pending": reviews_blind(access)}
     return render(request, "trajectories/list.html", context, status=page.problem.status if page.problem else 200)
 
 
@@ -62,6 +62,7 @@ def pair_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = PairList.from_query(request.GET)
     page = params.page(pairs_shown(access, params.rows(access.project)))
     context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/pairs")
+    context["leaves_out_pending"] = reviews_blind(access)
     return render(request, "trajectories/pairs/list.html", context)
 
 

@@ -231,3 +231,23 @@ def test_a_superuser_reviews_everywhere(client: Client, project: Project) -> Non
         f"/api/v1/samples/{sample.pk}/decisions", {"action": "approve"}, content_type=JSON, headers=headers
     )
     assert answer.status_code == 201
+
+
+def test_one_call_gives_everybodys_decisions(call: Caller, client: Client, project: Project) -> None:
+    mine, theirs, pending = (judged(project) for _ in range(3))
+    other, curator = Caller(client, project), Caller(client, project, Role.CURATOR)
+    call("POST", f"/samples/{mine.pk}/decisions", {"action": "approve", "preference": "king"})
+    other("POST", f"/samples/{theirs.pk}/decisions", {"action": "reject", "reason": "wrong"})
+    other("POST", f"/samples/{pending.pk}/decisions", {"action": "flag", "reason": "odd"})
+
+    def listed(by: Caller, query: str = "") -> list[tuple[str, str, str]]:
+        rows = by("GET", f"/projects/billing/decisions?{query}").json()["data"]
+        return [(row["sample"], row["action"], row["reviewer"]) for row in rows]
+
+    flagged = (str(pending.pk), "flag", other.user.username)
+    settled = [(str(theirs.pk), "reject", other.user.username), (str(mine.pk), "approve", call.user.username)]
+    assert listed(curator) == [flagged, *settled]
+    assert listed(call) == settled, "what others did with a pending sample is hidden from a reviewer"
+    assert listed(curator, f"reviewer={call.user.username}") == settled[1:]
+    assert listed(curator, "action=flag&undone=false") == [flagged]
+    assert listed(curator, "undone=true") == []

@@ -1,0 +1,43 @@
+"""The decisions of a project, for its REST call."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from django.db.models import Q
+from pydantic import Field
+
+from curation.projects.access import Access
+from curation.review.models import Action, Decision
+from curation.samples.blind import reviews_blind
+from curation.samples.models import Status
+from curation.web.lists.filters import Moment, Words, ids_of, one_of
+from curation.web.lists.keyset import Page
+from curation.web.lists.params import ListParams
+
+
+class DecisionList(ListParams):
+    """Everybody's decisions. Someone who reviews blind gets their own, and all those on samples that are decided."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    lookups: ClassVar[Mapping[str, str]] = {
+        "action": "action",
+        "sample": "sample_id",
+        "reviewer": "reviewer__username",
+        "created_after": "created_at__gte",
+        "created_before": "created_at__lt",
+    }
+
+    action: Annotated[Words, one_of(Action.values)] = ()
+    sample: Annotated[Words, ids_of("sample")] = ()
+    reviewer: Words = Field(default=(), description="Usernames.")
+    undone: bool | None = Field(default=None, description="Whether somebody has undone it.")
+    created_after: Moment | None = Field(default=None, description="From this moment on.")
+    created_before: Moment | None = Field(default=None, description="Before this moment.")
+
+    def rows(self, access: Access) -> Page[Decision]:
+        rows = self.narrow(Decision.objects.filter(sample__project=access.project))
+        if self.undone is not None:
+            rows = rows.filter(undone_by__isnull=not self.undone)
+        if reviews_blind(access):
+            rows = rows.filter(Q(reviewer=access.user) | ~Q(sample__status=Status.PENDING))
+        return self.page(rows.select_related("reviewer", "sample"))
