@@ -96,7 +96,7 @@ def test_they_are_in_no_figure_score_sample_list_or_count(run: Run, client: Clie
     assert (result["done"], result["parsed"], sum(result["buckets"].values())) == (12, 12, 12)
     assert Duel.objects.of(project).count() == Sample.objects.filter(project=project).count() == 12
     assert {judge["n"] for judge in result["judges"]} == {12}
-    bearer = make_bearer(make_member(project))
+    bearer = make_bearer(make_member(project, role="curator"))
     listed = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100", headers=bearer).json()["data"]
     assert len(listed) == 12 and {duel["control"] for duel in listed} == {None}
     of_run = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100&run={run.pk}", headers=bearer).json()["data"]

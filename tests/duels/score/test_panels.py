@@ -73,12 +73,14 @@ def send(client: Client, headers: dict[str, str], method: str, path: str, body: 
 
 
 def report(client: Client, run: Run) -> str:
-    response = client.get(f"/api/v1/runs/{run.pk}/report.md", headers=make_bearer(make_member(run.project)))
+    response = client.get(
+        f"/api/v1/runs/{run.pk}/report.md", headers=make_bearer(make_member(run.project, role="curator"))
+    )
     return b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
 
 
 def page(client: Client, run: Run) -> str:
-    client.force_login(make_member(run.project))
+    client.force_login(make_member(run.project, role="curator"))
     return client.get(f"/p/{run.project.slug}/runs/{run.pk}/").content.decode()
 
 

@@ -21,7 +21,7 @@ HOSTILE = "<script>alert(1)</script>|x`y`[z](javascript:1)\x1b[31m\\"
 
 def report(client: Client, run: Run) -> str:
     """The Markdown as a script reads it."""
-    bearer = make_bearer(make_member(run.project))
+    bearer = make_bearer(make_member(run.project, role="curator"))
     response = client.get(f"/api/v1/runs/{run.pk}/report.md", headers=bearer)
     assert response.status_code == 200
     assert response["Content-Type"] == "text/markdown; charset=utf-8"
@@ -94,13 +94,13 @@ def test_the_page_shows_the_same(client: Client, run: Run) -> None:
 
 
 def test_the_runs_page_has_the_section(client: Client, run: Run) -> None:
-    client.force_login(make_member(run.project))
+    client.force_login(make_member(run.project, role="curator"))
     shown = client.get(f"/p/{run.project.slug}/runs/{run.pk}/").content.decode()
     assert 'id="run-verdict"' in shown and f"/api/v1/runs/{run.pk}/report.md" in shown
 
 
 def test_a_bucket_of_the_report_is_a_filter_of_the_samples(client: Client, run: Run) -> None:
-    bearer = make_bearer(make_member(run.project))
+    bearer = make_bearer(make_member(run.project, role="curator"))
     listed = client.get(f"/api/v1/projects/{run.project.slug}/samples?run={run.pk}&bucket=refined", headers=bearer)
     assert len(listed.json()["data"]) == run.result["buckets"]["refined"] == 3
 
