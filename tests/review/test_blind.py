@@ -34,7 +34,7 @@ NOUNS = {
     "sample": "sample_id", "lease": "sample_id", "answer": "sample_id", "history": "sample_id", "duel": "duel_id",
     "prompt": "prompt_id", "trajectory": "trajectory_id", "run": "run_id", "export": "export_id", "call": "call_id",
     "scenario": "scenario_id", "split": "split_id", "evaluation": "evaluation_id", "saved": "view_id",
-    "webhook": "webhook_id", "row": "run_id", "deletion": "deletion_id",
+    "webhook": "webhook_id", "row": "run_id", "deletion": "deletion_id", "reign": "reign_id", "revision": "revision_id",
 }  # fmt: skip
 # Parts of an address that say no row, or one of the rows.
 PARTS = {
@@ -60,7 +60,7 @@ def hidden(rows: Rows) -> Rows:
         assert answer is not None
         type(answer).objects.filter(pk=answer.pk).update(model=MODEL)
     Verdict.objects.update(reason=REASON)
-    Trajectory.objects.update(model=MODEL, outcome=Outcome.CHECKER_FAILED)
+    Trajectory.objects.update(outcome=Outcome.CHECKER_FAILED)  # a scenario's rates by model count all its rollouts
     text = Trajectory.objects.get().text
     text.checker_output = CHECKED
     text.save()
@@ -80,7 +80,14 @@ def pages(rows: Rows) -> list[tuple[str, str]]:
         if not isinstance(name, str) or "slug" not in parts or name.startswith(("api-", "openapi-")):
             continue
         values = {part: NOUNS[name.split("-")[0]] if part == "pk" else PARTS[part] for part in parts}
-        found.append((name, reverse(name, kwargs={part: rows.ids.get(key, key) for part, key in values.items()})))
+        found.append(
+            (
+                name,
+                reverse(
+                    name, kwargs={part: rows.ids.get(key, "1" if part == "pk" else key) for part, key in values.items()}
+                ),
+            )
+        )
     return found
 
 

@@ -224,7 +224,8 @@ class TestSavedViews:
     def test_another_reviewer_can_not_delete_it_but_a_curator_can(self, client: Client, project: Project) -> None:
         view = SavedView.objects.create(project=project, name="A", query="", created_by=make_user())
         url = f"/p/acme/samples/views/{view.pk}/delete/"
-        assert sign_in(client, project).post(url, headers={"HX-Request": "true"}).status_code == 403
+        reviewer = sign_in(client, project, Role.REVIEWER)
+        assert reviewer.post(url, headers={"HX-Request": "true"}).status_code == 403
         assert SavedView.objects.exists()
         assert sign_in(client, project, Role.CURATOR).post(url).status_code == 302
         assert not SavedView.objects.exists()
