@@ -134,9 +134,9 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
 @calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     access, sample = _sample(request, sample_id, Scope.READ)
-    seats = _blind_seats(access, sample)
+    seats, unscored = _blind_seats(access, sample), is_blind(access, sample)
     rows = Revision.objects.filter(sample=sample).select_related("author", "parent").prefetch_related("text_scores")
-    return params.page(rows).response(lambda row: _revision(row, sample, seats))
+    return params.page(rows).response(lambda row: _revision(row, sample, seats, unscored=unscored))
 
 
 @calls.post("/samples/{sample_id}/revisions", response={201: s.RevisionOut}, summary="Revise an answer")
@@ -149,7 +149,7 @@ def post_revision(
     side = body.side(seats_of(lease) if lease else None)
     done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=side, version=version)
     set_etag(response, done.sample.version)
-    return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample)))
+    return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample), unscored=True))
 
 
 @calls.get("/samples/{sample_id}/findings", response=s.ScanFindingsOut, summary="Secrets and personal data in it")
@@ -261,6 +261,7 @@ def _answer(answer: AnswerDetail) -> dict[str, object]:
     }
 
 
-def _revision(row: Revision, sample: Sample, blind: Seats | None) -> s.RevisionOut:
+def _revision(row: Revision, sample: Sample, blind: Seats | None, *, unscored: bool) -> s.RevisionOut:
     before = row.parent.text if row.parent else original_text(sample, row.of)
-    return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), unified_diff(before, row.text), blind=blind)
+    diff = unified_diff(before, row.text)
+    return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), diff, blind=blind, unscored=unscored)

@@ -220,8 +220,10 @@ class RevisionOut(Schema):
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
 
     @classmethod
-    def of_row(cls, row: Revision, facts: dict[str, object], diff: str, *, blind: Seats | None = None) -> "RevisionOut":
-        """While `blind`, `of` is the place in these seats, and the leaks are left out."""
+    def of_row(
+        cls, row: Revision, facts: dict[str, object], diff: str, *, blind: Seats | None, unscored: bool
+    ) -> "RevisionOut":
+        """While `blind`, `of` is the place in these seats, and the leaks are left out; `unscored`, the scores."""
         leak = {"score": None, "spans": []} if blind else {"score": row.leak_score, "spans": row.leak_spans}
         return cls(
             id=str(row.pk),
@@ -236,7 +238,7 @@ class RevisionOut(Schema):
             facts=facts,
             leak=LeakOut.model_validate(leak),
             diff=diff,
-            scores=[] if blind else [TextScoreOut.of(score) for score in row.text_scores.all()],
+            scores=[] if unscored else [TextScoreOut.of(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )
 
