@@ -25,7 +25,7 @@ from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
 from curation.projects.models import AuditEntry, Invitation, Project, Token
 from curation.projects.tokens.auth import hash_of
-from curation.review.models import Clearance
+from curation.review.models import Clearance, Revision
 from curation.runs.calls.targets import call_params
 from curation.runs.models import Item, Run
 from curation.scenarios.models import GateReport
@@ -151,6 +151,11 @@ def _static(rows: Rows, owner: User) -> dict[str, str]:
     return {"model": "judge-a"}
 
 
+def _unrevised(rows: Rows, owner: User) -> None:
+    """A run whose samples somebody revised is kept."""
+    Revision.objects.all().delete()
+
+
 def _unused_split(rows: Rows, owner: User) -> None:
     rows.ids["split_id"] = str(Split.objects.create(project=rows.project, name="unused").pk)
 
@@ -217,6 +222,8 @@ PREPARE: dict[str, Prepare] = {
     f"POST {V1}/samples/bulk/undo": _decided,
     f"POST {V1}/samples/{{sample_id}}/undo": _decided,
     f"POST {SLUG}/models/{{name}}/line-up": _with_server,
+    f"DELETE {V1}/runs/{{run_id}}": _unrevised,
+    f"DELETE {V1}/exports/{{export_id}}": _unrevised,
     f"DELETE {V1}/splits/{{split_id}}": _unused_split,
     f"POST {SLUG}/evaluations": _rows_of_split,
     f"POST {SLUG}/splits": _file_of_export,
