@@ -1,9 +1,10 @@
 """Find secrets and personal data in a text."""
 
 import hashlib
+import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from operator import attrgetter
@@ -18,6 +19,8 @@ _FORMAT_KEYS = frozenset(("role", "type", "id", "tool_call_id", "kind"))
 _LONGER_THAN_NAMES = 16
 _IMAGE = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=-]*")
 _START = attrgetter("start")
+# In JSON inside a text, such as the arguments of a tool call; half a surrogate pair is no character.
+_ESCAPE = re.compile(r'\\(?:u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 
 class Finding(NamedTuple):
@@ -34,7 +37,39 @@ class Finding(NamedTuple):
 
 def scan(text: str) -> tuple[Finding, ...]:
     """Return the findings in their order. Where two overlap, the earlier rule of `RULES` counts: a known vendor's key
-    goes before a value that only looks random."""
+    goes before a value that only looks random.
+
+    A text with escapes of JSON is also read without them: `ann\\u0040acme.com` is an address, and the `n` of `\\n` is
+    no part of the key after it. What is found so goes before what is found in the text as it is.
+    """
+    found = _scan(text)
+    if _ESCAPE.search(text) is None:
+        return tuple(found)
+    plain, at = _without_escapes(text)
+    read = [Finding(rule, at[start], at[end]) for rule, start, end in _scan(plain)]
+    others = (one for one in found if _is_free(one.start, one.end, read))
+    return tuple(sorted([*read, *others], key=_START))
+
+
+def _without_escapes(text: str) -> tuple[str, list[int]]:
+    """Return the text with its escapes replaced, and where each of its characters begins in `text`, and its end."""
+    parts: list[str] = []
+    at: list[int] = []
+    position = 0
+    for escape in _ESCAPE.finditer(text):
+        parts += text[position : escape.start()], json.loads(f'"{escape[0]}"')
+        at += range(position, escape.start() + 1)
+        position = escape.end()
+    return "".join((*parts, text[position:])), [*at, *range(position, len(text) + 1)]
+
+
+def _is_free(start: int, end: int, found: Sequence[Finding]) -> bool:
+    """Return whether none of the findings, which are in their order and apart, overlaps these characters."""
+    before = bisect_left(found, end, key=_START)
+    return before == 0 or found[before - 1].end <= start
+
+
+def _scan(text: str) -> list[Finding]:
     found: list[Finding] = []
     lower = ""
     for rule in RULES:
@@ -46,12 +81,10 @@ def scan(text: str) -> tuple[Finding, ...]:
                 continue
         kept: list[Finding] = []
         for start, end in sorted(rule.find(text)):
-            before = bisect_left(found, end, key=_START)
-            free_of_others = before == 0 or found[before - 1].end <= start
-            if free_of_others and (not kept or kept[-1].end <= start):
+            if _is_free(start, end, found) and (not kept or kept[-1].end <= start):
                 kept.append(Finding(rule.name, start, end))
         found = sorted(found + kept, key=_START)
-    return tuple(found)
+    return found
 
 
 def texts_of(value: object) -> Iterator[str]:

@@ -150,6 +150,22 @@ def _seconds(text: str) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.parametrize("kind", FOUND)
+def test_escapes_of_json_hide_nothing_and_are_no_part_of_a_value(kind: str) -> None:
+    """The arguments of a tool call are JSON in a text."""
+    for text, _ in FOUND[kind]:
+        inner = json.dumps({"content": f"\n{text}\n"}).replace("/", "\\/").replace("@", "\\u0040")
+        found = {(f.rule, json.loads(f'"{inner[f.start : f.end]}"')) for f in scan(inner)}
+        assert {(f.rule, text[f.start : f.end]) for f in scan(text)} <= found, inner
+
+
+def test_an_escaped_address_and_home_are_found_whole() -> None:
+    text = json.dumps({"to": "ann.lee@acme-billing.com"}).replace("@", "\\u0040")
+    assert [text[f.start : f.end] for f in scan(text)] == ["ann.lee\\u0040acme-billing.com"]
+    text = json.dumps({"path": "/home/ann.lee/x"}).replace("/", "\\/")
+    assert [text[f.start : f.end] for f in scan(text)] == ["ann.lee"]
+
+
 def test_a_mask_is_typed_and_consistent_in_a_row() -> None:
     masks = Masks()
     first, second = "mail ada@acme-corp.io or bob@acme-corp.io", "bob@acme-corp.io is away, see /home/jsmith/x"
