@@ -103,7 +103,7 @@ def test_no_page_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
     for name, address in pages(hidden):
         for headers in ({}, HTMX):
             answer = client.get(address, headers=headers)
-            text = b"".join(answer.streaming_content) if answer.streaming else answer.content
+            text = b"".join(answer)
             if answer.status_code == 200:
                 opened.add(name)
             if found := told(text.decode()):
@@ -117,7 +117,7 @@ def test_no_call_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
     opened, leaks = set(), {}
     for path in READS:
         answer = Client().get(hidden.address(path), headers=headers)
-        text = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        text = b"".join(answer)
         if answer.status_code == 200:
             opened.add(path)
         if path not in refusals.OPEN and (found := told(text.decode(errors="replace"))):

@@ -236,6 +236,7 @@ class TestDelete:
 
     def test_what_was_rolled_out_stays(self, call: Caller) -> None:
         row = make_trajectory(call.project).scenario
+        assert row is not None
         assert call("DELETE", f"/scenarios/{row.pk}").json()["code"] == "rolled_out"
         assert Scenario.objects.filter(pk=row.pk).exists()
 
