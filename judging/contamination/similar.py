@@ -1,14 +1,16 @@
 """Near-duplicates: texts that have most of their words in common, or of which one is the beginning of the other."""
 
 import math
-import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from datasketch import MinHash, MinHashLSH
+from judging.likeness.minima import PERMUTATIONS, no_shingles
 
-PERMUTATIONS = 128
+if TYPE_CHECKING:
+    from datasketch import MinHash
+
 # Rows that share this part of their rare word pairs are compared word by word.
 CANDIDATES_FROM = 0.4
 # Weighted Jaccard indexes of two prompts: if their answers are similar, and if they are the same.
@@ -21,7 +23,6 @@ LAST_WORDS = 3
 LONGER_BY = 1.2
 # A pair of words in more of the rows than this belongs to their template.
 RARE = 0.1
-_EMPTY = MinHash(num_perm=PERMUTATIONS, hashfunc=zlib.crc32)
 _ROLES = frozenset(f"{role}:" for role in ("system", "developer", "user", "assistant", "tool", "function"))
 
 
@@ -33,6 +34,8 @@ class Similar:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
+        from datasketch import MinHashLSH  # it loads SciPy: half a second, which no process should pay at its start
+
         self._pairs = [pairs_of(text) for text in texts]
         self._rows_with = Counter(pair for pairs in set(map(frozenset, self._pairs)) for pair in pairs)
         self._rows = len(set(map(frozenset, self._pairs)))
@@ -56,12 +59,12 @@ class Similar:
     def _weight(self, pair: str) -> float:
         return math.log((self._rows + 1) / max(1, self._rows_with[pair]))
 
-    def _minima(self, pairs: set[str]) -> MinHash | None:
+    def _minima(self, pairs: set[str]) -> "MinHash | None":
         most = max(1, RARE * self._rows)
         rare = [pair for pair in pairs if self._rows_with[pair] <= most]
         if len(rare) < FEWEST_PAIRS:
             return None
-        minima = _EMPTY.copy()
+        minima = no_shingles().copy()
         minima.update_batch(pair.encode("utf-8", "surrogatepass") for pair in rare)
         return minima
 

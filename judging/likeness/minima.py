@@ -19,14 +19,15 @@ PERMUTATIONS = 128
 
 def minima_of(shingles: Iterable[str]) -> bytes:
     """Return the minima of a set of shingles: `PERMUTATIONS` numbers of 4 bytes, little endian."""
-    minima = _no_shingles().copy()
+    minima = no_shingles().copy()
     minima.update_batch(shingle.encode("utf-8", "surrogatepass") for shingle in shingles)
     found: bytes = minima.digest().astype("<u4").tobytes()
     return found
 
 
 @functools.cache
-def _no_shingles() -> "MinHash":
+def no_shingles() -> "MinHash":
+    """Return a signature to copy: its permutations take longer to draw than a text to sign."""
     from datasketch import MinHash  # it loads SciPy: half a second, which no process should pay at its start
 
     return MinHash(num_perm=PERMUTATIONS, hashfunc=zlib.crc32)

@@ -82,7 +82,7 @@ def test_a_call_is_made_judged_shown_and_exported_as_a_call(models: Models, clie
 
     duel = Duel.objects.get()
     assert duel.challenger.text.tool_calls == [SECOND]
-    client.force_login(make_member(project, role=Role.REVIEWER))
+    client.force_login(make_member(project, role=Role.CURATOR))
     page = client.get(reverse("duel-page", args=[project.slug, duel.pk])).content.decode()
     assert "[tool call c2] bash" in page and "[tool call c3] bash" in page
 

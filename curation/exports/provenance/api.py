@@ -96,7 +96,7 @@ def list_call_exports(request: HttpRequest, call_id: str) -> Json:
     call = find(Call.objects.filter(project__in=visible).select_related("project", "item"), call_id, "call")
     access = enter(request, call.project, Scope.READ)
     found = list(exported_rows(call))
-    samples = Sample.objects.filter(pk__in=[line.sample for _, lines in found for line in lines])
+    samples = Sample.objects.filter(pk__in=[line.sample["sample"] for _, lines in found for line in lines])
     refuse_pending(access, samples, f"call {call.pk}")
     return {"data": [{"export": str(export.pk), "rows": [row_out(row) for row in rows]} for export, rows in found]}
 

@@ -55,7 +55,7 @@ def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> Ht
 def call_exports(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     call = find(Call.objects.filter(project=access.project).select_related("run", "item"), pk, "call")
     found = list(exported_rows(call))
-    samples = Sample.objects.filter(pk__in=[line.sample for _, lines in found for line in lines])
+    samples = Sample.objects.filter(pk__in=[line.sample["sample"] for _, lines in found for line in lines])
     refuse_pending(access, samples, f"call {call.pk}")
     context = {
         "call": call,

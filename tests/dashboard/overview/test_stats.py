@@ -65,7 +65,7 @@ def test_scenarios_and_trajectories_join_the_funnel() -> None:
     stats = project_stats(project)
     assert (stats.funnel["scenarios"], stats.funnel["scenarios admitted"]) == (3, 2)
     assert (stats.funnel["trajectories"], stats.funnel["trajectories kept"]) == (6, 3)
-    assert stats.scenarios == {"draft": 0, "admitted": 2, "rejected": 1, "dry_run": 0}
+    assert stats.scenarios == {"draft": 0, "admitted": 2, "held": 0, "rejected": 1, "dry_run": 0}
     assert {name: n for name, n in stats.outcomes.items() if n} == {
         **{"solved": 2, "correct_panic": 1, "checker_failed": 1, "timeout": 1, "wrong_terminal": 1},
     }

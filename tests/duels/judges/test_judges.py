@@ -64,7 +64,7 @@ def test_figures_are_those_that_the_judges_replies_give(client: Client, run: Run
     ],
 )
 def test_a_figure_opens_the_duels_that_it_counts(client: Client, run: Run, query: str, found: int) -> None:
-    headers = make_bearer(make_member(run.project, make_user()), Scope.READ)
+    headers = make_bearer(make_member(run.project, role=Role.CURATOR), Scope.READ)
     path = f"/api/v1/projects/{run.project.slug}/duels?run={run.pk}&count=true&{query}"
     assert client.get(path, headers=headers).json()["total"] == found
 

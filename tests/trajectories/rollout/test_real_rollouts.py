@@ -19,13 +19,17 @@ from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Pair, Trajectory
-from tests.factories import BUNDLE, make_endpoint, make_project
+from tests.factories import AXES, BUNDLE, make_endpoint, make_project
 from tests.model_server import ModelServer
 from tests.trajectories.rolling import end, start
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
 GREETS = ("todo --help", "todo", "W=world; export W; cd /tmp", 'cd; echo "hello $W" > greeting.txt', "exit")
-LOCKED = {"path": "/usr/local/bin/todo", "mode": "755", "content": "#!/bin/sh\necho asked > /var/todo.log\nexit 1\n"}
+LOCKED = {
+    "path": "/usr/local/bin/todo",
+    "mode": "755",
+    "content": "#!/bin/sh\n[ \"$1\" = --help ] && { echo 'usage: todo'; exit; }\necho asked > /var/todo.log\nexit 1\n",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +105,7 @@ def test_bundles_are_admitted_and_refused_rightly(server: ModelServer) -> None:
 def test_rollouts_end_as_their_script_must(server: ModelServer) -> None:
     project = make_stage(server)
     panics = {
+        "axes": {**AXES, "task": "blocked"},
         "fixtures": [LOCKED],
         "checker": 'grep -qx asked /var/todo.log && [ "$TERMINAL" = panic ]',
         "reference_solution": "todo\npanic the queue is locked",
