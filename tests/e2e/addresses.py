@@ -116,6 +116,7 @@ NO_PAGES = {
         "score-chart",
         "pace-chart",
         "outcome-chart",
+        "experiment-delete",
         "export-keep",
         "export-preview",
         "export-progress",
