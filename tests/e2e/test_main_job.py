@@ -275,9 +275,11 @@ def undo_and_look_back(tab: Page, product: Product, triage: Triage, sample: str)
 def export(tab: Page, product: Product, triage: Triage, folder: Path) -> None:
     go(tab, "e", "Exports")
     tab.get_by_role("link", name=re.compile("^New export")).first.press("Enter")
-    # The models' answers differ in a line, so what they follow is often nearly the same.
-    tab.get_by_label("Near duplicates from").fill("")
     expect(tab.locator("#preview")).to_contain_text("sft-messages", timeout=120_000)
+    # The models' answers differ in a line, so what they follow is often nearly the same. Leaving the page during a
+    # preview would end its request.
+    with tab.expect_response(lambda answer: answer.url.endswith("/preview/"), timeout=120_000):
+        tab.get_by_label("Near duplicates from").fill("")
     tab.keyboard.press("Control+Enter")
     tab.wait_for_url(re.compile(r"/exports/\d+/$"))
     rows = {}
