@@ -163,7 +163,7 @@ def test_nothing_overflows_on_a_telephone(
     browser: Browser, live_server: LiveServer, project: Project, rows: list[Trajectory], dark: bool
 ) -> None:
     client = Client()
-    client.force_login(make_member(project))
+    client.force_login(make_member(project, role="curator"))
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
     context = browser.new_context(
         base_url=live_server.url,

@@ -45,11 +45,16 @@ def create_controls(duels: Sequence[int], wanted: int) -> list[int]:
     found = Duel.objects.select_related("prompt__text", "king__text", "challenger__text").in_bulk(set(chosen))
     decided = _decided(duels)
     made: dict[tuple[int, str], Duel] = {}
+    faults = 0
     for number, pk in enumerate(chosen):
         duel = found[pk]
         second = number % 2 if wanted <= len(duels) else number // len(duels) + number
         answer = duel.king if duel.king is not None and second % 2 else duel.challenger
         control = _control(duel, answer, ROUND[number % len(ROUND)], decided)
+        if control.control == Control.FAULT:
+            # Both sides lose as often, or a judge that always prefers one would look right.
+            control.expected = 1 if faults % 2 else -1
+            faults += 1
         made.setdefault((control.challenger_id, control.control), control)
     Duel.everything.bulk_create(made.values(), ignore_conflicts=True)
     rows = Duel.everything.exclude(control="").filter(challenger__in=IdList([challenger for challenger, _ in made]))
@@ -90,8 +95,6 @@ def _control(duel: Duel, answer: Answer, kind: Control, decided: _Decided) -> Du
         history = "\n".join(content_of(message) for message in duel.prompt.text.history)
         if planted := faults_in_turn(answer.text.text, history=history, seed=answer.pk):
             control.control, control.planted = Control.FAULT, planted[1]
-            # Both sides lose as often, or a judge that always prefers one would look right.
-            control.expected = 1 if answer.pk // 4 % 2 else -1
     return control
 
 

@@ -82,8 +82,11 @@ def _flag_regressions(split: Split, kind: str) -> None:
     for model in models:
         metrics = model.against["metrics"]
         model.against |= {"comparisons": len(found)}
+        # In the order of the metrics: PostgreSQL keeps no order of keys.
         model.against["worse"] = [
-            name for name, metric in metrics.items() if metric["delta"] < 0 and metric["said"] != Said.NOISE.value
+            watched.name
+            for watched in WATCHED[kind]
+            if (metric := metrics.get(watched.name)) and metric["delta"] < 0 and metric["said"] != Said.NOISE.value
         ]
         model.regressed = bool(model.against["worse"])
     EvaluatedModel.objects.bulk_update(models, ["against", "regressed"])

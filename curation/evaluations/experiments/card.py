@@ -64,5 +64,6 @@ def expectations(experiment: Experiment) -> tuple[tuple[Expectation, ...], str]:
         else:
             metrics = [METRICS[name] for name in experiment.expected if name in pairs[0].before.values]
             found = {change.name: change for change in correct(changes(pairs, metrics))}
-    listed = (Expectation(name, value, found.get(name)) for name, value in experiment.expected.items())
-    return tuple(listed), problem
+    # In the order of the metrics: PostgreSQL keeps no order of keys.
+    listed = [name for name in METRICS if name in experiment.expected]
+    return tuple(Expectation(name, experiment.expected[name], found.get(name)) for name in listed), problem

@@ -35,8 +35,8 @@ def test_a_card_is_ticked_off_by_rest_and_on_the_page(client: Client, server: Mo
     found = client.put(path, whole, "application/json").json()
     assert found["problem"] is None and found["trained"] == models["good"]
     assert [(one["metric"], one["delta"], one["reached"]) for one in found["expectations"]] == [
-        ("exact", 0.6, True),
         ("fmt", 0.4, False),
+        ("exact", 0.6, True),
     ]
     assert client.get(here).json()["data"] == [found] == [client.get(path).json()]
     shown = page(client, project, "experiment-list")
