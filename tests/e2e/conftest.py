@@ -1,11 +1,17 @@
 """Real Chromium in front of the running product. What a page says to its console fails the test that opened it."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState, sync_playwright
+from pytest_django.live_server_helper import LiveServer
 
 from tests.model_server import model_server as model_server
 from tests.parts import chromium
@@ -34,6 +40,23 @@ class Watched:
 
 
 OpenTab = Callable[..., Watched]
+
+
+@contextmanager
+def tab_of(
+    browser: Browser, server: LiveServer, user: User, *, expected: Sequence[str] = (), **look: Any
+) -> Iterator[Page]:
+    """A tab on the test's own database, signed in as this user. What the console says without an `expected` word
+    fails the test. `look` goes to the browser's context."""
+    client = Client()
+    client.force_login(user)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context = browser.new_context(base_url=server.url, **({"viewport": {"width": 1280, "height": 800}} | look))
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": server.url}])
+    watched = Watched(context.new_page())
+    yield watched.page
+    context.close()
+    assert [line for line in watched.wrong if not any(word in line for word in expected)] == []
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from django.conf import settings
-from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -13,7 +11,7 @@ from curation.projects.access import Access
 from curation.review.decisions.decide import decide
 from curation.review.decisions.findings import findings_of, flag_findings
 from curation.samples.models import Sample
-from tests.e2e.conftest import Watched
+from tests.e2e.conftest import tab_of
 from tests.factories import make_scenario, make_trajectory, make_turns
 from tests.judging.scan.cases import FOUND
 from tests.review.rows import judged, project_with_reviewer
@@ -30,15 +28,8 @@ def access() -> Access:
 
 @pytest.fixture
 def tab(browser: Browser, live_server: LiveServer, access: Access) -> Iterator[Page]:
-    client = Client()
-    client.force_login(access.user)
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800})
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    watched = Watched(context.new_page())
-    yield watched.page
-    context.close()
-    assert watched.wrong == []
+    with tab_of(browser, live_server, access.user) as page:
+        yield page
 
 
 def follow_every_link(tab: Page, access: Access, sample: Sample) -> list[str]:

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 import pytest
-from django.conf import settings
-from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -14,7 +12,7 @@ from curation.duels.models import Answer
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.runs.models import Call, Item
-from tests.e2e.conftest import Watched
+from tests.e2e.conftest import tab_of
 from tests.exports.exporting import content, make_kept, make_pair, run_export
 from tests.exports.provenance.test_trace import make_call, make_item, traced_sample
 from tests.factories import make_member, make_project, make_scenario, make_trajectory
@@ -29,15 +27,8 @@ def project() -> Project:
 
 @pytest.fixture
 def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    client = Client()
-    client.force_login(make_member(project, role="viewer"))
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800})
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    watched = Watched(context.new_page())
-    yield watched.page
-    context.close()
-    assert watched.wrong == []
+    with tab_of(browser, live_server, make_member(project, role="viewer")) as page:
+        yield page
 
 
 def open_row(tab: Page, export: Export, file: str) -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from django.conf import settings
-from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -13,7 +11,7 @@ from curation.projects.models import Project
 from curation.review.bulk.decide import decide_selected
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Sample
-from tests.e2e.conftest import Watched
+from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project, make_scenario, make_trajectory
 from tests.review.rows import access_of, sample_of
 
@@ -29,15 +27,8 @@ def project() -> Project:
 
 @pytest.fixture
 def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    client = Client()
-    client.force_login(make_member(project))
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800})
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    watched = Watched(context.new_page())
-    yield watched.page
-    context.close()
-    assert [line for line in watched.wrong if not any(word in line for word in EXPECTED)] == []
+    with tab_of(browser, live_server, make_member(project), expected=EXPECTED) as page:
+        yield page
 
 
 def duels(project: Project, count: int) -> list[Sample]:

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings
-from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -13,7 +11,7 @@ from curation.projects.models import Project
 from curation.review.models import Decision
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Trajectory
-from tests.e2e.conftest import Watched
+from tests.e2e.conftest import tab_of
 from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_turns
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -42,15 +40,8 @@ def rows(project: Project, scenario: Scenario) -> list[Trajectory]:
 
 @pytest.fixture
 def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    client = Client()
-    client.force_login(make_member(project, role="curator"))
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800})
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    watched = Watched(context.new_page())
-    yield watched.page
-    context.close()
-    assert watched.wrong == []
+    with tab_of(browser, live_server, make_member(project, role="curator")) as page:
+        yield page
 
 
 def current(tab: Page) -> str:
@@ -162,19 +153,8 @@ def test_the_queue_of_trajectories_is_decided_by_keys_alone(tab: Page, rows: lis
 def test_nothing_overflows_on_a_telephone(
     browser: Browser, live_server: LiveServer, project: Project, rows: list[Trajectory], dark: bool
 ) -> None:
-    client = Client()
-    client.force_login(make_member(project, role="curator"))
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(
-        base_url=live_server.url,
-        viewport={"width": 400, "height": 800},
-        color_scheme="dark" if dark else "light",
-        reduced_motion="reduce",
-    )
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    watched = Watched(context.new_page())
-    for path in ("trajectories/", f"trajectories/{rows[0].pk}/", "pairs/", "queue/"):
-        watched.page.goto(f"/p/billing/{path}")
-        assert watched.page.evaluate("document.documentElement.scrollWidth") <= 400, path
-    context.close()
-    assert watched.wrong == []
+    look: dict[str, Any] = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark" if dark else "light"}
+    with tab_of(browser, live_server, make_member(project, role="curator"), reduced_motion="reduce", **look) as tab:
+        for path in ("trajectories/", f"trajectories/{rows[0].pk}/", "pairs/", "queue/"):
+            tab.goto(f"/p/billing/{path}")
+            assert tab.evaluate("document.documentElement.scrollWidth") <= 400, path

@@ -110,7 +110,7 @@ def _export(round_: Round, user: User | None, *, without_pending: bool = False) 
 
 
 def _recipe(round_: Round) -> dict[str, Any]:
-    """Only what people approved: the filter names the status, whatever else changes."""
+    """Only what people approved: the filter names the status."""
     wanted = {"status": "approved", "run": str(round_.rollout_id)}
     return {"formats": round_.formats, "filter": wanted, "metadata": True}
 

@@ -1,4 +1,4 @@
-"""What tells whether two bundles are the same scenario, whatever they call their variables, files and people.
+"""What tells whether two bundles are the same scenario under other names of variables, files and people.
 
 Compared are the announcement, the fixtures in any order, and the reference solution. In every window of `WINDOW` words
 names, paths and numbers are replaced by their order of appearance; what a shell or a sentence is made of stays.
