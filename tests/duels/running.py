@@ -101,14 +101,14 @@ def _challenger_is_first(request: Request) -> bool:
 
 
 def make_arena(
-    *, prompts: int = 3, judges: tuple[str, ...] = JUDGES, settings: dict[str, Any] | None = None
+    *, prompts: int = 3, judges: tuple[str, ...] = JUDGES, settings: dict[str, Any] | None = None, slug: str = ""
 ) -> tuple[Project, list[Prompt]]:
     """A project with endpoints `king`, `challenger` and judges, and prompts whose pull requests are known.
 
     Without control duels, unless the settings name a share.
     """
     given = {"panel": {"judges": list(judges)}} | (settings or {})
-    project = make_project(settings_json={**given, "panel": {"controls": 0.0, **given["panel"]}})
+    project = make_project(slug, settings_json={**given, "panel": {"controls": 0.0, **given["panel"]}})
     for name in ("king", "challenger", *judges):
         make_endpoint(project, name, model=f"fake/{name}")
     made = [

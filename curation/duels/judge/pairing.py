@@ -36,7 +36,9 @@ def pair(*, project: Project, prompts: QuerySet[Prompt], entrants: Entrants, mod
 
 def _duel_ids(project: Project, challengers: dict[SampleKey, int], kings: dict[SampleKey, int], mode: int) -> list[int]:
     pairs = [
-        (key[0], challenger, kings.get(key)) for key, challenger in challengers.items() if mode == 1 or key in kings
+        (key[0], challenger, kings.get(key))
+        for key, challenger in sorted(challengers.items())
+        if mode == 1 or key in kings
     ]
     opponent = Opponent.KING if mode == 2 else Opponent.REFERENCE
     if opponent == Opponent.REFERENCE:

@@ -81,6 +81,16 @@ def test_a_fault_is_on_either_side_and_the_judge_reads_it_there(run: Run) -> Non
     assert all(len(set(sides_of(duel))) == 1 for duel in controls_of(run.project) if duel.control == Control.SAME)
 
 
+def test_the_same_turns_in_another_project_have_the_same_faults(run: Run) -> None:
+    def planted(project: Project) -> list[tuple[str, str, int | None]]:
+        found = sorted(controls_of(project), key=lambda duel: duel.prompt_id)
+        return [(duel.control, duel.planted, duel.expected) for duel in found]
+
+    other, _ = make_arena(prompts=12, settings=SETTINGS, slug="other")
+    run_to_end(other)
+    assert planted(other) == planted(run.project)
+
+
 def test_each_judge_gets_an_accuracy_and_a_false_preference(run: Run) -> None:
     careful_one, sided, seated = run.result["judges"]
     assert (run.result["controls"], careful_one["controls"]) == (10, 10)
