@@ -10,6 +10,7 @@ from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
+from psycopg.pq import TransactionStatus
 from pytest_django.live_server_helper import LiveServer
 from xdist.scheduler import LoadFileScheduling
 
@@ -46,6 +47,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for part in PARTS:
         if item.get_closest_marker(part) and (reason := _lacks(part)):
             missing(reason)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """A query that a test's time limit cut off leaves a connection that fails every later test: close it."""
+    held = connection.connection if connection.vendor == "postgresql" else None
+    if held is not None and held.info.transaction_status == TransactionStatus.ACTIVE:
+        connection.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
