@@ -14,7 +14,14 @@ from curation.web.http.idempotency import store_instead
 from curation.web.lists.params import ListParams
 from curation.webhooks.deliver import send_test
 from curation.webhooks.models import Delivery, DeliveryState, Webhook
-from curation.webhooks.subscribe import subscribe, unsubscribe, webhook_of
+from curation.webhooks.subscribe import (
+    KEEP_HOURS,
+    MAX_KEEP_HOURS,
+    rotate_secret,
+    subscribe,
+    unsubscribe,
+    webhook_of,
+)
 
 router = Router(tags=["webhooks"])
 
@@ -29,12 +36,25 @@ class WebhookOut(Schema):
     url: str
     events: list[str]
     created_at: datetime
+    old_secret_until: datetime | None = Field(
+        description="After a rotation: until then messages are signed with the old secret too."
+    )
 
 
 class NewWebhookOut(WebhookOut):
-    """`secret` is shown only once; it is the key of the HMAC-SHA256 in `Winnow-Signature`."""
+    """`secret` is shown only once. Libraries of the Standard Webhooks scheme take it as it is."""
 
     secret: str | None = Field(examples=["whsec_…"])
+
+
+class RotationIn(Schema):
+    keep_hours: int = Field(
+        KEEP_HOURS,
+        ge=0,
+        le=MAX_KEEP_HOURS,
+        examples=[24],
+        description="How long the old secret stays valid; 0 ends it.",
+    )
 
 
 class WebhookPage(Schema):
@@ -77,18 +97,22 @@ def list_webhooks(request: HttpRequest, slug: str, params: Query[ListParams]) ->
 @router.post("/projects/{slug}/webhooks", response={201: NewWebhookOut}, summary="Add a webhook")
 def post_webhook(request: HttpRequest, slug: str, body: WebhookIn) -> HttpResponse:
     access = enter(request, slug, Scope.ADMIN)
-    hook = subscribe(access=access, url=body.url, events=body.events)
-    shown = {**_out(hook), "secret": hook.secret}
-    response = HttpResponse(orjson.dumps(shown), status=201, content_type="application/json")
-    # The response stored for a repeated `Idempotency-Key` must not contain the secret.
-    store_instead(response, orjson.dumps({**shown, "secret": None}))
-    return response
+    return _with_secret(subscribe(access=access, url=body.url, events=body.events))
 
 
 @router.delete("/projects/{slug}/webhooks/{webhook_id}", response={204: None}, summary="Remove a webhook")
 def delete_webhook(request: HttpRequest, slug: str, webhook_id: str) -> Status[None]:
     unsubscribe(access=enter(request, slug, Scope.ADMIN), webhook_id=webhook_id)
     return Status(204, None)
+
+
+@router.post(
+    "/projects/{slug}/webhooks/{webhook_id}/rotate", response={201: NewWebhookOut}, summary="Make a new signing secret"
+)
+def post_webhook_rotate(request: HttpRequest, slug: str, webhook_id: str, body: RotationIn) -> HttpResponse:
+    """Messages have a signature for each valid secret, so receivers can change at any time within `keep_hours`."""
+    access = enter(request, slug, Scope.ADMIN)
+    return _with_secret(rotate_secret(access=access, webhook_id=webhook_id, keep_hours=body.keep_hours))
 
 
 @router.post("/projects/{slug}/webhooks/{webhook_id}/test", response=DeliveryOut, summary="Send a test event now")
@@ -125,4 +149,19 @@ def _delivery(row: Delivery) -> dict[str, object]:
 
 
 def _out(hook: Webhook) -> dict[str, object]:
-    return {"id": str(hook.pk), "url": hook.url, "events": hook.events, "created_at": hook.created_at}
+    until = hook.previous_until if len(hook.valid_secrets()) > 1 else None
+    return {
+        "id": str(hook.pk),
+        "url": hook.url,
+        "events": hook.events,
+        "created_at": hook.created_at,
+        "old_secret_until": until,
+    }
+
+
+def _with_secret(hook: Webhook) -> HttpResponse:
+    shown = {**_out(hook), "secret": hook.secret}
+    response = HttpResponse(orjson.dumps(shown), status=201, content_type="application/json")
+    # The response stored for a repeated `Idempotency-Key` must not contain the secret.
+    store_instead(response, orjson.dumps({**shown, "secret": None}))
+    return response

@@ -1,20 +1,19 @@
 """POST due deliveries, signed; retry with growing pauses and give up after the last."""
 
 import asyncio
-import hashlib
-import hmac
 import time
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import httpx
 import orjson
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from standardwebhooks import Webhook as Signer
 
 from curation.projects.audit import record
 from curation.web.outbound.addresses import WEBHOOKS, ForbiddenAddress
@@ -22,7 +21,6 @@ from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.text.storable import storable
 from curation.webhooks.models import TEST, Delivery, DeliveryState, Webhook
 
-SIGNATURE = "Winnow-Signature"
 # For everything: the look-up of the name, the connection, TLS, the request and the response.
 TIMEOUT_SECONDS = 10.0
 MAX_BYTES = 64 * 1024
@@ -78,10 +76,16 @@ def send_test(hook: Webhook, *, user: User) -> Delivery:
     return delivery
 
 
-def signature(secret: str, timestamp: int, body: bytes) -> str:
-    """`t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 of `<t>.<body>`, so that an old message cannot be replayed as new."""
-    digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
-    return f"t={timestamp},v1={digest}"
+def signature_headers(delivery: Delivery, body: bytes, now: datetime) -> dict[str, str]:
+    """The headers of the Standard Webhooks scheme (standardwebhooks.com), with one signature for each valid secret."""
+    signed = [
+        Signer(secret).sign(delivery.message_id, now, body.decode()) for secret in delivery.webhook.valid_secrets()
+    ]
+    return {
+        "webhook-id": delivery.message_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(signed),
+    }
 
 
 def _claim(free: int, busy: Mapping[int, int]) -> list[Delivery]:
@@ -137,7 +141,7 @@ def _post(delivery: Delivery) -> Result:
         "Accept-Encoding": "identity",
         "Winnow-Event": delivery.event,
         "Winnow-Delivery": str(delivery.pk),
-        SIGNATURE: signature(hook.secret, int(time.time()), body),
+        **signature_headers(delivery, body, timezone.now()),
     }
     started = time.perf_counter()
     status, error, response = asyncio.run(_send(hook.url, body, headers))

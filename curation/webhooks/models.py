@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from curation.projects.models import Project
@@ -26,6 +27,10 @@ class Webhook(models.Model):
     url = models.URLField(max_length=500)
     events = models.JSONField(default=list)
     nonce = models.CharField(max_length=32)
+    previous_nonce = models.CharField(max_length=32, blank=True, default="")
+    previous_until = models.DateTimeField(
+        null=True, help_text="Until then messages are signed with the old secret too."
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -37,8 +42,18 @@ class Webhook(models.Model):
 
     @property
     def secret(self) -> str:
-        """The key of this webhook's signatures. It changes with the server's `SECRET_KEY`."""
-        return f"whsec_{salted_hmac('curation.webhooks', self.nonce, algorithm='sha256').hexdigest()}"
+        """`whsec_` and the key of this webhook's signatures in base64. It changes with the server's `SECRET_KEY`."""
+        return _secret_of(self.nonce)
+
+    def valid_secrets(self) -> list[str]:
+        """The secret, and the one before it while that is valid."""
+        old = self.previous_until is not None and self.previous_until > timezone.now()
+        return [self.secret, *([_secret_of(self.previous_nonce)] if old else [])]
+
+
+def _secret_of(nonce: str) -> str:
+    # 64 hexadecimal digits are base64 too, of 48 bytes.
+    return f"whsec_{salted_hmac('curation.webhooks', nonce, algorithm='sha256').hexdigest()}"
 
 
 class DeliveryState(models.TextChoices):
@@ -78,6 +93,11 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} to {self.webhook_id}"
+
+    @property
+    def message_id(self) -> str:
+        """The same at each try, and another one on each server."""
+        return f"msg_{salted_hmac('curation.webhooks.message', str(self.pk)).hexdigest()[:32]}"
 
     @property
     def state_choice(self) -> DeliveryState:

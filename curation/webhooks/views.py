@@ -12,7 +12,7 @@ from curation.projects.settings.pages import settings_context
 from curation.web.forms import ProblemForm
 from curation.webhooks.deliver import send_test
 from curation.webhooks.models import Delivery, DeliveryState, Event, Webhook
-from curation.webhooks.subscribe import subscribe, unsubscribe, webhook_of
+from curation.webhooks.subscribe import rotate_secret, subscribe, unsubscribe, webhook_of
 
 SHOWN = 25
 
@@ -33,6 +33,10 @@ def webhook_list(request: HttpRequest, access: Access) -> HttpResponse:
         with form.shows_problem():
             created = subscribe(access=access, url=form.cleaned_data["url"], events=form.cleaned_data["events"])
             form = WebhookForm()
+    return _page(request, access, form, created)
+
+
+def _page(request: HttpRequest, access: Access, form: WebhookForm, created: Webhook | None) -> HttpResponse:
     deliveries = Delivery.objects.filter(webhook__project=access.project).select_related("webhook")
     context = {
         **settings_context(access, "webhooks", f"/api/v1/projects/{access.project.slug}/webhooks"),
@@ -54,6 +58,13 @@ def webhook_test(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     else:
         messages.error(request, f"The test event did not arrive: {sent.error or sent.status}")
     return redirect("webhook-list", access.project.slug)
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def webhook_rotate(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """The new secret is shown only in this response."""
+    return _page(request, access, WebhookForm(), rotate_secret(access=access, webhook_id=pk))
 
 
 @require_POST

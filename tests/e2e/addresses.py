@@ -138,7 +138,15 @@ NO_PAGES = {
         "instructions-restore",
     ),
     *("member-add", "project-archive", "project-delete", "row-archive", "invitation-revoke", "invitation-accept"),
-    *("member-change", "member-remove", "token-revoke", "webhook-delete", "sample-count", "sample-bulk-confirm"),
+    *(
+        "member-change",
+        "member-remove",
+        "token-revoke",
+        "webhook-rotate",
+        "webhook-delete",
+        "sample-count",
+        "sample-bulk-confirm",
+    ),
     *(
         "sample-bulk",
         "sample-bulk-undo",

@@ -1,8 +1,6 @@
 """A system that asked for it hears of what happened, can tell that it was us, and is tried again when it was away."""
 
 import contextlib
-import hashlib
-import hmac
 import socket
 import threading
 import time
@@ -10,14 +8,15 @@ from collections.abc import Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
-import orjson
 import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
+from standardwebhooks import Webhook as Verifier
+from standardwebhooks import WebhookVerificationError
 
-from curation.projects.models import Project
+from curation.projects.models import AuditEntry, Project
 from curation.webhooks.deliver import PAUSES, deliver_due, send_test
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Delivery, Event, Webhook
@@ -83,11 +82,64 @@ def test_a_notice_arrives_signed(client: Client, receiver: Receiver) -> None:
     emit(hook.project, Event.EXPORT_READY, {"export": "1"})
     assert deliver_due() == 1
     headers, body = receiver.got[0]
-    assert orjson.loads(body)["data"] == {"run": "7"}
-    stamp, sent = headers["Winnow-Signature"].removeprefix("t=").split(",v1=")
-    assert hmac.new(made["secret"].encode(), f"{stamp}.".encode() + body, hashlib.sha256).hexdigest() == sent
+    assert Verifier(made["secret"]).verify(body, headers)["data"] == {"run": "7"}
+    with pytest.raises(WebhookVerificationError):
+        Verifier(made["secret"]).verify(body.replace(b"7", b"8"), headers)
+    with pytest.raises(WebhookVerificationError):
+        Verifier(made["secret"]).verify(body, {**headers, "webhook-id": "msg_other"})
+    assert "Winnow-Signature" not in headers
     assert Delivery.objects.get().state == "delivered"
     assert deliver_due() == 0
+
+
+def test_an_old_secret_is_valid_until_its_time_is_over(client: Client, receiver: Receiver) -> None:
+    made = make_hook(client, receiver)
+    user = Project.objects.get().members.get().user
+    hook = Webhook.objects.get()
+    path = f"/api/v1/projects/acme/webhooks/{hook.pk}"
+
+    def rotate(hours: int) -> dict[str, str]:
+        answer = client.post(
+            f"{path}/rotate", {"keep_hours": hours}, content_type="application/json", headers=make_bearer(user)
+        )
+        assert answer.status_code == 201, answer.content
+        new: dict[str, str] = answer.json()
+        return new
+
+    def verified_by(*made: dict[str, str]) -> list[bool]:
+        client.post(f"{path}/test", headers=make_bearer(user))
+        headers, body = receiver.got[-1]
+        told = []
+        for one in made:
+            try:
+                told.append(bool(Verifier(one["secret"]).verify(body, headers)))
+            except WebhookVerificationError:
+                told.append(False)
+        return told
+
+    second = rotate(24)
+    assert second["secret"] != made["secret"] and second["old_secret_until"]
+    assert verified_by(made, second) == [True, True]
+    Webhook.objects.update(previous_until=timezone.now())
+    assert verified_by(made, second) == [False, True]
+    third = rotate(24)
+    assert verified_by(made, second, third) == [False, True, True]
+    assert verified_by(third, rotate(0)) == [False, True]
+    assert AuditEntry.objects.filter(action="webhook.rotate").count() == 3
+    refused = client.post(f"{path}/rotate", {"keep_hours": 169}, "application/json", headers=make_bearer(user))
+    assert refused.status_code == 422
+
+
+def test_a_message_has_the_same_id_at_each_try(client: Client, receiver: Receiver) -> None:
+    make_hook(client, receiver)
+    receiver.status = 503
+    emit(Webhook.objects.get().project, Event.RUN_FINISHED, {})
+    emit(Webhook.objects.get().project, Event.RUN_FINISHED, {})
+    for _ in range(2):
+        deliver_due()
+        Delivery.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    ids = [headers["webhook-id"] for headers, _ in receiver.got]
+    assert len(ids) == 4 and sorted(ids[:2]) == sorted(ids[2:]) and ids[0] != ids[1]
 
 
 def test_a_receiver_that_is_away_is_tried_again_and_then_given_up(client: Client, receiver: Receiver) -> None:
@@ -135,6 +187,9 @@ def test_the_settings_page_adds_and_removes(client: Client, receiver: Receiver) 
     client.force_login(user)
     page = client.post("/p/acme/settings/webhooks/", {"url": receiver.url, "events": ["review.decided"]})
     assert Webhook.objects.get().secret in page.content.decode()
+    old = Webhook.objects.get().secret
+    page = client.post(f"/p/acme/settings/webhooks/{Webhook.objects.get().pk}/rotate/")
+    assert Webhook.objects.get().secret in page.content.decode() and old not in page.content.decode()
     client.post(f"/p/acme/settings/webhooks/{Webhook.objects.get().pk}/delete/")
     assert not Webhook.objects.exists()
 
