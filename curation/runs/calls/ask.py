@@ -143,10 +143,12 @@ async def _check(shard: Shard, opening: OpenCall) -> Transient | None:
     """Make a short call that is no item's request, and return how it failed; None if the endpoint answered it, or if it
     cannot be made: then nothing is known.
 
-    It is recorded and paid for like the item's. The text differs each time, because a gateway may answer the same
-    request from its cache.
+    It is recorded and paid for like the item's, and given up as soon. The text differs each time, because a gateway may
+    answer the same request from its cache.
     """
     request = short_request(f" ({secrets.token_hex(4)})")
+    if "timeout" in opening.request.params:
+        request = replace(request, params={**request.params, "timeout": opening.request.params["timeout"]})
     own = replace(opening, request=request, content_hash=request.content_hash(opening.target), instructions_hash="")
     try:
         await _try(shard, own, is_probe=True)
