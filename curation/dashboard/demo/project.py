@@ -49,7 +49,7 @@ def make_demo_project(say: Say) -> Project:
         build.run("duel", min_judges=len(JUDGES))
     _decide_some(build)
     make_demo_scenarios(build)
-    if not project.exports.exists():
+    if not project.exports.filter(round=None).exists():
         recipe = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "metadata": True}
         build.run("export", recipe=recipe)
     make_demo_evaluation(build)

@@ -1,4 +1,5 @@
-"""The demo's scenarios: the shipped bundles and three drafts, gated, rolled out, paired, some of them approved.
+"""The demo's scenarios: the shipped bundles and three drafts, gated, rolled out, paired, some of them approved, and two
+rounds of self-training.
 
 The steps that need a sandbox wait for a machine that has one: a later start continues there.
 """
@@ -10,6 +11,8 @@ from django.db import transaction
 
 from curation import scenarios
 from curation.dashboard.demo.builder import FILES, Builder
+from curation.exports.models import Round
+from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.projects.models import Project
 from curation.review.models import Action, Decision
 from curation.runs.models import Run
@@ -23,9 +26,11 @@ SHIPPED = Path(scenarios.__file__).parent / "shipped"
 # Not gated, so that the demo has a draft.
 DRAFT = "museum-crate-13"
 TEACHER = "scripted-teacher"
-OPERATOR, PANICKER = "scripted-operator-mixed", "scripted-operator-panicker"
-OPERATORS = (TEACHER, OPERATOR, PANICKER, "scripted-operator-solver")
+# In the rounds, the solver takes the part of the model that was trained on what the mixed operator solved.
+OPERATOR, PANICKER, SOLVER = "scripted-operator-mixed", "scripted-operator-panicker", "scripted-operator-solver"
+OPERATORS = (TEACHER, OPERATOR, PANICKER, SOLVER)
 MAX_TURNS = 18  # the longest written solution, and a little more
+ROUND_SCENARIOS = {"axes": {"difficulty": ["2"]}}
 
 
 def make_demo_scenarios(build: Builder) -> None:
@@ -41,7 +46,6 @@ def make_demo_scenarios(build: Builder) -> None:
     except NoSandbox as missing:
         build.say(f"  No gate and no rollouts of scenarios: {missing.detail}")
         return
-    _approve_some(build)
     build.say(_summary(build.project))
 
 
@@ -54,6 +58,8 @@ def _run_in_sandboxes(build: Builder) -> None:
     _run_once(build, "rollout", model=PANICKER, max_turns=MAX_TURNS, samples=1, filter=easy)
     _run_once(build, "pairs")
     _run_once(build, "replay", filter={"outcome": Outcome.CORRECT_PANIC})
+    _approve_some(build)
+    _make_rounds(build)
 
 
 def _run_once(build: Builder, kind: str, /, **params: object) -> None:
@@ -83,3 +89,22 @@ def _approve_some(build: Builder) -> None:
         for outcome, count in ((Outcome.SOLVED, 6), (Outcome.CORRECT_PANIC, 2)):
             samples = waiting.filter(outcome=outcome).values_list("sample_id", flat=True)[:count]
             build.decide([pk for pk in samples if pk is not None], Action.APPROVE, seconds=11.0)
+
+
+def _make_rounds(build: Builder) -> None:
+    """Make two rounds: what the first kept is approved and exported, what the second kept waits for the visitor."""
+    rounds = Round.objects.of(build.project)
+    first = rounds.filter(number=1).first()
+    if first is None:
+        rollout = {"max_turns": MAX_TURNS, "samples": 2, "filter": {"authored_by": "by hand", **ROUND_SCENARIOS}}
+        first = start_round(access=build.access, operator=OPERATOR, rollout=rollout)
+        build.drive(first.rollout)
+    if first.export is None:
+        kept = Trajectory.objects.filter(run=first.rollout, keep=True, sample__status=Status.PENDING).order_by("id")
+        with transaction.atomic():
+            build.decide(list(kept.values_list("sample_id", flat=True)), Action.APPROVE, seconds=8.0)
+            run = export_round(access=build.access, round_=first)
+        build.drive(run)
+        first = rounds.get(pk=first.pk)
+    if not rounds.filter(chain=first.chain, number=2).exists():
+        build.drive(start_next(access=build.access, before=first, operator=SOLVER).rollout)

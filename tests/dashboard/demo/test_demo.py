@@ -13,6 +13,8 @@ from curation.dashboard.demo import project as demo_project
 from curation.dashboard.demo.builder import DemoFailed
 from curation.dashboard.demo.project import make_demo_project, remove_demo_project
 from curation.duels.models import Answer, Duel, Prompt, PullRequest, Verdict
+from curation.exports.models import Export, Round
+from curation.exports.rounds.figures import figures_of
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import AuditEntry, Deletion, Project
 from curation.review.models import Decision
@@ -30,7 +32,7 @@ from tests.projects.removal.every_model import rows_of
 pytestmark = pytest.mark.django_db(transaction=True)
 COUNTED = (
     *(Project, Run, Item, Call, Prompt, PullRequest, Answer, Duel, Verdict, Sample, Decision),
-    *(Scenario, GateReport, Trajectory, Pair, Replay),
+    *(Scenario, GateReport, Trajectory, Pair, Replay, Round, Export),
 )
 
 
@@ -116,6 +118,10 @@ def test_a_later_start_with_a_sandbox_gates_rolls_out_and_pairs_scenarios(
     assert approved.count() == approved.filter(trajectory__keep=True).count() >= 5
     balance = terminal_balance(Trajectory.objects.of(project))
     assert balance.warnings(project.settings.balance) == []
+    first, second = figures_of(list(Round.objects.of(project).order_by("number")))
+    assert (first.progress.state, second.progress.state) == ("done", "review"), "the next step is the visitor's"
+    assert 0 < first.rate.kept < first.rate.tried == second.rate.kept == second.rate.tried
+    assert first.rows == first.rate.kept and set(first.by_axis) == set(second.by_axis) != set()
     before = counts()
     make_demo_project(quiet)
     assert counts() == before
