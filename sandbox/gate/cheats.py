@@ -1,5 +1,6 @@
 """The cheap ways to a right-looking state, made from what the reference changed."""
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,12 +8,23 @@ from itertools import pairwise
 
 from sandbox.gate.archives import wrong_insides
 from sandbox.gate.edits import Edits
-from sandbox.gate.foreign import FOREIGN, WORD, foreign_texts, in_other_lines, with_other_line, without_line
+from sandbox.gate.foreign import (
+    FOREIGN,
+    WORD,
+    foreign_bytes,
+    foreign_runs,
+    foreign_texts,
+    in_other_lines,
+    scrambled,
+    with_other_line,
+    without_line,
+)
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry, State
 
 # Lines that are tried alone, over all results; of each result at least one.
 MAX_LINES = 6
 MAX_PAIRS = 8
+_CHECKSUMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b")
 OPEN = 0o777
 STUFFED = "filled with one text of everything that can be guessed"
 IN_OTHER_LINES = "each inside a longer line"
@@ -51,6 +63,10 @@ def left_out(
         yield attempt(f"with {path} left where it was", before, warns=before is not None and before.kind == "folder")
         return
     yield attempt(f"with {path} removed", None)
+    if before is None:
+        other = _other_name(path)
+        found = after.kind == "file" and after.data != b""
+        yield Attempt(path, f"with {path} under the name {other}", {path: None, other: after}, warns=found)
     if before is not None and before.kind == after.kind and before.mode != after.mode:
         yield attempt(f"with the permissions of {path} left at {before.mode:o}", replace(after, mode=before.mode))
     if after.kind != "link" and after.mode != OPEN and (chmods if before is None else before.mode != after.mode):
@@ -66,6 +82,8 @@ def left_out(
         yield attempt(f"with {path} left as it was", before)
     if after.kind == "link":
         yield attempt(f"with {path} as a link to another place", NOWHERE)
+        elsewhere = b"/nonexistent/elsewhere/" + (after.data or b"").rstrip(b"/").rsplit(b"/", 1)[-1]
+        yield attempt(f"with {path} as a link to the same name in another place", replace(after, data=elsewhere))
         yield attempt(f"with {path} as a file instead of a link", _file(stuffing))
     if after.kind == "folder":
         yield attempt(f"with {path} as a file instead of a folder", Entry("file"))
@@ -81,6 +99,38 @@ def swapped(changes: Changes) -> Iterator[Attempt]:
         if not first.same_content(second):
             edits = {one: replace(first, data=second.data), other: replace(second, data=first.data)}
             yield Attempt(one, f"with the contents of {one} and {other} swapped", edits)
+
+
+def taken_for_another(changes: Changes, state: State) -> Iterator[Attempt]:
+    """The work done on a path beside the right one: as many are deleted, or have the permissions. `state` are the
+    paths after the reference that are no trace and no scratch."""
+    for path, change in list(changes.items())[: 4 * MAX_PAIRS]:
+        before, after, folder = change.before, change.after, path.rsplit("/", 1)[0]
+        if before is None or (after is not None and not change.only_mode):
+            continue
+        mode = None if after is None else after.mode
+        for other, entry in state.items():
+            is_beside = other.rsplit("/", 1)[0] == folder and other not in changes and entry.kind == before.kind
+            if is_beside and entry.mode != mode:
+                instead = None if mode is None else replace(entry, mode=mode)
+                did = "deleted" if mode is None else f"set to {mode:o}"
+                yield Attempt(path, f"with {other} {did} in place of {path}", {path: before, other: instead})
+                break
+
+
+def agreeing(changes: Changes) -> Iterator[Attempt]:
+    """Results that are wrong, with their own checksums in other results."""
+    results = {path: after for path, change in changes.items() if (after := change.after) and after.kind == "file"}
+    for path, result in results.items():
+        wrong = _foreign_data(result)
+        for says, found in results.items() if wrong else ():
+            text = found.text
+            for name in _CHECKSUMS if text is not None and says != path else ():
+                right = hashlib.new(name, result.data or b"", usedforsecurity=False).hexdigest()
+                if text is not None and right in text:
+                    own = text.replace(right, hashlib.new(name, wrong, usedforsecurity=False).hexdigest())
+                    edits = {path: replace(result, data=wrong), says: replace(found, data=own.encode())}
+                    yield Attempt(path, f"with other content in {path} and its checksum in {says}", edits)
 
 
 def pretended(changes: Changes, names: list[str], stuffing: str, *, asked: bool) -> Iterator[Attempt]:
@@ -160,6 +210,12 @@ def _wrong_content(
     text, old = after.text, before.text if before else None
     if text is None or not text.strip():
         yield attempt(f"foreign lines in {path}", f"{FOREIGN} 1\n{FOREIGN} 2\n", warns=after.data == b"")
+        if after.data is None:
+            runs = foreign_runs(after.size, after.lines)
+            yield Attempt(path, f"with as many foreign lines and bytes in {path}", {path: replace(after, runs=runs)})
+        for says, data in foreign_bytes(after.data or b""):
+            if data != after.data:
+                yield Attempt(path, f"with the content of {path} replaced: {says}", {path: replace(after, data=data)})
         for says, inside in wrong_insides(after.data or b""):
             yield Attempt(path, f"with {path} packed with {says}", {path: replace(after, data=inside)})
         return
@@ -190,6 +246,20 @@ def _is_line_of(stuffing: str, result: Entry | None) -> bool:
     text = result.text if result is not None and result.kind == "file" else None
     lines = (text or "").splitlines()
     return len(lines) == 1 and lines[0] in stuffing.splitlines()
+
+
+def _foreign_data(result: Entry) -> bytes:
+    """Other content of the same size and lines; empty if the content is not known."""
+    if result.text is not None:
+        return scrambled(result.text).encode()
+    return next((data for _, data in foreign_bytes(result.data or b"")), b"")
+
+
+def _other_name(path: str) -> str:
+    """A path beside this one with another name, but the same ending."""
+    folder, name = path.rsplit("/", 1)
+    _, dot, ending = name[1:].rpartition(".")
+    return f"{folder}/zq-other{dot}{ending if dot else ''}"
 
 
 def _file(text: str) -> Entry:

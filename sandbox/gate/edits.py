@@ -45,7 +45,7 @@ def joined(steps: list[str]) -> list[str]:
 
 def can_make(entry: Entry | None) -> bool:
     """Whether a state with this entry can be made again: the content of a large file is not known."""
-    return entry is None or (entry.kind != "other" and entry.data is not None)
+    return entry is None or (entry.kind != "other" and (entry.data is not None or bool(entry.runs)))
 
 
 def _making(path: str, entry: Entry, there: Entry | None) -> list[str]:
@@ -58,13 +58,16 @@ def _making(path: str, entry: Entry, there: Entry | None) -> list[str]:
     end = [] if entry.mode == mode else [f"chmod {entry.mode:o} {name}\n"]
     if entry.kind == "folder":
         return [*begin, *([] if in_place else [f"mkdir {name}\n"]), *end]
-    if there is not None and in_place and there.data == data and there.data is not None:
+    if there is not None and in_place and there.data == entry.data and there.data is not None:
         return end
     return [*begin, *_writing(name, entry), *end]
 
 
 def _writing(name: str, entry: Entry) -> list[str]:
     data, text = entry.data or b"", entry.text
+    if entry.runs:
+        made = (f"yes {shlex.quote(piece[:-1])} | head -n {count}" for piece, count in entry.runs)
+        return [f"{{ {'; '.join(made)}; }} | head -c {entry.size} > {name}\n"]
     if not data:
         return [f": > {name}\n"]
     if text is not None and len(shlex.quote(text).encode()) < MAX_SCRIPT:

@@ -8,7 +8,17 @@ from typing import NamedTuple
 from sandbox.agent.action import Ending
 from sandbox.agent.terminal import exit_code_of
 from sandbox.gate.attempts import Tried, fresh_player, must_be, report_on, try_all
-from sandbox.gate.cheats import MAX_LINES, Attempt, believed, is_right, left_out, pretended, swapped
+from sandbox.gate.cheats import (
+    MAX_LINES,
+    Attempt,
+    agreeing,
+    believed,
+    is_right,
+    left_out,
+    pretended,
+    swapped,
+    taken_for_another,
+)
 from sandbox.gate.edits import scripts_of
 from sandbox.gate.foreign import literals_of, scrambled, stuffed, words_of
 from sandbox.gate.play import (
@@ -135,7 +145,13 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
         ):
             if attempt.warns or not is_right(attempt, state, base.changes):
                 yield attempt
-    for attempt in (*swapped(base.changes), *pretended(base.changes, _more_names(rooms, base), stuffing, asked=True)):
+    beside = {path: entry for path, entry in state.items() if path not in base.left_alone}
+    for attempt in (
+        *swapped(base.changes),
+        *taken_for_another(base.changes, beside),
+        *agreeing(base.changes),
+        *pretended(base.changes, _more_names(rooms, base), stuffing, asked=True),
+    ):
         if base.changes and not is_right(attempt, state, base.changes):
             yield attempt
 

@@ -5,6 +5,9 @@ import string
 from collections.abc import Collection, Iterator
 
 WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"(?<![\w.])\d{1,15}(?![\w.])")
+# By its first bytes the kind of a file is recognized.
+HEADER = 16
 FOREIGN = "zq foreign line"
 MAX_STUFFED = 40 * 1024
 MAX_LITERAL = 300
@@ -15,12 +18,15 @@ _NEXT = str.maketrans(
     "bcdefghijklmnopqrstuvwxyza" + "BCDEFGHIJKLMNOPQRSTUVWXYZA" + "2234567891",
 )
 
+# Line breaks stay, and none is made.
+_OTHER_BYTES = bytes(byte if byte == 10 else 13 if byte == 11 else byte ^ 1 for byte in range(256))
+
 
 def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """Return what to call it, and `text` with other content. `known` are words of the checker.
 
     The variants keep, in turn, the layout and the checker's words; the layout; the words; all values, and so their
-    counts and sums; the count and the lengths of lines, in order.
+    counts and sums; the count and the lengths of lines, in order; the sum of the numbers.
     """
     yield "other values, the checker's own words kept", scrambled(text, keep=known)
     yield "other words and numbers of the same lengths", scrambled(text)
@@ -28,6 +34,23 @@ def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]
     lines = text.splitlines()
     yield "values exchanged between its lines", _exchanged(text)
     yield "foreign lines, as many and as long, sorted", _ended(text, [_filler(n, len(x)) for n, x in enumerate(lines)])
+    yield "other numbers with the same sum", _same_sum(text)
+
+
+def foreign_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Return what to call it, and as many other bytes with as many lines."""
+    yield "other bytes, as many", data.translate(_OTHER_BYTES)
+    yield "its first bytes and then others, as many", data[:HEADER] + data[HEADER:].translate(_OTHER_BYTES)
+
+
+def foreign_runs(size: int, lines: int) -> tuple[tuple[str, int], ...]:
+    """Return lines, and how often each is repeated, that are together `lines` lines and `size` bytes. The last one is
+    cut there."""
+    if size < 2 * lines or lines == 0:
+        return ((f"{FOREIGN}\n", size // len(FOREIGN) + 1),)
+    length, longer = divmod(size, lines)
+    runs = (("z" * length + "\n", longer), ("z" * (length - 1) + "\n", lines - longer))
+    return tuple(run for run in runs if run[1])
 
 
 def in_other_lines(text: str) -> str:
@@ -87,6 +110,21 @@ def _exchanged(text: str) -> str:
     for number, match in last.items():
         lines[number] = f"{lines[number][: match.start()]}{moved[number]}{lines[number][match.end() :]}"
     return text if sorted(lines) == sorted(text.splitlines()) else _ended(text, lines)
+
+
+def _same_sum(text: str) -> str:
+    """Return `text` with the smallest of its lines' last numbers one less, and the greatest one more."""
+    lines = text.splitlines()
+    last = {number: found[-1] for number, line in enumerate(lines) if (found := list(_NUMBER.finditer(line)))}
+    least = min((number for number in last if int(last[number][0])), key=lambda number: int(last[number][0]), default=0)
+    most = max(last.keys() - {least}, key=lambda number: (int(last[number][0]), number), default=None)
+    if most is None or least not in last:
+        return text
+    for number, by in ((least, -1), (most, 1)):
+        match = last[number]
+        value = str(int(match[0]) + by).zfill(len(match[0]) if match[0].startswith("0") else 0)
+        lines[number] = f"{lines[number][: match.start()]}{value}{lines[number][match.end() :]}"
+    return _ended(text, lines)
 
 
 def _next(word: str) -> str:

@@ -1,7 +1,8 @@
 # Prints every path below the given folders: kind, mode, path, data and size, all but the first two in hexadecimal, then
-# the number of other processes. Data is a file's content or a link's target; of a large file only its SHA-256.
+# the number of other processes. Data is a file's content or a link's target; of a large file only its SHA-256 and the
+# number of its lines.
 # It opens what its own mode hides, and restores the mode.
-my ($most, $left) = (65536, 1500000);
+my ($most, $left) = (1048576, 3000000);
 
 sub data_of {
     my ($path, $size) = @_;
@@ -9,7 +10,7 @@ sub data_of {
         open(my $sum, '-|', '/usr/bin/sha256sum', '--', $path) or return '?';
         my $line = <$sum>;
         close $sum;
-        return '?' . ($line =~ /([0-9a-f]{64})/ ? $1 : '');
+        return '?' . ($line =~ /([0-9a-f]{64})/ ? $1 : '') . q{:} . lines_of($path);
     }
     $left -= $size;
     open(my $file, '<', $path) or return '?';
@@ -17,6 +18,15 @@ sub data_of {
     my $content = <$file> // '';
     close $file;
     return '=' . unpack('H*', $content);
+}
+
+sub lines_of {
+    my $path = shift;
+    my $lines = 0;
+    open(my $file, '<', $path) or return 0;
+    while (read $file, my $part, 1048576) { $lines += $part =~ tr/\n// }
+    close $file;
+    return $lines;
 }
 
 sub show {

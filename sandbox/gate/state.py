@@ -20,13 +20,17 @@ PLAIN_FILE, PLAIN_FOLDER = 0o644, 0o755
 class Entry:
     """A path. `kind` is file, folder, link or other; `data` is a file's content or a link's target.
 
-    `data` is None for a large file, which `digest` identifies.
+    `data` is None for a large file, which `digest` identifies; it has `size` bytes in `lines`. One that is to be made
+    has `runs`: pieces of its content, and how often each is repeated.
     """
 
     kind: str
     mode: int = PLAIN_FILE
     data: bytes | None = b""
     digest: str = ""
+    size: int = 0
+    lines: int = 0
+    runs: tuple[tuple[str, int], ...] = ()
 
     @property
     def text(self) -> str | None:
@@ -44,7 +48,7 @@ class Entry:
             return False
         if self.kind == "file" and self.text is not None and other.text is not None:
             return self.text.split() == other.text.split()
-        return (self.data, self.digest) == (other.data, other.digest)
+        return (self.data, self.digest, self.runs) == (other.data, other.digest, other.runs)
 
 
 State = Mapping[str, Entry]
@@ -106,8 +110,9 @@ def is_temporary(path: str) -> bool:
 
 
 def _read_line(line: str) -> tuple[str, Entry]:
-    kind, mode, path, data, _ = line.split(" ")
+    kind, mode, path, data, size = line.split(" ")
     name = bytes.fromhex(path).decode(errors="surrogateescape")
     if data.startswith("="):
         return name, Entry(kind, int(mode, 8), bytes.fromhex(data[1:]))
-    return name, Entry(kind, int(mode, 8), None, data[1:])
+    digest, _, lines = data[1:].partition(":")
+    return name, Entry(kind, int(mode, 8), None, digest, int(size), int(lines or 0))

@@ -11,7 +11,11 @@ from sandbox.gate.experiments import Subject
 from sandbox.gate.gate import run_gate
 from sandbox.gate.report import CHECKER, GateVerdict
 from sandbox.protocol import Backend
-from tests.scenarios.gate.cases import BAD, SOUND, Case
+from tests.scenarios.gate import cases
+from tests.scenarios.gate.cases import Case
+from tests.scenarios.gate.measure_cases import COMPARED, MEASURED
+
+SOUND, BAD = (*cases.SOUND, *COMPARED), (*cases.BAD, *MEASURED)
 
 
 @pytest.fixture(
