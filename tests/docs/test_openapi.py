@@ -1,5 +1,6 @@
 """OpenAPI lists every call that scripts were promised, each body with an example."""
 
+import functools
 from typing import Any
 
 import pytest
@@ -85,6 +86,7 @@ PROMISED = {
 }
 
 
+@functools.cache
 def document() -> dict[str, Any]:
     return api.get_openapi_schema()
 
