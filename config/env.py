@@ -13,6 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 from curation.llm.endpoints.keys import DEMO_KEY, KeyRule, read_rules
 
 FLAGS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+# The values of `curation.projects.models.Role`, which cannot be imported before the settings.
+ROLES = ("viewer", "reviewer", "curator", "admin")
 HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.IGNORECASE)
 
 
@@ -132,6 +134,35 @@ def url(name: str, default: str, *, schemes: Collection[str]) -> str:
     if urlsplit(value).scheme not in schemes:
         raise ImproperlyConfigured(f"{name} must be a URL that starts with one of {', '.join(sorted(schemes))}")
     return value
+
+
+def issuer(name: str) -> str:
+    """An OpenID Connect issuer, or nothing. Only one on this machine may be without TLS."""
+    value = text(name, "")
+    parts = urlsplit(value)
+    local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if value and not (parts.hostname and (parts.scheme == "https" or local)):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be an https:// URL")
+    return value
+
+
+def group_roles(name: str) -> dict[str, dict[str, frozenset[str]]]:
+    """`GROUP=ROLE@project|project`, separated by `;`: {project: {role: groups that give it}}."""
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for rule in text(name, "").split(";"):
+        if not rule.strip():
+            continue
+        group, _, given = rule.strip().rpartition("=")
+        role, _, projects = given.partition("@")
+        slugs = [slug.strip() for slug in projects.split("|") if slug.strip()]
+        if not group or role not in ROLES or not slugs:
+            raise ImproperlyConfigured(
+                f"{name} has the rule {rule.strip()!r}; write GROUP=ROLE@project|project, with {', '.join(ROLES)}"
+            )
+        for slug in slugs:
+            roles = found.setdefault(slug, {})
+            roles[role] = roles.get(role, frozenset()) | {group}
+    return found
 
 
 def storage(name: str, value: str) -> tuple[str, dict[str, Any]]:

@@ -228,6 +228,17 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_HANDLER = "curation.projects.sign_in.limits.SignInLimits"
 AXES_CLIENT_IP_CALLABLE = "curation.projects.sign_in.limits.client_address"
 AXES_LOCKOUT_TEMPLATE = "errors/429.html"
+# Sign-in by an OpenID Connect provider, and the roles that its groups give: `docs/sign-in.md`.
+OIDC_ISSUER = env.issuer("OIDC_ISSUER")
+OIDC_CLIENT_ID = env.text("OIDC_CLIENT_ID", "")
+OIDC_CLIENT_SECRET = env.text("OIDC_CLIENT_SECRET", "")
+if OIDC_ISSUER and not OIDC_CLIENT_ID:
+    raise ImproperlyConfigured("OIDC_CLIENT_ID must be set beside OIDC_ISSUER")
+OIDC_NAME = env.text("OIDC_NAME", "single sign-on")
+OIDC_SCOPES = env.text("OIDC_SCOPES", "openid profile email")
+OIDC_USERNAME_CLAIM = env.text("OIDC_USERNAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
+OIDC_ROLES = env.group_roles("OIDC_ROLES")
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

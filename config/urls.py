@@ -4,11 +4,14 @@ from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
 from config.api import api
-from curation.projects.sign_in.views import ChangePassword
+from curation.projects.sign_in import oidc
+from curation.projects.sign_in.views import ChangePassword, Login
 
 urlpatterns = [
     path("api/v1/", api.urls),
-    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", Login.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/oidc/", oidc.oidc_start, name="oidc-start"),
+    path("login/oidc/return/", oidc.oidc_return, name="oidc-return"),
     path("password/", ChangePassword.as_view(), name="change-password"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("", include("curation.projects.urls")),

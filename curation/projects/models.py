@@ -100,6 +100,10 @@ class Member(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role)
+    by_groups = models.BooleanField(default=False, help_text="The role came with groups of the provider at sign-in.")
+    local_role = models.CharField(
+        max_length=10, choices=Role, blank=True, default="", help_text="The role that groups replaced, if any."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = MemberQuerySet.as_manager()
@@ -109,6 +113,21 @@ class Member(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
+
+
+class Identity(models.Model):
+    """Who a user is at an OpenID Connect provider. Neither a name nor an address links an account, only `subject`."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["issuer", "subject"], name="identity_once")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.issuer}"
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):

@@ -68,6 +68,19 @@ class TestReaders:
         with pytest.raises(ImproperlyConfigured, match="X is"):
             env.number("X", 8000, low=1, high=65535)
 
+    def test_roles_of_groups(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("X", "cn=a,dc=b=curator@acme|beta; leads=admin@acme;ops=admin@acme ;")
+        assert env.group_roles("X") == {
+            "acme": {"curator": {"cn=a,dc=b"}, "admin": {"leads", "ops"}},
+            "beta": {"curator": {"cn=a,dc=b"}},
+        }
+
+    @pytest.mark.parametrize("given", ["a", "a=admin", "=admin@acme", "a=admin@", "a=owner@acme", "a=@acme"])
+    def test_roles_of_groups_of_another_form_are_refused(self, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+        monkeypatch.setenv("X", given)
+        with pytest.raises(ImproperlyConfigured, match="X has the rule"):
+            env.group_roles("X")
+
     def test_names_leave_out_what_is_empty(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("X", " a, ,b ,")
         assert env.names("X") == ["a", "b"]
@@ -125,6 +138,9 @@ class TestReaders:
         ({"BIND": "192.0.2.1", "SECRET_KEY": ""}, "SECRET_KEY"),
         ({"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
         ({"FILES_URL": "s3://"}, "FILES_URL"),
+        ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER"),
+        ({"OIDC_ISSUER": "https://login.example.org"}, "OIDC_CLIENT_ID"),
+        ({"OIDC_ROLES": "staff=owner@acme"}, "OIDC_ROLES"),
         ({"API_REQUESTS_PER_MINUTE": "1"}, "API_REQUESTS_PER_MINUTE"),
     ],
 )
@@ -174,7 +190,8 @@ def test_a_file_with_half_a_key_is_named(tmp_path: Path) -> None:
 
 
 def test_a_process_starts_without_what_only_some_work_needs(tmp_path: Path) -> None:
-    loaded = "{'scipy', 'datasketch', 'litellm', 'openai', 'pandas', 'pyarrow', 'huggingface_hub'} & set(sys.modules)"
+    heavy = "{'scipy', 'datasketch', 'litellm', 'openai', 'pandas', 'pyarrow', 'huggingface_hub', 'authlib', 'mcp'}"
+    loaded = f"{heavy} & set(sys.modules)"
     started = subprocess.run(
         [sys.executable, "-c", f"import sys, config.wsgi; print(sorted({loaded}))"],
         cwd=ROOT,

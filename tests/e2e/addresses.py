@@ -113,6 +113,8 @@ PAGES: dict[str, tuple[str, Args]] = {
 NO_PAGES = {
     *(
         "logout",
+        "oidc-start",
+        "oidc-return",
         "score-chart",
         "pace-chart",
         "outcome-chart",

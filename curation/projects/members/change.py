@@ -46,10 +46,11 @@ def change_role(*, access: Access, username: str, role: str) -> Member:
     def change(member: Member) -> None:
         before, member.role = member.role, role
         if before != role:
-            member.save(update_fields=["role"])
+            member.by_groups, member.local_role = False, ""
+            member.save(update_fields=["role", "by_groups", "local_role"])
             data: dict[str, object] = {"role": [before, role]}
             if before == Role.ADMIN:
-                data["invitations_revoked"] = _revoke_invitations(member)
+                data["invitations_revoked"] = revoke_invitations(member)
             _record(access, "member.change", username, data)
 
     return _with_member(access, username, keeps_admin=role == Role.ADMIN, change=change)
@@ -60,7 +61,7 @@ def remove_member(*, access: Access, username: str) -> None:
     access.require(Scope.ADMIN)
 
     def remove(member: Member) -> None:
-        revoked = _revoke_invitations(member)
+        revoked = revoke_invitations(member)
         member.delete()
         _record(access, "member.remove", username, {"role": member.role, "invitations_revoked": revoked})
 
@@ -82,7 +83,7 @@ def _with_member(access: Access, username: str, *, keeps_admin: bool, change: Ca
     return member
 
 
-def _revoke_invitations(member: Member) -> int:
+def revoke_invitations(member: Member) -> int:
     """A former admin must not return, or bring others, by a link that they kept."""
     rows = Invitation.objects.pending().filter(project=member.project_id, invited_by=member.user_id)
     return rows.delete()[0]

@@ -1,1 +1,1 @@
-"""Sign-in: limits of wrong passwords, and the page to change one's password."""
+"""Sign-in: limits of wrong passwords, the provider of single sign-on, and the page to change one's password."""
