@@ -24,10 +24,12 @@ from curation.exports.pages.api import router as exports_router
 from curation.exports.provenance.api import router as provenance_router
 from curation.exports.rounds.api import router as rounds_router
 from curation.imports.pages.api import router as imports_router
+from curation.labels.questions.api import router as questions_router
 from curation.llm.endpoints.api import router as llm_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.tokens.auth import AUTH
 from curation.review.api import router as review_router
+from curation.review.labels.api import router as labels_router
 from curation.review.refine.api import router as refine_router
 from curation.runs.endpoint_check.api import router as trial_router
 from curation.runs.pages.api import router as runs_router
@@ -83,6 +85,7 @@ for router in (
     runs_router,
     trial_router,
     samples_router,
+    questions_router,
     imports_router,
     scenarios_router,
     prompts_router,
@@ -90,6 +93,7 @@ for router in (
     duels_router,
     judges_router,
     reigns_router,
+    labels_router,
     review_router,
     refine_router,
     exports_router,

@@ -85,6 +85,7 @@ INSTALLED_APPS = [
     "curation.duels",
     "curation.trajectories",
     "curation.scenarios",
+    "curation.labels",
     "curation.samples",
     "curation.imports",
     "curation.runs",

@@ -20,6 +20,7 @@ urlpatterns = [
     path("", include("curation.runs.urls")),
     path("", include("curation.runs.endpoint_check.views")),
     path("", include("curation.imports.urls")),
+    path("", include("curation.labels.urls")),
     path("", include("curation.samples.urls")),
     path("", include("curation.scenarios.urls")),
     path("", include("curation.trajectories.urls")),

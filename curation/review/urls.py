@@ -3,6 +3,7 @@
 from django.urls import path
 
 from curation.review.bulk import views as bulk_views
+from curation.review.labels.views import sample_labels
 from curation.review.pages import actions, fragments, views
 from curation.review.refine import views as refine_views
 from curation.review.thresholds.views import threshold_page
@@ -25,6 +26,7 @@ urlpatterns = [
     path(f"{SAMPLE}revise/", actions.sample_revise, name="sample-revise"),
     path(f"{SAMPLE}clear/", actions.sample_clear, name="sample-clear"),
     path(f"{SAMPLE}draft/", actions.sample_draft, name="sample-draft"),
+    path(f"{SAMPLE}labels/", sample_labels, name="sample-labels"),
     path(f"{SAMPLE}heartbeat/", actions.lease_heartbeat, name="lease-heartbeat"),
     path(f"{SAMPLE}release/", actions.lease_release, name="lease-release"),
     path(f"{SAMPLE}editor/", fragments.answer_editor, name="answer-editor"),

@@ -20,7 +20,21 @@ M = TypeVar("M", bound=models.Model)
 # The fields of a samples filter that tell nothing hidden; a new field counts as hidden until it is listed here. Flags
 # are told apart below.
 OPEN_FIELDS = frozenset(
-    {"status", "kind", "model", "source", "repo", "instance_id", "reviewer", "run", "opponent", "axes", "text", "flags"}
+    {
+        "status",
+        "kind",
+        "model",
+        "source",
+        "repo",
+        "instance_id",
+        "reviewer",
+        "run",
+        "opponent",
+        "axes",
+        "text",
+        "flags",
+        "label",
+    }
     | {"created_after", "created_before"}
 )
 OPEN_SORTS = ("-id", "id", "-created_at", "created_at")

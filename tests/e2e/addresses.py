@@ -75,7 +75,7 @@ OF_PROJECT = (
         "model-list",
         "model-new",
     ),
-    *("settings", "settings-rules", "instructions-list"),
+    *("settings", "settings-rules", "question-list", "instructions-list"),
     *("evaluation-list", "evaluation-new", "evaluation-new-live", "leaderboard", "split-list", "experiment-list"),
     *("member-list", "token-list", "audit-list", "webhook-list"),
 )
@@ -163,7 +163,7 @@ NO_PAGES = {
     *("scenario-gate", "scenario-gate-all", "scenario-clear-axes", "scenario-delete", "scenario-part"),
     *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
     *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),
-    "sample-sibling",
+    *("sample-sibling", "sample-labels", "question-change"),
     *(
         "evaluation-live",
         "evaluation-chart",

@@ -21,7 +21,6 @@ from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Columns
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import METADATA
 from curation.projects.removal.erase import cleans_up
 from curation.projects.removal.files import delete_folder
 
@@ -111,10 +110,11 @@ class _OpenFile:
 
 
 class AttemptFiles:
-    """A context manager that deletes what was written when an exception leaves it."""
+    """A context manager that deletes what was written when an exception leaves it. `metadata` are the columns that each
+    row has beside those of its format."""
 
-    def __init__(self, export_id: int, recipe: Recipe) -> None:
-        self._recipe = recipe
+    def __init__(self, export_id: int, recipe: Recipe, metadata: Columns) -> None:
+        self._recipe, self._metadata = recipe, metadata
         self._names: dict[tuple[str, str], str] = {}
         self._not_plain: set[str] = set()
         self._export_folder = _folder_of(export_id)
@@ -158,7 +158,7 @@ class AttemptFiles:
         """Return the columns of a format's rows so far; they are the same in all of its files."""
         form = FORMATS[format]
         columns = form.columns if format in self._not_plain else form.plain_columns
-        return {**columns, **METADATA} if self._recipe.metadata else columns
+        return {**columns, **self._metadata}
 
     def touch(self, name: str) -> None:
         """Create a file that exists even without lines."""

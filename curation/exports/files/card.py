@@ -185,6 +185,11 @@ def _making(recipe: Recipe) -> str:
         lines.append(f"- Rows over {recipe.max_tokens} tokens are skipped ({TOKENIZER}).")
     if recipe.metadata:
         lines.append("- `score` is 0 to 100, from the challenger's side; -1 means that it was never scored.")
+        lines.append(
+            "- Columns `label_…` answer the project's own questions: the answer of the person who approved the sample,"
+            " else the newest. Empty or -1: nobody answered. A span counts code points of the text as recorded, or of"
+            " its `revision`, before anything is masked."
+        )
     return "\n".join([*lines, "", "```json", json.dumps(recipe.model_dump(mode="json"), indent=2), "```"])
 
 

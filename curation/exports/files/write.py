@@ -43,7 +43,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"])
     counts = Counts(plan=export.plan)
-    with AttemptFiles(export.pk, recipe) as files:
+    with AttemptFiles(export.pk, recipe, export_filter.metadata_columns()) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
         saved = time.monotonic()

@@ -15,6 +15,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.examples import session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs
+from curation.exports.rows.labels import Given, LabelColumns
 from curation.exports.rows.messages import BadHistory, length, read_json
 from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel_texts, read_rollouts
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
@@ -94,7 +95,13 @@ class ExportFilter:
         self._pairs, self._scan = recipe.has_pairs(), project.settings.scan
         self._formats = [FORMATS[name] for name in recipe.formats]
         self._only_split, self._max_tokens = recipe.only_split(), recipe.max_tokens
+        # The answers of the moment when the export was launched, so that a second attempt writes the same rows.
+        self._labels = LabelColumns(project, None if export is None else export.created_at) if recipe.metadata else None
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
+
+    def metadata_columns(self) -> Columns:
+        """Return the columns of `metadata: true`, none without it."""
+        return {} if self._labels is None else {**METADATA, **self._labels.types()}
 
     def accepted(self, chunk: Sequence[FrozenSample]) -> list[FrozenSample]:
         """Return the samples that are not left out before their texts are read."""
@@ -106,10 +113,12 @@ class ExportFilter:
 
     def apply(self, chunk: Sequence[FrozenSample]) -> Iterator[FilteredSample]:
         """Yield one result per sample, in the order of `chunk`, whose ids ascend. Three queries for turns, three more
-        if there are trajectories."""
+        if there are trajectories, one for labels."""
         reasons = [sample_reason(sample, self._excluded) for sample in chunk]
         accepted = [sample for sample, reason in zip(chunk, reasons, strict=True) if reason is None]
         data = _ChunkData(accepted, self._recipe, self._export, self._scan)
+        if self._labels is not None:
+            data.labels = self._labels.read([sample.sample_id for sample in accepted])
         for sample, reason in zip(chunk, reasons, strict=True):
             filtered = FilteredSample(sample)
             if reason is None:
@@ -191,12 +200,14 @@ class ExportFilter:
         if not split:
             group = GroupKey(sample.repo, sample.instance_id, conversation)
             split = split_of(group.at(self._level), seed=recipe.seed, shares=recipe.splits)
-        if not recipe.metadata:
+        if self._labels is None:
             return _Target(split, {})
-        named = data.screen(filtered).source(sample)
+        screen = data.screen(filtered)
+        named = screen.source(sample)
         if isinstance(named, SkipReason):
             return named
-        return _Target(split, _metadata(named, reviewers, filtered.rollout))
+        labels = self._labels.values(sample.sample_id, data.labels, reviewers)
+        return _Target(split, _metadata(named, reviewers, filtered.rollout) | screen.remarks(labels))
 
     def _add_rows(
         self, filtered: FilteredSample, data: "_ChunkData", example: Example, reviewers: Sequence[str], group: str
@@ -250,6 +261,7 @@ def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout |
     }
 
 
+# Beside these, a row has the columns of the project's questions (`LabelColumns`).
 METADATA: Columns = {
     **dict.fromkeys(("id", "source", "instance_id", "scenario", "repo", "tier", "task"), "string"),
     "score": "float64",
@@ -276,6 +288,7 @@ class _ChunkData:
         if trajectories and recipe.wants_pairs():
             pairs = current_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
         self.rivals = Rivals(pairs)
+        self.labels: Given = {}
 
     def screen(self, filtered: FilteredSample) -> Screen:
         return Screen(self._scan, self._cleared.get(filtered.sample.sample_id, frozenset()), filtered.scan)

@@ -40,6 +40,16 @@ class Screen:
         findings = scan(text)
         return self.masks.apply(text, findings, lambda one: self._action(text, one) == MASKED) if findings else text
 
+    def remarks(self, value: T) -> T:
+        """Return what people wrote about a sample with every finding masked: no row is kept out for a remark."""
+
+        def without_findings(text: str) -> str:
+            findings = scan(text)
+            self.counts.update((finding.rule, MASKED) for finding in findings)
+            return self.masks.apply(text, findings, lambda _: True) if findings else text
+
+        return cast(T, _mapped(value, without_findings))
+
     def reason(self, texts: Sequence[str]) -> SkipReason | None:
         """Count what is in the texts, and return why they may not leave, or None."""
         kinds = set()

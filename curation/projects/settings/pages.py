@@ -19,6 +19,7 @@ class Tab:
 TABS = (
     ("general", "General", "settings", Scope.READ),
     ("rules", "Rules", "settings-rules", Scope.READ),
+    ("labels", "Labels", "question-list", Scope.READ),
     ("instructions", "Instructions", "instructions-list", Scope.READ),
     ("members", "Members", "member-list", Scope.READ),
     ("tokens", "Tokens", "token-list", Scope.READ),

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from curation.labels.required import titles, unanswered
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
@@ -100,8 +101,8 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
 def decide_chunk(
     access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str, *, query: str = ""
 ) -> list[Row]:
-    """Lock, log and change one chunk, in a transaction. Samples in review by others, or with that status already, are
-    refused."""
+    """Lock, log and change one chunk, in a transaction. Samples in review by others, with that status already, or
+    to be approved without an answer to a required question, are refused."""
     samples = list(Sample.objects.of(access.project).filter(pk__in=ids).order_by("id").select_for_update(of=("self",)))
     leased = dict(
         Lease.objects.filter(sample_id__in=ids, until__gt=timezone.now())
@@ -109,12 +110,15 @@ def decide_chunk(
         .values_list("sample_id", "reviewer__username")
     )
     status = STATUS_AFTER[action]
+    missing = unanswered(access, samples) if action == Action.APPROVE else {}
     rows, changing = list[Row](), list[Sample]()
     for sample in samples:
         if sample.pk in leased:
             rows.append(Row(str(sample.pk), refusal=f"It is in review by {leased[sample.pk]}."))
         elif sample.status == status:
             rows.append(Row(str(sample.pk), refusal=f"It is already {sample.get_status_display().lower()}."))
+        elif sample.pk in missing:
+            rows.append(Row(str(sample.pk), refusal=f"You have not answered: {titles(missing[sample.pk])}."))
         else:
             changing.append(sample)
             rows.append(Row(str(sample.pk), status, sample.version + 1))

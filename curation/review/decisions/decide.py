@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from curation.labels.required import refuse_unanswered
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
@@ -52,7 +53,7 @@ def decide(
     the log, and raises the version, since others must read it before they decide. `page_lease` is the lease that the
     page showed, None for a script. Refused: `Stale` where `version` is not the present one; `Conflict` where another
     reviewer has the sample, where left and right were drawn again, or where another has settled it and no version was
-    sent.
+    sent; `Invalid` for an approval before the caller has answered the project's required questions.
     """
     refuse_wrong_input(action, DECISIONS, reason, comment, seconds)
     with transaction.atomic():
@@ -64,6 +65,8 @@ def decide(
                 raise held_by_other(sample.pk, lease.reviewer)
             lease = None
         _refuse_accident(sample, access, action, version)
+        if action == Action.APPROVE:
+            refuse_unanswered(access, sample)
         if preference and sample.kind != Kind.TURN:
             text = "A trajectory has no sides to prefer."
             raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])

@@ -21,6 +21,7 @@ from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
+from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.verdicts import Judge, judges_of
@@ -33,8 +34,6 @@ from judging.panel.rubric import RUBRIC, Dimension
 # Flags that are hidden while blind: of a duel those that tell the sides apart, of a trajectory how it ended.
 HIDDEN_OF_DUEL = LEAKS | Flag.FLIP
 HIDDEN_OF_ROLLOUT = Flag.INFRA
-# The place of an answer that has no other beside it.
-ONLY = "only"
 # The sides as findings name them.
 SIDES = {Pick.CHALLENGER: "challenger", Pick.KING: "king"}
 
@@ -112,6 +111,7 @@ class Workspace:
     draft: Draft | None
     preference: str
     done: LastDone | None
+    labels: LabelPanel | None
     skipped_before: bool = False
     notice: str = ""
 
@@ -203,6 +203,7 @@ def workspace_of(
         draft=draft,
         preference=_preference(access, sample, pick, lease) if len(answers) > 1 else "",
         done=last_done(access),
+        labels=label_panel(access, sample, lease, [place for place, _, _ in answers]),
         skipped_before=skipped_before,
         notice=notice,
     )

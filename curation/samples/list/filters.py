@@ -62,6 +62,9 @@ class SampleFilter(RowFilter):
         default=(), description="What a turn's answer was compared with; `none`: imported without another answer."
     )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
+    label: Axes = Field(
+        default=(), description="`question=answer` of decided samples; `question=*` finds any answer to it."
+    )
     score_min: Score | None = Field(default=None, description="From this score, 0–100.")
     score_max: Score | None = Field(default=None, description="Up to this score, included.")
     score_below: Score | None = Field(default=None, description="Below this score.")
@@ -92,6 +95,7 @@ class SampleFilter(RowFilter):
         found += [column_in("decided_by_id", _user_ids(group)) for group in self.reviewer]
         if self.axes:
             found.append(_axes_clause(self.axes))
+        found += [_label_clause(group) for group in self.label]
         # Rows without a score have -1 there.
         given = any(bound is not None for bound in (self.score_min, self.score_max, self.score_below))
         lowest = 0.0 if self.score_min is None else self.score_min
@@ -169,6 +173,26 @@ def _axes_clause(groups: Groups) -> Clause:
         return rows
 
     return Clause(indexed=with_axes, scanned=with_axes, sorted_by=frozenset({"id"}), wide=True)
+
+
+def _label_clause(words: Sequence[str]) -> Clause:
+    """Samples with one of the answers. An answer on a pending sample is nobody's to see, so it is not found."""
+    pairs = [word.split("=", 1) for word in words]
+
+    def labelled(rows: SampleQuerySet) -> SampleQuerySet:
+        samples = rows.model.objects.exclude(status=Status.PENDING).order_by()
+        samples = samples.filter(project=rows.project) if rows.project else samples
+        by_value = Q()
+        for name, value in pairs:
+            if value == "*":
+                any_answer = {"labels__question__name": name, "labels__current": True, "labels__value__isnull": False}
+                by_value |= Q(pk__in=samples.filter(**any_answer).values("pk"))
+            else:
+                answer = {"label_values__question__name": name, "label_values__value": value}
+                by_value |= Q(pk__in=samples.filter(**answer).values("pk"))
+        return rows.filter(by_value)
+
+    return Clause(indexed=labelled, scanned=labelled)
 
 
 def _text_clause(text: str) -> Clause:

@@ -43,6 +43,7 @@ LABELS = {
     "panel": "Panel",
     "opponent": "Opponent",
     "axes": "Axes",
+    "label": "Label",
     "created_after": "Created from",
     "created_before": "Created before",
 }

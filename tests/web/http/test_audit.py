@@ -225,6 +225,8 @@ PREPARE: dict[str, Prepare] = {
     f"DELETE {V1}/runs/{{run_id}}": _unrevised,
     f"DELETE {V1}/exports/{{export_id}}": _unrevised,
     f"DELETE {V1}/splits/{{split_id}}": _unused_split,
+    f"POST {SLUG}/questions": lambda rows, owner: {"name": "why", "title": "Why?", "kind": "text"},
+    f"POST {V1}/samples/{{sample_id}}/labels": lambda rows, owner: {"labels": {"error_type": "It guesses."}},
     f"POST {SLUG}/evaluations": _rows_of_split,
     f"POST {SLUG}/splits": _file_of_export,
     f"POST {V1}/exports/{{export_id}}/pushes": _with_hub,

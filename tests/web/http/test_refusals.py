@@ -20,6 +20,7 @@ from config.api import api
 from curation.duels.models import Duel, Exclusion, Prompt, Reign
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Experiment, Split
 from curation.exports.models import Export, ExportFile, Round, SavedRecipe
+from curation.labels.models import Question
 from curation.llm.models import Endpoint
 from curation.projects.models import Deletion, Invitation, Project, Role
 from curation.review.models import Lease, Revision
@@ -119,9 +120,11 @@ def rows(owner: User) -> Rows:
     rollout = Run.objects.create(project=project, kind="rollout", state="succeeded", params={"model": "judge-a"})
     rounds = Round.objects.create(project=project, chain=1, operator="judge-a", rollout=rollout, formats=["dpo"])
     revision = Revision.objects.create(sample=duel.sample, number=1, author=owner, text="THOUGHT: I look first.")
+    question = Question.objects.create(project=project, name="error_type", title="What is wrong?", kind="text")
     experiment = Experiment.objects.create(project=project, name="SFT on export 1")
     ids = {
         "experiment_id": str(experiment.pk),
+        "question_id": str(question.pk),
         "revision_id": str(revision.pk),
         "reign_id": str(reign.pk), "round_id": str(rounds.pk),
         "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),

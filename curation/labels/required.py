@@ -1,0 +1,44 @@
+"""Questions that must be answered before a sample is approved."""
+
+from collections.abc import Sequence
+
+from curation.labels.models import Label, Question
+from curation.projects.access import Access
+from curation.samples.models import Sample
+from curation.web.problems import FieldError, Invalid
+
+
+def unanswered(access: Access, samples: Sequence[Sample]) -> dict[int, list[Question]]:
+    """The required questions that the caller has not answered, by sample; samples without any are left out. One query
+    in a project that requires nothing."""
+    required = list(Question.objects.filter(project=access.project, archived_at=None, required=True).order_by("id"))
+    if not required:
+        return {}
+    rows = Label.objects.filter(
+        question__in=required, sample__in=samples, author=access.user, current=True, value__isnull=False
+    )
+    answered = set(rows.values_list("sample_id", "question_id"))
+    missing = {
+        sample.pk: [
+            question
+            for question in required
+            if question.about in ("", sample.kind) and (sample.pk, question.pk) not in answered
+        ]
+        for sample in samples
+    }
+    return {pk: questions for pk, questions in missing.items() if questions}
+
+
+def refuse_unanswered(access: Access, sample: Sample) -> None:
+    """Refuse to approve a sample before the caller has answered its required questions."""
+    missing = unanswered(access, [sample]).get(sample.pk, [])
+    if missing:
+        raise Invalid(
+            f"Answer before you approve sample {sample.pk}: {titles(missing)}.",
+            code="labels_missing",
+            errors=[FieldError(f"labels.{question.name}", "is required") for question in missing],
+        )
+
+
+def titles(questions: Sequence[Question]) -> str:
+    return ", ".join(question.title for question in questions)

@@ -1,0 +1,10 @@
+"""Addresses of the settings tab *Labels*."""
+
+from django.urls import URLPattern, path
+
+from curation.labels.questions import views
+
+urlpatterns: list[URLPattern] = [
+    path("p/<slug:slug>/settings/labels/", views.question_list, name="question-list"),
+    path("p/<slug:slug>/settings/labels/<str:pk>/", views.question_change, name="question-change"),
+]

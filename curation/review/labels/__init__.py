@@ -1,0 +1,1 @@
+"""Label a sample: on its page and by REST."""

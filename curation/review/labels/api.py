@@ -1,0 +1,53 @@
+"""REST calls of labels: of one sample, and everybody's in a project."""
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from curation.labels.models import Label
+from curation.projects.access import Access, enter
+from curation.projects.models import Scope
+from curation.review.labels import schemas as s
+from curation.review.labels.save import save_labels
+from curation.review.schemas import seen_version
+from curation.samples.models import Sample
+from curation.web.http.etag import set_etag
+from curation.web.ids import find
+from curation.web.problems import NotFound
+
+router = Router(tags=["labels"])
+
+
+@router.get("/projects/{slug}/labels", response=s.LabelPage, exclude_unset=True, summary="Everybody's labels")
+def list_project_labels(request: HttpRequest, slug: str, params: Query[s.LabelList]) -> dict[str, object]:
+    """Of pending samples only your own, with any role; those of others follow when the sample is decided."""
+    access = enter(request, slug, Scope.READ)
+    return params.rows(access).response(lambda row: s.LabelOut.of(access, row))
+
+
+@router.get("/samples/{sample_id}/labels", response=s.LabelsOut, summary="The current labels of a sample")
+def list_labels(request: HttpRequest, sample_id: str) -> dict[str, object]:
+    """While the sample is pending, your own."""
+    access, sample = _sample(request, sample_id, Scope.READ)
+    rows = Label.objects.filter(sample=sample, current=True, value__isnull=False).visible_to(access.user.pk)
+    rows = rows.select_related("question", "author", "sample").order_by("id")
+    return {"data": [s.LabelOut.of(access, row) for row in rows]}
+
+
+@router.post("/samples/{sample_id}/labels", response={201: s.LabelsOut}, summary="Answer questions about a sample")
+def post_labels(
+    request: HttpRequest, response: HttpResponse, sample_id: str, body: s.LabelsIn
+) -> Status[dict[str, object]]:
+    """Answers with your current labels on it. Needs no lease. A stale `If-Match` or `version`: 412."""
+    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    version = seen_version(request, body.version)
+    rows = save_labels(access=access, sample_id=sample.pk, given=body.labels, version=version)
+    set_etag(response, sample.version)
+    return Status(201, {"data": [s.LabelOut.of(access, row) for row in rows]})
+
+
+def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
+    sample = find(Sample.objects.select_related("project"), sample_id, "sample")
+    try:
+        return enter(request, sample.project, scope), sample
+    except NotFound:  # as for an id that does not exist, so that no foreign project is named
+        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None

@@ -1,0 +1,91 @@
+"""What the calls for labels take and answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from curation.labels.models import Label
+from curation.projects.access import Access
+from curation.review.labels.save import shown_value
+from curation.web.lists.filters import Moment, Words, ids_of
+from curation.web.lists.keyset import Page
+from curation.web.lists.params import ListParams
+
+
+class LabelsIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    labels: dict[str, Any] = Field(
+        examples=[{}],
+        description="Answers by the questions' names: a choice; a list of choices; a number; a text; or spans "
+        '`[{"field": "challenger", "start": 0, "end": 12, "label": "wrong file"}]`. `start` and `end` are code points; '
+        "`field` is challenger, king, left, right or turn:N. A span may name its `revision`, null for the text as "
+        "recorded; without it, it is the newest. null takes an answer back.",
+    )
+    version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
+
+
+class LabelOut(Schema):
+    """One person's answer. A label that is not `current` was replaced by a later one; a `value` of null took the answer
+    back. While you are blind, spans name `left` and `right`."""
+
+    id: str = Field(examples=["51"])
+    sample: str = Field(examples=["4711"])
+    question: str = Field(examples=["error_type"])
+    kind: str = Field(examples=["label"])
+    value: Any = Field(examples=["wrong file"])
+    reviewer: str = Field(examples=["demo"])
+    version: int = Field(description="The sample's version that was labelled", examples=[1])
+    current: bool = Field(examples=[True])
+    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
+
+    @classmethod
+    def of(cls, access: Access, row: Label) -> "LabelOut":
+        return cls(
+            id=str(row.pk),
+            sample=str(row.sample_id),
+            question=row.question.name,
+            kind=row.question.kind,
+            value=shown_value(access, row),
+            reviewer=row.author.get_username(),
+            version=row.version,
+            current=row.current,
+            created_at=row.created_at.isoformat().replace("+00:00", "Z"),
+        )
+
+
+class LabelsOut(Schema):
+    data: list[LabelOut]
+
+
+class LabelPage(LabelsOut):
+    next_cursor: str | None
+    total: int | None = None
+
+
+class LabelList(ListParams):
+    """Labels that the caller may see: their own, and everybody's on samples that are decided."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    lookups: ClassVar[Mapping[str, str]] = {
+        "sample": "sample_id",
+        "question": "question__name",
+        "reviewer": "author__username",
+        "created_after": "created_at__gte",
+        "created_before": "created_at__lt",
+    }
+
+    sample: Annotated[Words, ids_of("sample")] = ()
+    question: Words = Field(default=(), description="Names of questions.")
+    reviewer: Words = Field(default=(), description="Usernames.")
+    current: bool | None = Field(default=None, description="Only the labels in force (true), or the replaced (false).")
+    created_after: Moment | None = Field(default=None, description="From this moment on.")
+    created_before: Moment | None = Field(default=None, description="Before this moment.")
+
+    def rows(self, access: Access) -> Page[Label]:
+        rows = self.narrow(Label.objects.filter(question__project=access.project).visible_to(access.user.pk))
+        if self.current is not None:
+            rows = rows.filter(current=self.current)
+        return self.page(rows.select_related("question", "author", "sample"))

@@ -1,0 +1,124 @@
+"""Answer the questions on the page of a sample."""
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.utils.html import conditional_escape
+from django.views.decorators.http import require_POST
+
+from curation.labels.models import Label, Question, QuestionKind
+from curation.labels.values import BadValue
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.review.labels.save import field_of, save_labels, shown_value
+from curation.review.pages.views import sample_of
+from curation.review.queue.lease import own_lease
+from curation.review.workspace.detail import detail_of
+from curation.review.workspace.labels import label_panel
+from curation.review.workspace.navigation import sample_url
+from curation.review.workspace.responses import announce
+from curation.review.workspace.spans import NEWEST, text_of, turn_texts
+from curation.review.workspace.workspace import answers_shown
+from curation.samples.models import Kind, Sample
+from curation.web.ids import number
+from curation.web.problems import FieldError, Invalid, Problem
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def sample_labels(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Save the dialog; the answer is the panel, or the reason of a refusal for the open dialog."""
+    sample, is_htmx = sample_of(access, pk), bool(request.headers.get("HX-Request"))
+    try:
+        try:
+            given = _given(access, sample, request.POST)
+        except BadValue as wrong:
+            raise Invalid(f"The form {wrong}.") from None
+        save_labels(access=access, sample_id=pk, given=given, version=number(request.POST.get("version", "")))
+    except Problem as problem:
+        if not is_htmx:
+            raise
+        refused = HttpResponse(conditional_escape(problem.detail), status=422)
+        refused["HX-Retarget"], refused["HX-Reswap"] = "#labels-error", "innerHTML"
+        return refused
+    if not is_htmx:
+        return HttpResponseRedirect(sample_url(access.project.slug, pk))
+    found = detail_of(sample) if sample.kind == Kind.TURN else None
+    places = [place for place, _, _ in answers_shown(access, sample, found)] if found else []
+    panel = label_panel(access, sample, own_lease(sample, access), places)
+    context = {"labels": panel, "sample": sample, "project": access.project}
+    return announce(render(request, "review/workspace/_labels.html", context), f"Saved the labels of sample {pk}.")
+
+
+def _given(access: Access, sample: Sample, sent: QueryDict) -> dict[str, object]:
+    """The answers of the form, one for each question that it shows."""
+    given: dict[str, object] = {}
+    marks = False
+    for question in Question.objects.asked(access.project, sample.kind):
+        field = f"label-{question.name}"
+        if f"{field}-shown" not in sent:
+            continue
+        value = sent.get(field, "").strip()
+        match question.kind:
+            case QuestionKind.RATING:
+                given[question.name] = number(value) if value else None
+            case QuestionKind.MULTI_LABEL:
+                given[question.name] = sent.getlist(field) or None
+            case QuestionKind.SPAN:
+                spans = _kept_spans(access, sample, question, sent)
+                if value:
+                    marks = True
+                    spans.append({**_quoted(access, sample, sent), "label": value})
+                given[question.name] = spans or None
+            case _:
+                given[question.name] = value or None
+    if sent.get("quote", "").strip() and not sent.get("quote_nth") and not marks:
+        raise Invalid("Choose a label for the words that you typed.", errors=[FieldError("quote", "has no label")])
+    return given
+
+
+def _kept_spans(access: Access, sample: Sample, question: Question, sent: QueryDict) -> list[dict[str, object]]:
+    """The spans that stay ticked. They are named by their place in the answer that the form showed."""
+    rows = Label.objects.filter(sample=sample, question=question, author=access.user, current=True)
+    own = rows.select_related("question", "sample").first()
+    shown = sent.get(f"label-{question.name}-shown", "")
+    if shown != (str(own.pk) if own and own.value is not None else ""):
+        raise Invalid("Your labels changed in another window. Open the sample again before you answer.")
+    kept = {number(place) for place in sent.getlist(f"label-{question.name}-keep")}
+    spans = shown_value(access, own) if own and own.value is not None else []
+    return [dict(span) for place, span in enumerate(spans) if place in kept] if isinstance(spans, list) else []
+
+
+def _quoted(access: Access, sample: Sample, sent: QueryDict) -> dict[str, object]:
+    """The span of the words that were selected or typed. `quote_nth` says which of several places was selected."""
+    quote = sent.get("quote", "").replace("\r\n", "\n")
+    if not quote.strip():
+        raise Invalid("Select words in the text, or type them, to mark them.", errors=[FieldError("quote", "is empty")])
+    if sample.kind == Kind.TRAJECTORY:
+        texts: dict[str, tuple[str, str | None]] = {
+            f"turn:{index}": (text, None) for index, text in enumerate(turn_texts(sample))
+        }
+    else:
+        place = sent.get("quote_in") or "challenger"
+        found = text_of(sample, field_of(access, sample, place), NEWEST)
+        texts = {place: found} if found else {}
+    places: list[dict[str, object]] = [
+        {"field": field, "revision": revision, "start": start, "end": start + len(quote)}
+        for field, (text, revision) in texts.items()
+        for start in _places_of(quote, text)
+    ]
+    nth = number(sent.get("quote_nth", "")) or 0
+    if not places:
+        raise Invalid(
+            "The text does not have these words in one piece. Select a part that does not cross a code block's edge."
+        )
+    if len(places) > 1 and not 0 < nth <= len(places):
+        raise Invalid(f"The text has these words {len(places)} times. Select them there, or add the words beside them.")
+    return places[nth - 1 if len(places) > 1 else 0]
+
+
+def _places_of(quote: str, text: str) -> list[int]:
+    places, start = [], text.find(quote)
+    while start >= 0:
+        places.append(start)
+        start = text.find(quote, start + 1)
+    return places

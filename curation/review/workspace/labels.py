@@ -1,0 +1,140 @@
+"""The questions of a project on the page of a sample: the reader's own answers, and after the decision everybody's."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from curation.labels.models import Label, Question, QuestionKind
+from curation.projects.access import Access
+from curation.projects.models import Scope
+from curation.review.models import Lease
+from curation.review.queue.seats import Seats, place_of, shown_seats
+from curation.review.workspace.spans import SIDES, text_of
+from curation.samples.models import Kind, Sample
+from curation.web.text.markup import with_signs
+
+# In a dialog no other keys act, so every choice has one, as far as they reach.
+KEYS = "1234567890qwertyuiopasdfghjkvbnm"
+MAX_QUOTE = 120
+# The place of an answer that has no other beside it.
+ONLY = "only"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    value: str
+    key: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SpanView:
+    """One marked part of a text; `place` is left, right, answer or a turn."""
+
+    place: str
+    quote: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionView:
+    """A question with the reader's own answer. `key` is that of a text's field; `label_id` names the row whose spans
+    are shown."""
+
+    row: Question
+    choices: list[Choice]
+    key: str
+    text: str
+    spans: list[SpanView]
+    label_id: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLabel:
+    author: str
+    title: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPanel:
+    """`places` are where spans can be, `others` what other people answered; empty while the sample is pending."""
+
+    questions: list[QuestionView]
+    others: list[OtherLabel]
+    places: list[str]
+    may_label: bool
+
+    @property
+    def missing(self) -> str:
+        """The titles of the required questions without an answer."""
+        return ", ".join(view.row.title for view in self.questions if view.row.required and not view.answer)
+
+    @property
+    def has_spans(self) -> bool:
+        return any(view.row.kind == QuestionKind.SPAN for view in self.questions)
+
+
+def label_panel(access: Access, sample: Sample, lease: Lease | None, places: Sequence[str]) -> LabelPanel | None:
+    """The panel of a sample; None where the project asks nothing about it. `places` are those of its answers."""
+    asked = list(Question.objects.asked(access.project, sample.kind))
+    if not asked:
+        return None
+    seats = None if ONLY in places else shown_seats(access, sample, lease)
+    rows = Label.objects.filter(sample=sample, current=True, value__isnull=False).visible_to(access.user.pk)
+    labels = list(rows.select_related("question", "author").order_by("id"))
+    own = {label.question_id: label for label in labels if label.author_id == access.user.pk}
+    keys = iter(KEYS)
+    return LabelPanel(
+        questions=[_view(sample, question, own.get(question.pk), seats, _keys(question, keys)) for question in asked],
+        others=[
+            OtherLabel(label.author.get_username(), label.question.title, _answer(sample, label, seats))
+            for label in labels
+            if label.author_id != access.user.pk
+        ],
+        places=list(places),
+        may_label=access.may(Scope.REVIEW),
+    )
+
+
+def _keys(question: Question, keys: Iterator[str]) -> list[str]:
+    return [next(keys, "") for _ in question.choices or [""]]
+
+
+def _view(sample: Sample, question: Question, own: Label | None, seats: Seats | None, keys: list[str]) -> QuestionView:
+    value = own.value if own else None
+    is_text, is_span = question.kind == QuestionKind.TEXT, question.kind == QuestionKind.SPAN
+    chosen = [] if is_text or is_span or value is None else value if isinstance(value, list) else [value]
+    return QuestionView(
+        row=question,
+        choices=[]
+        if is_text
+        else [Choice(str(one), key, one in chosen) for one, key in zip(question.choices, keys, strict=True)],
+        key=keys[0] if is_text else "",
+        text=value if is_text and value else "",
+        spans=_spans(sample, value, seats) if is_span and value else [],
+        label_id=str(own.pk) if own else "",
+        answer=_answer(sample, own, seats) if own else "",
+    )
+
+
+def _answer(sample: Sample, label: Label, seats: Seats | None) -> str:
+    if label.question.kind == QuestionKind.SPAN:
+        return "; ".join(f"{span.label}: “{span.quote}” ({span.place})" for span in _spans(sample, label.value, seats))
+    return ", ".join(label.value) if isinstance(label.value, list) else str(label.value)
+
+
+def _spans(sample: Sample, value: object, seats: Seats | None) -> list[SpanView]:
+    views = []
+    for span in value if isinstance(value, list) else []:
+        found = text_of(sample, span["field"], span["revision"])
+        quote = found[0][span["start"] : span["end"]] if found else ""
+        short = quote if len(quote) <= MAX_QUOTE else f"{quote[:MAX_QUOTE]}…"
+        views.append(SpanView(_place(sample, span["field"], seats), with_signs(short), span["label"]))
+    return views
+
+
+def _place(sample: Sample, field: str, seats: Seats | None) -> str:
+    if sample.kind == Kind.TRAJECTORY:
+        return field.replace(":", " ")
+    return "answer" if seats is None else place_of(SIDES[field], seats)
