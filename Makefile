@@ -78,8 +78,9 @@ newest-litellm: install-dev ## Run the tests of asking on the newest LiteLLM, be
 
 lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hashes
 	@for name in base dev; do \
+		extras=; [ $$name = dev ] || extras="requirements/live.in requirements/s3.in"; \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
+			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in $$extras --output-file requirements/$$name.txt; done
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \
 		--no-emit-index-url --no-header --no-annotate requirements/telemetry.in --output-file requirements/telemetry.txt
 

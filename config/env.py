@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Collection
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -175,5 +176,7 @@ def storage(name: str, value: str) -> tuple[str, dict[str, Any]]:
     bucket, _, prefix = rest.partition("/")
     if not bucket:
         raise ImproperlyConfigured(f"{name} must name a bucket: s3://bucket or s3://bucket/prefix")
+    if find_spec("storages") is None or find_spec("boto3") is None:
+        raise ImproperlyConfigured(f"{name} names a bucket, which needs: pip install 'winnow-curation[s3]'")
     options = {"bucket_name": bucket, "location": prefix.strip("/"), "default_acl": None}
     return "", {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
@@ -215,6 +216,11 @@ def visible_text(fields: Mapping[str, object]) -> str:
 
     write(visible(fields), "")
     return "\n".join(lines)
+
+
+def can_play() -> bool:
+    """Return whether the client is installed; it is an optional part."""
+    return find_spec("openenv") is not None
 
 
 @cache

@@ -3,6 +3,7 @@
 import io
 import json
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,34 @@ def test_one_round_of_the_reaper_from_a_terminal() -> None:
     Item.objects.create(run=run, stage="ask", key="0", state="claimed", lease_owner="a", lease_until=timezone.now())
     call_command("reap")
     assert Item.objects.get().state == "pending"
+
+
+def test_a_file_gives_the_keys_of_the_api_and_options_go_first(tmp_path: Path) -> None:
+    project = make_project("acme")
+    make_endpoint(project, "king", model="scripted/king")
+    make_prompt(project)
+    file = tmp_path / "run.toml"
+    file.write_text('project = "acme"\nkind = "king"\nbudget = "2.50"\n[params]\nmodel = "king"\nsamples = 2\n')
+
+    call_command("run", config=file, param=["samples=3"], stdout=io.StringIO())
+
+    run = Run.objects.get()
+    assert (run.kind, run.params["model"], run.params["samples"], run.budget) == ("king", "king", 3, Decimal("2.5"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('project = "acme"\n', "Give the kind of run"),
+        ('project = "acme"\nkind = "king"\nparam = 1\n', "param: Extra inputs"),
+        ("kind =", "run.toml"),
+    ],
+)
+def test_a_file_that_launches_nothing_says_why(tmp_path: Path, text: str, said: str) -> None:
+    make_project("acme")
+    file = tmp_path / "run.toml"
+    file.write_text(text)
+
+    with pytest.raises(CommandError, match=said):
+        call_command("run", config=file)
+    assert not Run.objects.exists()

@@ -48,10 +48,17 @@ def require_port(host: str, port: int) -> None:
     if error is None:
         return
     if isinstance(error, PermissionError):
-        raise StartFailed(f"Port {port} is not allowed for this user. Choose one above 1023: make demo PORT=8000")
+        raise StartFailed(
+            f"Port {port} is not allowed for this user. Choose one above 1023: {demo_command('PORT=8000')}"
+        )
     free = next((other for other in range(port + 1, 65536) if _refusal(host, other) is None), None)
-    offer = f" Start with PORT={free}: make demo PORT={free}" if free else ""
+    offer = f" Start with PORT={free}: {demo_command(f'PORT={free}')}" if free else ""
     raise StartFailed(f"Port {port} is in use.{offer}")
+
+
+def demo_command(setting: str) -> str:
+    """Return what starts the demo with a setting: in a clone `make`, where Winnow is installed its own command."""
+    return f"make demo {setting}" if (ROOT / "Makefile").exists() else f"{setting} winnow demo"
 
 
 def _refusal(host: str, port: int) -> OSError | None:

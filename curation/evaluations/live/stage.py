@@ -35,7 +35,7 @@ from judging.commands.screen import extract, score_command
 from judging.messages import content_of
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.live import LivePrompt, Rules, run_live_episode
-from sandbox.agent.openenv import OpenEnvEnvironment, action_field_of
+from sandbox.agent.openenv import OpenEnvEnvironment, action_field_of, can_play
 from sandbox.agent.played import AskedTask, asked_task
 from sandbox.agent.shell_environment import ShellEnvironment, Task
 from sandbox.errors import EnvironmentFull, OtherTask, SandboxError, SandboxFailed
@@ -255,6 +255,9 @@ def check_address(address: str) -> None:
     if not address.startswith(SCHEMES):
         reason = "An environment is `sandbox`, or the http(s):// or ws:// or wss:// address of an OpenEnv server."
         raise Invalid(reason, errors=[FieldError("params.environment", reason)])
+    if not can_play():
+        reason = "Live environments need `openenv-core` on the server: pip install 'winnow-curation[live]'."
+        raise Invalid(reason, code="not_installed", errors=[FieldError("params.environment", reason)])
     try:
         refuse_private(address.replace("ws", "http", 1), MODELS)
     except Problem as problem:

@@ -12,7 +12,13 @@ from django.db import connections
 
 from curation.dashboard.demo.builder import DemoFailed
 from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project, remove_demo_project
-from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder, require_port
+from curation.dashboard.demo.supervisor import (
+    StartFailed,
+    become_supervisor,
+    demo_command,
+    lock_data_folder,
+    require_port,
+)
 from curation.projects.models import Project
 from curation.web.static_files import collect_static_files
 
@@ -87,7 +93,7 @@ class Command(BaseCommand):
     def _greeting(self, project: Project) -> str:
         """Return what is printed when the site is ready. A model of the user's own is launched on the demo's turns."""
         address = f"http://127.0.0.1:{settings.PORT}"
-        models = "  Models            scripted, offline. Use your own with: make demo WINNOW_DEMO_MODEL=…"
+        models = f"  Models            scripted, offline. Use your own with: {demo_command('WINNOW_DEMO_MODEL=…')}"
         if model := os.environ.get("WINNOW_DEMO_MODEL", ""):
             run = launch_own_model(project, model)
             models = f"  {model} answers and judges the demo's turns: {address}/p/{project.slug}/runs/{run.pk}/"

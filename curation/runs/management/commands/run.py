@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 from argparse import ArgumentParser
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from curation.projects.models import Project
 from curation.runs.control import cancel
@@ -25,13 +27,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = ", ".join(kind.name for kind in listed_kinds())
-        parser.add_argument("kind", help=f"One of {kinds}.")
-        parser.add_argument("--project", required=True, help="The project's slug.")
+        parser.add_argument("kind", nargs="?", default="", help=f"One of {kinds}.")
+        parser.add_argument("--project", default="", help="The project's slug.")
         parser.add_argument("--user", default="", help="Who launches it, for the audit log.")
         parser.add_argument(
             "--param", action="append", default=[], metavar="KEY=VALUE", help="A parameter; the value may be JSON."
         )
         parser.add_argument("--params-json", type=Path, help="A file with the parameters as one JSON object.")
+        parser.add_argument(
+            "--config",
+            type=Path,
+            help="A TOML file with project and, as in REST, kind, params and budget. Options go first.",
+        )
         parser.add_argument("--budget", help="US dollars.")
         parser.add_argument("--follow", action="store_true", help="Wait for the end with a progress bar.")
         parser.add_argument("--inline", action="store_true", help="Do the work in this process; needs no worker.")
@@ -39,6 +46,10 @@ class Command(BaseCommand):
         parser.add_argument("--cancel-on-interrupt", action="store_true", help="Ctrl+C cancels the run.")
 
     def handle(self, *, kind: str, project: str, user: str, follow: bool, inline: bool, **options: Any) -> None:
+        config = _config(options["config"])
+        kind, project = kind or config.kind, project or config.project
+        if not kind or not project:
+            raise CommandError("Give the kind of run and --project, here or in the file of --config.")
         found = Project.objects.filter(slug=project).first()
         if found is None:
             raise CommandError(f"There is no project {project!r}.")
@@ -50,9 +61,9 @@ class Command(BaseCommand):
             run = launch(
                 project=found,
                 kind=kind,
-                params=_params(options["params_json"], options["param"]),
+                params=config.params | _params(options["params_json"], options["param"]),
                 user=actor,
-                budget=_budget(options["budget"]),
+                budget=config.budget if options["budget"] is None else _budget(options["budget"]),
             )
         except Problem as problem:
             raise CommandError(problem.detail) from None
@@ -82,6 +93,30 @@ class Command(BaseCommand):
             return False
         self.stderr.write("Cancel the run? [y/N] ", ending="")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+class RunConfig(BaseModel):
+    """The file of `--config`: the keys of `POST /projects/{slug}/runs`, and the project."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str = ""
+    project: str = ""
+    params: dict[str, Any] = {}
+    budget: Decimal | None = None
+
+
+def _config(path: Path | None) -> RunConfig:
+    if path is None:
+        return RunConfig()
+    try:
+        with path.open("rb") as file:
+            return RunConfig.model_validate(tomllib.load(file))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise CommandError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: {error}") from None
 
 
 def _params(path: Path | None, pairs: list[str]) -> dict[str, Any]:

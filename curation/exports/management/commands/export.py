@@ -1,0 +1,73 @@
+"""`manage.py export`: launch an export, wait for it, and write its files to a folder."""
+
+import hashlib
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+
+from django.contrib.auth.models import User
+from django.core.files.storage import default_storage
+from django.core.management.base import BaseCommand, CommandError
+
+from curation.exports.models import Export, ExportFile
+from curation.exports.recipes.recipe import Recipe, read_recipe
+from curation.projects.models import Project
+from curation.runs.follow import follow
+from curation.runs.launch import launch
+from curation.runs.models import RunState
+from curation.web.problems import Problem
+
+BLOCK = 1024 * 1024
+
+
+class Command(BaseCommand):
+    help = "Export a project's samples, wait for the end, and write the files to a folder; prints their names."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--project", required=True, help="The project's slug.")
+        parser.add_argument("--recipe", required=True, help="A saved recipe's name, or a file with a recipe as JSON.")
+        parser.add_argument("--to", required=True, type=Path, help="The folder; it is made if it is missing.")
+        parser.add_argument("--user", default="", help="Who exports, for the audit log.")
+
+    def handle(self, *, project: str, recipe: str, to: Path, user: str, **options: object) -> None:
+        found = Project.objects.filter(slug=project).first()
+        if found is None:
+            raise CommandError(f"There is no project {project!r}.")
+        actor = User.objects.filter(username=user).first() if user else None
+        if user and actor is None:
+            raise CommandError(f"There is no user {user!r}.")
+        if to.is_dir() and any(to.iterdir()):
+            raise CommandError(f"{to} is not empty.")
+        try:
+            run = launch(project=found, kind="export", params={"recipe": _recipe(recipe)}, user=actor)
+        except Problem as problem:
+            raise CommandError(problem.detail) from None
+        run = follow(run, self.stderr.write, inline=True)
+        if run.state != RunState.SUCCEEDED:
+            raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
+        to.mkdir(parents=True, exist_ok=True)
+        for file in Export.objects.get(run=run).files.all():
+            write_file(file, to / file.name)
+            self.stdout.write(str(to / file.name))
+
+
+def write_file(file: ExportFile, path: Path) -> None:
+    """Copy an export's file. Raises `CommandError` if it is not what the export says."""
+    digest = hashlib.sha256()
+    with default_storage.open(file.stored_as) as source, path.open("xb") as target:
+        while block := source.read(BLOCK):
+            digest.update(block)
+            target.write(block)
+    if digest.hexdigest() != file.sha256:
+        path.unlink()
+        raise CommandError(f"{file.stored_as} in storage is damaged: its sha256 is not that of the export.")
+
+
+def _recipe(given: str) -> Recipe | str:
+    path = Path(given)
+    if path.suffix != ".json":
+        return given
+    try:
+        return read_recipe(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: {error}") from None

@@ -1,0 +1,180 @@
+"""The wheel: all of the site is in it, and its command line works in an empty environment on an empty folder."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.dashboard.demo.test_supervisor import free_port
+
+pytestmark = [pytest.mark.long, pytest.mark.embedded]
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "manage.py", "gunicorn.conf.py")
+READY_WITHIN = 60.0
+# The parts that an installation without extras does not have.
+NOT_INSTALLED = ("boto3", "botocore", "openenv", "storages")
+
+
+def _tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", *SITE], cwd=ROOT, capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a copy of the tree: building leaves files beside the sources."""
+    copy, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    skipped = shutil.ignore_patterns("__pycache__")
+    for folder in (
+        "config",
+        "curation",
+        "deploy",
+        "judging",
+        "sandbox",
+        "static",
+        "templates",
+        "winnow",
+        "requirements",
+    ):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=skipped)
+    for file in ("manage.py", "gunicorn.conf.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, copy)
+    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), "."]
+    subprocess.run(words, cwd=copy, check=True)
+    return next(made.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an empty environment with the wheel. Its requirements are this environment's."""
+    folder = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / "bin/python"
+    words = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*words, str(wheel)], check=True)
+    packages = next(folder.glob("lib/*/site-packages"))
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if path.suffix != ".pth" and path.name.partition("-")[0] not in NOT_INSTALLED and path.name != "__pycache__":
+            (packages / path.name).symlink_to(path)
+    return folder / "bin"
+
+
+def _environment(folder: Path, **values: str) -> dict[str, str]:
+    gone = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE", "WINNOW_DATA", "PYTHONPATH")
+    kept = {key: value for key, value in os.environ.items() if key not in gone}
+    return kept | {"SANDBOX": "none", "HOME": str(folder)} | values
+
+
+def _say(installed: Path, folder: Path, *words: str, **values: str) -> subprocess.CompletedProcess[str]:
+    command = [str(installed / "winnow-curation"), *words]
+    environment = _environment(folder, **values)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_the_wheel_has_every_file_of_the_site_and_claims_one_name(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+
+    assert {f"winnow/server/{name}" for name in _tracked()} <= set(names)
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"winnow"}
+    assert not [name for name in names if name.endswith(".pyc")]
+
+
+def test_heavy_parts_are_extras(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    metadata = zipfile.ZipFile(wheel).read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    needed = [
+        line.removeprefix("Requires-Dist: ") for line in metadata.splitlines() if line.startswith("Requires-Dist")
+    ]
+
+    assert 'openenv-core; extra == "live"' in needed
+    assert 'django-storages[s3]; extra == "s3"' in needed
+    core = [name for name in needed if "extra ==" not in name]
+    assert "litellm" in " ".join(core)
+    assert not [name for name in core if "openenv" in name or "storages" in name or "boto" in name]
+
+
+def test_a_missing_extra_and_an_unknown_command_are_named(installed: Path, tmp_path: Path) -> None:
+    files = _say(installed, tmp_path, "manage", "check", FILES_URL="s3://bucket/prefix")
+    assert files.returncode != 0
+    assert "pip install 'winnow-curation[s3]'" in files.stderr
+
+    unknown = _say(installed, tmp_path, "sreve")
+    assert unknown.returncode != 0
+    assert "There is no command 'sreve'" in unknown.stderr and "serve" in unknown.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_the_demo_is_ready_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "demo.log"
+    work = tmp_path / "work"
+    work.mkdir()
+    # A folder of the user's own that has the name of one of the site's.
+    (work / "config").mkdir()
+    (work / "config/__init__.py").write_text("raise RuntimeError('this is not the site')\n")
+    started = time.monotonic()
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [str(installed / "winnow"), "demo"],
+            cwd=work,
+            env=_environment(work, PORT=str(port)),
+            stdout=said,
+            stderr=said,
+        )
+    try:
+        while "Winnow is ready" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() - started < READY_WITHIN, log.read_text()
+            time.sleep(0.2)
+        assert {path.name for path in work.iterdir()} == {"config", "data"}
+
+        token = _say(installed, work, "token", "create", "--user", "demo", "--scopes", "read").stdout.strip()
+        api = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {token}"})
+        assert [row["slug"] for row in api.get("/api/v1/projects").raise_for_status().json()["data"]] == ["demo"]
+        page = api.get("/login/").raise_for_status().text
+        style = next(word.split('"')[1] for word in page.split("href=") if ".css" in word[:200])
+        assert api.get(style).raise_for_status().headers["content-type"].startswith("text/css")
+
+        _write_and_check_an_export(installed, work)
+        _write_and_check_a_backup(installed, work)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(40) == 0
+
+
+def _write_and_check_an_export(installed: Path, work: Path) -> None:
+    recipe = work / "recipe.json"
+    recipe.write_text(json.dumps({"formats": ["dpo"], "filter": {"status": "approved"}}))
+    done = _say(installed, work, "export", "--project", "demo", "--recipe", "recipe.json", "--to", "exported")
+    assert done.returncode == 0, done.stderr
+    written = {Path(line).name for line in done.stdout.splitlines()}
+    assert "manifest.json" in written
+    assert written == {path.name for path in (work / "exported").iterdir()}
+
+    again = _say(installed, work, "export", "--project", "demo", "--recipe", "recipe.json", "--to", "exported")
+    assert again.returncode != 0 and "exported is not empty" in again.stderr
+
+
+def _write_and_check_a_backup(installed: Path, work: Path) -> None:
+    assert _say(installed, work, "backup", "winnow.tar").returncode == 0
+    assert "exists already" in _say(installed, work, "backup", "winnow.tar").stderr
+    restored = work / "restored"
+    with tarfile.open(work / "winnow.tar") as archive:
+        archive.extractall(restored, filter="data")
+    listed = _say(installed, work, "token", "list", WINNOW_DATA="restored")
+    assert "demo" in listed.stdout, listed.stderr
+    kept = {path.relative_to(work / "data/files") for path in (work / "data/files").rglob("*") if path.is_file()}
+    assert kept == {path.relative_to(restored / "files") for path in (restored / "files").rglob("*") if path.is_file()}
+    assert (restored / "secret_key").read_text() == (work / "data/secret_key").read_text()

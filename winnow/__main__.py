@@ -1,0 +1,72 @@
+"""The command line: `winnow demo`, `winnow serve`, `winnow token create …`. It needs nothing but a folder to work in.
+
+The site is Django's usual tree beside this package, or in its folder `server` when it is installed. Its top folders
+have names such as `config`, so only this command puts them on the path.
+"""
+
+import os
+import runpy
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SITE = HERE / "server" if (HERE / "server").is_dir() else HERE.parent
+DATABASE = "winnow.sqlite3"
+COMMANDS = {
+    "demo": "start with a sample project and scripted models",
+    "serve": "start web and worker, with an empty site at first",
+    "worker": "start one worker more, on this or another machine",
+    "token": "create, list and revoke API tokens",
+    "run": "launch a run and follow it",
+    "export": "write the files of an export to a folder",
+    "backup": "write database, files and key to one archive, while Winnow runs",
+    "manage": "Django's own commands, such as createsuperuser",
+}
+USAGE = """usage: winnow [--version] [COMMAND] [OPTIONS]
+
+{commands}
+
+`winnow COMMAND --help` explains a command. Without one, Winnow starts on the data that is there, or makes the demo.
+Data is in ./data; WINNOW_DATA names another folder, PORT another port than 8000."""
+
+
+def main() -> None:
+    """Run the command that the arguments name; the exit status is its own."""
+    arguments = sys.argv[1:]
+    # Beside the user's files, not in the folder of an installed package.
+    os.environ["WINNOW_DATA"] = str(Path(os.environ.get("WINNOW_DATA") or "data").expanduser().resolve())
+    if not arguments:
+        arguments = ["serve" if _has_data() else "demo"]
+    command, *options = arguments
+    if command in {"-h", "--help", "help"}:
+        print(_usage())
+    elif command == "--version":
+        print(f"winnow {_version()}")
+    elif command not in COMMANDS:
+        sys.exit(f"There is no command {command!r}.\n\n{_usage()}")
+    else:
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        sys.path.insert(0, str(SITE))
+        sys.argv = ["winnow", *(options if command == "manage" else arguments)]
+        runpy.run_path(str(SITE / "manage.py"), run_name="__main__")
+
+
+def _has_data() -> bool:
+    """The demo has a public password: a site that exists, here or on another database, never gets it unasked."""
+    return bool(os.environ.get("DATABASE_URL")) or Path(os.environ["WINNOW_DATA"], DATABASE).exists()
+
+
+def _usage() -> str:
+    return USAGE.format(commands="\n".join(f"  {name:<8} {what}" for name, what in COMMANDS.items()))
+
+
+def _version() -> str:
+    try:
+        return version("winnow-curation")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    main()
