@@ -195,6 +195,36 @@ class Token(models.Model):
         return f"{self.prefix}…"
 
 
+class ServiceAccountQuerySet(models.QuerySet["ServiceAccount"]):
+    def listed(self, project: Project) -> "ServiceAccountQuerySet":
+        """A project's service accounts with their users and roles."""
+        rows = self.filter(project=project).select_related("user", "created_by")
+        return rows.prefetch_related("user__memberships")
+
+
+class ServiceAccount(models.Model):
+    """Marks the user of a script. It belongs to one project, has tokens and a role, and never signs in."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="service_account")
+    project = models.ForeignKey(Project, models.CASCADE, related_name="service_accounts")
+    note = models.CharField(max_length=200, blank=True, default="", help_text="What it is for.")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ServiceAccountQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+
+    def __str__(self) -> str:
+        return self.user.get_username()
+
+    @property
+    def role(self) -> str | None:
+        roles = [member.role for member in self.user.memberships.all() if member.project_id == self.project_id]
+        return roles[0] if roles else None
+
+
 class InstructionsOverride(models.Model):
     """One version of a project's own text for a stage. The newest is in force.
 

@@ -7,6 +7,7 @@ from curation.projects.invitations import views as invitation_views
 from curation.projects.members import views as member_views
 from curation.projects.pages import views
 from curation.projects.removal import views as removal_views
+from curation.projects.service_accounts import views as service_views
 from curation.projects.tokens import views as token_views
 
 SETTINGS = "p/<slug:slug>/settings"
@@ -46,5 +47,17 @@ urlpatterns = [
     path(f"{SETTINGS}/members/<str:username>/remove/", member_views.member_remove, name="member-remove"),
     path(f"{SETTINGS}/tokens/", token_views.token_list, name="token-list"),
     path(f"{SETTINGS}/tokens/<str:token_id>/revoke/", token_views.token_revoke, name="token-revoke"),
+    path(f"{SETTINGS}/service-accounts/", service_views.service_accounts, name="service-accounts"),
+    path(f"{SETTINGS}/service-accounts/<str:name>/tokens/", service_views.service_token, name="service-token"),
+    path(
+        f"{SETTINGS}/service-accounts/<str:name>/tokens/<str:token_id>/revoke/",
+        service_views.service_token_revoke,
+        name="service-token-revoke",
+    ),
+    path(
+        f"{SETTINGS}/service-accounts/<str:name>/remove/",
+        service_views.service_account_remove,
+        name="service-account-remove",
+    ),
     path(f"{SETTINGS}/audit/", member_views.audit_list, name="audit-list"),
 ]

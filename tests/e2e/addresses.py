@@ -77,7 +77,7 @@ OF_PROJECT = (
     ),
     *("settings", "settings-rules", "question-list", "instructions-list"),
     *("evaluation-list", "evaluation-new", "evaluation-new-live", "leaderboard", "split-list", "experiment-list"),
-    *("member-list", "token-list", "audit-list", "webhook-list"),
+    *("member-list", "token-list", "audit-list", "service-accounts", "webhook-list"),
 )
 PAGES: dict[str, tuple[str, Args]] = {
     **{name: (name, _project) for name in OF_PROJECT},
@@ -145,6 +145,9 @@ NO_PAGES = {
         "member-remove",
         "token-revoke",
         "webhook-rotate",
+        "service-token",
+        "service-token-revoke",
+        "service-account-remove",
         "webhook-delete",
         "sample-count",
         "sample-bulk-confirm",

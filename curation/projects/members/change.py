@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
 from curation.projects.audit import record
-from curation.projects.models import Invitation, Member, Project, Role, Scope
+from curation.projects.models import Invitation, Member, Project, Role, Scope, ServiceAccount
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, NotFound
 
 
@@ -61,6 +61,9 @@ def remove_member(*, access: Access, username: str) -> None:
     access.require(Scope.ADMIN)
 
     def remove(member: Member) -> None:
+        if ServiceAccount.objects.filter(user=member.user).exists():
+            detail = f"{username} is a service account. Remove it under Service accounts."
+            raise Conflict(detail, code="service_account")
         revoked = revoke_invitations(member)
         member.delete()
         _record(access, "member.remove", username, {"role": member.role, "invitations_revoked": revoked})

@@ -16,6 +16,7 @@ from curation.projects.models import AuditEntry, Invitation, Member, Role, Scope
 from curation.projects.pages.forms import MemberForm
 from curation.projects.pages.schemas import AuditList
 from curation.projects.settings.pages import settings_context
+from curation.web.lists.filters import url_query
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 
@@ -108,4 +109,5 @@ def audit_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = settings_context(access, "audit", api_path)
     context |= list_context(request, params, params.page(params.narrow(log)), api_path)
     context |= {"actions": log.actions_known(), "chosen": dict(params.pairs()), "clear_url": request.path}
+    context["export_url"] = f"{api_path}/export?{url_query(params.pairs())}"
     return render(request, "projects/members/audit_list.html", context)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 
 from curation.projects.access import enter, principal_of
@@ -20,10 +20,12 @@ from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
 from curation.projects.members.change import add_member, change_role, may_see_users, remove_member
 from curation.projects.models import AuditEntry, Member, Project, Scope
 from curation.projects.pages import schemas as s
+from curation.projects.pages.audit_file import audit_file
 from curation.projects.removal.api import accepted
 from curation.projects.removal.api import router as removal_router
 from curation.projects.removal.change import archive_project, delete_project, unarchive_project
 from curation.projects.removal.schemas import DeletionOut
+from curation.projects.service_accounts.api import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
@@ -35,6 +37,7 @@ router = Router(tags=["projects"])
 router.add_router("", token_router)
 router.add_router("", invitation_router)
 router.add_router("", removal_router)
+router.add_router("", service_router)
 
 
 @router.get("/projects", response=s.ProjectPage, exclude_unset=True, summary="Projects that you are a member of")
@@ -143,6 +146,13 @@ def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> d
     # Admins only: who decided what must stay hidden from blind reviewers.
     project = enter(request, slug, Scope.ADMIN).project
     return params.page(params.narrow(AuditEntry.objects.of(project))).response(s.AuditOut.of)
+
+
+@router.get("/projects/{slug}/audit/export", summary="The whole audit log as a file, oldest first")
+def export_audit(request: HttpRequest, slug: str, params: Query[s.AuditExport]) -> StreamingHttpResponse:
+    """The entries that match, as JSON Lines or CSV. The file has no limit of rows and is sent while it is read."""
+    project = enter(request, slug, Scope.ADMIN).project
+    return audit_file(params.narrow(AuditEntry.objects.of(project)), params.format, name=project.slug)
 
 
 @router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Instructions to models")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from ninja import Schema
 from pydantic import ConfigDict, Field, JsonValue
@@ -11,7 +11,7 @@ from curation.projects.models import AuditEntry, InstructionsOverride, Member, P
 from curation.projects.settings.dependents import Move, Preview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, RequestQuery
 
 STAMP = "2026-01-31T09:30:00Z"
 
@@ -157,7 +157,7 @@ class TokenPage(Schema):
     total: int | None = None
 
 
-class AuditList(ListParams):
+class AuditFilter(RequestQuery):
     lookups: ClassVar[Mapping[str, str]] = {
         "action": "action",
         "actor": "actor__username",
@@ -169,6 +169,14 @@ class AuditList(ListParams):
     actor: Words = Field((), description="A username; a comma list matches any of them.")
     created_after: Moment | None = None
     created_before: Moment | None = None
+
+
+class AuditList(AuditFilter, ListParams):
+    """A page of the log."""
+
+
+class AuditExport(AuditFilter):
+    format: Literal["jsonl", "csv"] = Field("jsonl", description="JSON Lines, or a table for spreadsheets.")
 
 
 class AuditOut(Schema):

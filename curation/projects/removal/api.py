@@ -1,11 +1,12 @@
 """REST calls of deletions and of the server's audit log."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 
 from curation.projects.access import principal_of
-from curation.projects.models import AuditEntry, Deletion, DeletionQuerySet, Scope
-from curation.projects.pages.schemas import AuditList, AuditOut, AuditPage
+from curation.projects.models import AuditEntry, AuditQuerySet, Deletion, DeletionQuerySet, Scope
+from curation.projects.pages.audit_file import audit_file
+from curation.projects.pages.schemas import AuditExport, AuditList, AuditOut, AuditPage
 from curation.projects.removal import schemas as s
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
@@ -28,11 +29,20 @@ def get_deletion(request: HttpRequest, deletion_id: str) -> s.DeletionOut:
 @router.get("/audit", response=AuditPage, exclude_unset=True, summary="The server's audit log, newest first")
 def list_server_audit(request: HttpRequest, params: Query[AuditList]) -> dict[str, object]:
     """What belongs to no project: tokens, and the deletion of projects. For superusers."""
+    return params.page(params.narrow(_server_log(request))).response(AuditOut.of)
+
+
+@router.get("/audit/export", summary="The server's whole audit log as a file, oldest first")
+def export_server_audit(request: HttpRequest, params: Query[AuditExport]) -> StreamingHttpResponse:
+    """The entries that match, as JSON Lines or CSV, sent while they are read. For superusers."""
+    return audit_file(params.narrow(_server_log(request)), params.format, name="server")
+
+
+def _server_log(request: HttpRequest) -> AuditQuerySet:
     principal = principal_of(request)
     if not principal.user.is_superuser or Scope.ADMIN not in principal.scopes:
         raise NotAllowed("The server's audit log is for superusers, with the scope `admin`.")
-    log = AuditEntry.objects.filter(project=None).select_related("actor")
-    return params.page(params.narrow(log)).response(AuditOut.of)
+    return AuditEntry.objects.filter(project=None).select_related("actor")
 
 
 def _visible(request: HttpRequest) -> DeletionQuerySet:

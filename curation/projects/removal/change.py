@@ -1,5 +1,6 @@
 """Archive, unarchive and delete a project."""
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -54,6 +55,7 @@ def delete_project(*, access: Access, name: str) -> Deletion:
             project.require_writable()
         project.deleting_at = timezone.now()
         project.save(update_fields=["deleting_at"])
+        User.objects.filter(service_account__project=project).update(is_active=False)
         deletion = Deletion.objects.create(
             noun=PROJECT,
             target_id=project.pk,

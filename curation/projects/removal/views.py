@@ -13,6 +13,7 @@ from curation.projects.pages.schemas import AuditList
 from curation.projects.removal.change import archive_project, delete_project, unarchive_project
 from curation.projects.removal.rows import pages_of, what_rests_on
 from curation.web.ids import find
+from curation.web.lists.filters import url_query
 from curation.web.lists.pages import list_context
 from curation.web.problems import Conflict, NotAllowed, Problem
 
@@ -97,4 +98,5 @@ def server_audit(request: HttpRequest) -> HttpResponse:
     params = ServerAuditParams.from_query(request.GET)
     context = list_context(request, params, params.page(params.narrow(log)), "/api/v1/audit")
     context |= {"actions": log.actions_known(), "chosen": dict(params.pairs()), "clear_url": request.path}
+    context["export_url"] = f"/api/v1/audit/export?{url_query(params.pairs())}"
     return render(request, "projects/removal/server_audit.html", context)

@@ -23,6 +23,7 @@ TABS = (
     ("instructions", "Instructions", "instructions-list", Scope.READ),
     ("members", "Members", "member-list", Scope.READ),
     ("tokens", "Tokens", "token-list", Scope.READ),
+    ("service_accounts", "Service accounts", "service-accounts", Scope.ADMIN),
     ("webhooks", "Webhooks", "webhook-list", Scope.ADMIN),
     ("audit", "Audit log", "audit-list", Scope.ADMIN),
 )

@@ -2,11 +2,15 @@
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from django.urls import reverse_lazy
 from django.views.generic.base import ContextMixin
+
+from curation.projects.models import ServiceAccount
 
 
 class _WithProvider(ContextMixin):
@@ -14,8 +18,17 @@ class _WithProvider(ContextMixin):
         return super().get_context_data(**kwargs) | {"oidc_name": settings.OIDC_NAME if settings.OIDC_ISSUER else ""}
 
 
+class SignInForm(AuthenticationForm):
+    def confirm_login_allowed(self, user: User) -> None:
+        super().confirm_login_allowed(user)
+        if ServiceAccount.objects.filter(user=user).exists():
+            raise ValidationError("This is a service account. It works by its tokens only.")
+
+
 class Login(_WithProvider, LoginView):
     """Django's own view, with the button of the provider."""
+
+    form_class = SignInForm
 
 
 class ChangePassword(_WithProvider, PasswordChangeView):

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from curation.projects.access import Principal
 from curation.projects.audit import record
-from curation.projects.models import Scope, Token
+from curation.projects.models import Scope, ServiceAccount, Token
 from curation.projects.tokens.auth import hash_of
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid, NotAllowed
@@ -28,9 +28,14 @@ class NewToken:
 
 
 def create_token(
-    principal: Principal, *, scopes: Collection[str], name: str = "", expires_in_days: int | None = None
+    principal: Principal,
+    *,
+    scopes: Collection[str],
+    name: str = "",
+    expires_in_days: int | None = None,
+    service: ServiceAccount | None = None,
 ) -> NewToken:
-    """Create a token of the caller's own; without `expires_in_days` it never expires.
+    """Create a token of the caller's own or of a service account; without `expires_in_days` it never expires.
 
     Raises `Invalid` naming each wrong field, `NotAllowed` for scopes that the caller's own credential lacks.
     """
@@ -49,30 +54,37 @@ def create_token(
     secret = f"wn_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
         row = Token.objects.create(
-            user=principal.user,
+            user=service.user if service else principal.user,
             name=name,
             prefix=secret[:8],
             digest=hash_of(secret),
             scopes=sorted(set(scopes)),
             expires_at=timezone.now() + timedelta(days=expires_in_days) if expires_in_days else None,
         )
-        record(actor=row.user, action="token.create", subject=row.prefix, data=_about(row))
+        _record(principal, "token.create", row, service)
     return NewToken(row, secret)
 
 
-def revoke_token(principal: Principal, token_id: str) -> None:
-    """Revoke one of the caller's own tokens. `NotAllowed` if it has scopes that the caller's credential lacks."""
-    row = find(Token.objects.filter(user=principal.user), token_id, "token")
+def revoke_token(principal: Principal, token_id: str, *, service: ServiceAccount | None = None) -> None:
+    """Revoke a token of the caller's own or of a service account.
+
+    `NotAllowed` if it has scopes that the caller's credential lacks.
+    """
+    row = find(Token.objects.filter(user=service.user if service else principal.user), token_id, "token")
     _refuse_wider(principal, row.scopes)
     with transaction.atomic():
-        record(actor=principal.user, action="token.revoke", subject=row.prefix, data=_about(row))
+        _record(principal, "token.revoke", row, service)
         row.delete()
 
 
-def _about(row: Token) -> dict[str, object]:
-    """What the audit log says about a token. It never has the secret or its hash."""
+def _record(principal: Principal, action: str, row: Token, service: ServiceAccount | None) -> None:
+    """The audit log never has the secret or its hash. The token of a service account is in its project's log."""
     expires = row.expires_at.isoformat() if row.expires_at else None
-    return {"name": row.name, "scopes": row.scopes, "expires_at": expires}
+    data: dict[str, object] = {"name": row.name, "scopes": row.scopes, "expires_at": expires}
+    if service:
+        data["service_account"] = service.user.get_username()
+    project = service.project if service else None
+    record(actor=principal.user, project=project, action=action, subject=row.prefix, data=data)
 
 
 def _refuse_wider(principal: Principal, scopes: Collection[str]) -> None:

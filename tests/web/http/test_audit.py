@@ -23,7 +23,9 @@ from curation.exports.models import ExportFile, Round
 from curation.llm.client.gateway import target_of
 from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
-from curation.projects.models import AuditEntry, Invitation, Project, Token
+from curation.projects.access import Access
+from curation.projects.models import AuditEntry, Invitation, Project, Scope, Token
+from curation.projects.service_accounts.change import create_service_account
 from curation.projects.tokens.auth import hash_of
 from curation.review.models import Clearance, Revision
 from curation.runs.calls.targets import call_params
@@ -87,6 +89,14 @@ def _cleared(rows: Rows, owner: User) -> None:
 
 def _token(rows: Rows, owner: User) -> None:
     rows.ids["token_id"] = str(Token.objects.create(user=owner, prefix="wn", digest="d", scopes=["read"]).pk)
+
+
+def _service_account(rows: Rows, owner: User) -> dict[str, list[str]]:
+    access = Access(owner, rows.project, "admin", frozenset(Scope))
+    made = create_service_account(access=access, name="nightly", role="viewer")
+    rows.ids["username"] = made.user.username
+    rows.ids["token_id"] = str(Token.objects.create(user=made.user, prefix="wn", digest="d", scopes=["read"]).pk)
+    return {"scopes": ["read"]}
 
 
 def _invited(rows: Rows, owner: User) -> dict[str, str]:
@@ -204,6 +214,9 @@ PREPARE: dict[str, Prepare] = {
     f"PATCH {SLUG}/members/{{username}}": _bob,
     f"DELETE {SLUG}/members/{{username}}": _bob,
     f"DELETE {V1}/tokens/{{token_id}}": _token,
+    f"DELETE {SLUG}/service-accounts/{{username}}": _service_account,
+    f"POST {SLUG}/service-accounts/{{username}}/tokens": _service_account,
+    f"DELETE {SLUG}/service-accounts/{{username}}/tokens/{{token_id}}": _service_account,
     f"POST {V1}/invitations/accept": _invited,
     f"POST {V1}/samples/{{sample_id}}/clearances": _found_address,
     f"DELETE {V1}/samples/{{sample_id}}/clearances/{{rule}}/{{value_sha256}}": _cleared,

@@ -1,0 +1,68 @@
+"""The audit log as a file: every entry that matches, exactly, for those who may read it."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.test import Client
+
+from curation.projects.audit import record
+from curation.projects.models import AuditEntry
+from tests.factories import make_bearer, make_member, make_project, make_user
+
+pytestmark = pytest.mark.django_db
+EXPORT = "/api/v1/projects/acme/audit/export"
+
+
+def text_of(client: Client, path: str, headers: dict[str, str]) -> str:
+    answer = client.get(path, headers=headers)
+    assert answer.status_code == 200 and answer.streaming
+    return b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]
+
+
+def test_the_file_has_every_entry_that_matches_oldest_first(client: Client) -> None:
+    ada = make_user("ada")
+    project, other = make_project("acme", user=ada), make_project("other")
+    AuditEntry.objects.bulk_create(
+        AuditEntry(project=project, actor=ada, action="model.update", subject=f"m{n}") for n in range(2500)
+    )
+    record(actor=None, project=project, action="run.finish", subject="=1+1", data={"ü": [1, None], "b": 'a"\n,'})
+    record(actor=ada, project=other, action="run.finish", subject="elsewhere")
+    headers = make_bearer(ada)
+    lines = [json.loads(line) for line in text_of(client, EXPORT, headers).splitlines()]
+    assert [line["subject"] for line in lines] == [*(f"m{n}" for n in range(2500)), "=1+1"]
+    last = client.get("/api/v1/projects/acme/audit?limit=1", headers=headers).json()["data"][0]
+    assert lines[-1] == last
+
+    rows = list(csv.DictReader(io.StringIO(text_of(client, f"{EXPORT}?format=csv&action=run.finish", headers))))
+    assert [(row["subject"], row["actor"], json.loads(row["data"])) for row in rows] == [("'=1+1", "", last["data"])]
+    empty = text_of(client, f"{EXPORT}?format=csv&action=none.such", headers)
+    assert empty == "id,created_at,actor,action,subject,data\r\n"
+    assert client.get(f"{EXPORT}?format=xml", headers=headers).status_code in {400, 422}
+
+
+def test_only_admins_export_a_project_and_superusers_the_server(client: Client) -> None:
+    curator, admin = make_user(), make_user()
+    project = make_project("acme", user=curator, role="curator")
+    make_member(project, admin, "admin")
+    refused = ((make_bearer(curator), 403), (make_bearer(make_user()), 404), (make_bearer(admin, "read"), 403))
+    for headers, status in refused:
+        assert client.get(EXPORT, headers=headers).status_code == status
+    assert client.get("/api/v1/audit/export", headers=make_bearer(admin)).status_code == 403
+    root = make_user(is_superuser=True)
+    headers = make_bearer(root)
+    lines = text_of(client, "/api/v1/audit/export?action=token.create", headers).splitlines()
+    assert len(lines) == AuditEntry.objects.filter(project=None, action="token.create").count() > 0
+    assert client.get("/api/v1/audit/export", headers=make_bearer(root, "read")).status_code == 403
+
+
+def test_the_page_links_to_the_file_with_its_filter(client: Client) -> None:
+    ada = make_user("ada")
+    record(actor=ada, project=make_project("acme", user=ada), action="a.b", subject="s")
+    client.force_login(ada)
+    page = client.get("/p/acme/settings/audit/?action=a.b").content.decode()
+    link = "/api/v1/projects/acme/audit/export?action=a.b&amp;format=csv"
+    assert link in page
+    body = b"".join(client.get(link.replace("&amp;", "&")).streaming_content)  # type: ignore[arg-type]
+    assert body.decode().count("\r\n") == 2
