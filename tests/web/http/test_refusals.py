@@ -43,6 +43,7 @@ OWN = {
     "/api/v1/invitations/accept",
     "/api/v1/deletions",
     "/api/v1/audit",
+    "/api/v1/audit/export",
 }
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
 # POSTs that change nothing: everyone who may read may send them.
