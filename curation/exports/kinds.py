@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from curation.exports.files.write import Written, write
-from curation.exports.hygiene.export import plan_export, store_plan
+from curation.exports.hygiene.embed import EmbedStage, Tasks
+from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
 from curation.projects.models import Project, Scope
+from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
@@ -25,6 +27,11 @@ class ExportParams(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     recipe: Recipe | str
+    embedding: str = Field(
+        "",
+        max_length=60,
+        description="Set at launch, if the recipe names held-out sets: the endpoint of the project's settings.",
+    )
 
 
 class FreezeStage:
@@ -49,13 +56,16 @@ class PlanStage:
     name = "plan"
     queue = "default"
 
+    def __init__(self, *, embedded: bool) -> None:
+        self._embedded = embedded
+
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem(key="plan")
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        export = Export.objects.select_related("project", "run").get(run_id=item.run_id)
         try:
-            found = plan_export(export=export, checkpoint=context.checkpoint)
+            found = plan_export(export=export, embedded=self._embedded, checkpoint=context.checkpoint)
         except Invalid as error:  # a held-out set that was deleted or cannot be read
             raise ItemFailed(error.detail) from None
 
@@ -103,6 +113,10 @@ def _publish(export: Export, written: Written) -> Json:
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
 
 
+def _tasks(run: Run) -> Tasks:
+    return export_tasks(Export.objects.select_related("project").get(run=run))
+
+
 class ExportRun(Kind[ExportParams]):
     name = "export"
     title = "Export"
@@ -112,14 +126,21 @@ class ExportRun(Kind[ExportParams]):
     launch_page = "export-new"
 
     def stages(self, params: ExportParams) -> Sequence[Stage]:
-        return (FreezeStage(), PlanStage(), WriteStage())
+        embed = [EmbedStage(params.embedding, _tasks)] if params.embedding else []
+        return (FreezeStage(), *embed, PlanStage(embedded=bool(embed)), WriteStage())
 
     def check(self, project: Project, params: ExportParams) -> None:
         recipe = resolve_recipe(project, params.recipe)
         recipe.samples(project)
         find_held_out(project, recipe.held_out)
+        params.embedding = project.settings.evaluation.embedding if recipe.held_out else ""
+        if params.embedding:
+            targets_named(project, [params.embedding], "embedding")
 
     def estimate(self, project: Project, params: ExportParams) -> Estimate:
+        if params.embedding:
+            notes = "Tasks of samples and of held-out rows are embedded, to find paraphrases."
+            return Estimate(cost=None, notes=(notes,))
         return Estimate(items=3, notes=("An export calls no model.",))
 
     def begin(self, run: Run, params: ExportParams) -> Json:

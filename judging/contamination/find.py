@@ -32,6 +32,8 @@ from judging.contamination.similar import (
 COMMON_FROM, SHORT_ANSWER = 3, 3
 # Of a longer prompt the end is compared where more than numbers, times and ids may differ.
 LONGEST = 20_000
+# So much of a task is embedded.
+LONGEST_TASK = 2_000
 SHOWN_ANSWERS = 3
 _NONE: Mapping[str, frozenset[str]] = MappingProxyType({})
 SAME_PROMPT = frozenset({Level.PROMPT, Level.NEAR, *FOR_PROMPTS})
@@ -39,12 +41,14 @@ SAME_PROMPT = frozenset({Level.PROMPT, Level.NEAR, *FOR_PROMPTS})
 
 @dataclass(frozen=True)
 class EvalRow:
-    """What is compared of a row. `prompt` is every message before the answer, `opening` the first user message."""
+    """What is compared of a row. `prompt` is every message before the answer, `opening` the first user message,
+    `origins` are names of what it was made from."""
 
     prompt: str
     opening: str
     answer: str
     task_id: str = ""
+    origins: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,8 @@ class _Compared:
         yield _digest("task", self.task_answer.hex())
         if self.row.task_id:
             yield _digest("id", self.row.task_id, self.plain_answer)
+        for origin in self.row.origins:
+            yield _digest("origin", origin)
         yield self.answer_key
 
     @cached_property
@@ -111,7 +117,7 @@ def contamination(
 
     Matches by the answer alone come last: only then it is known how many tasks share the answer. The evaluation is
     held in memory, the training data is read once and may be of any length. `paraphrases` names for a training task
-    the tasks (`task_of`) that say the same.
+    (`task_of`, its first `LONGEST_TASK` characters) the tasks that say the same.
     """
     search = _Search(rows, volatile, paraphrases)
     for number, row in enumerate(training):
@@ -138,7 +144,7 @@ class _Search:
             self._tasks.setdefault(row.answer_key, set()).add(row.task_words)
         self._by_task: dict[str, list[int]] = {}
         for number, row in enumerate(self._rows):
-            self._by_task.setdefault(row.task, []).append(number)
+            self._by_task.setdefault(row.task[:LONGEST_TASK], []).append(number)
         self._answers: dict[int, list[Match]] = {}
 
     def matches(self, train_row: int, row: EvalRow) -> Iterator[Match]:
@@ -152,10 +158,10 @@ class _Search:
         for number in self._beginnings.matches(given.words):
             if similar_answers(self._rows[number].plain_answer, given.plain_answer):
                 levels.setdefault(number, set()).add(Level.PREFIX)
-        for task in self._paraphrases.get(given.task, ()):
+        for task in self._paraphrases.get(given.task[:LONGEST_TASK], ()):
             for number in self._by_task.get(task, ()):
-                if task != given.task and not levels.get(number):
-                    levels[number] = {Level.PARAPHRASE}
+                if self._rows[number].task != given.task and not levels.get(number, set()) - {Level.ORIGIN}:
+                    levels.setdefault(number, set()).add(Level.PARAPHRASE)
         self._note_answers(train_row, given, levels)
         for number, found in sorted(levels.items()):
             new = [level for level in found if (number, level) not in self._found]
@@ -177,6 +183,7 @@ class _Search:
         """The levels of two rows that share a key."""
         levels: set[Level] = set()
         same_answer = one.answer == other.answer
+        same_origin = not one.row.origins.isdisjoint(other.row.origins)
         if one.row.prompt == other.row.prompt:
             levels |= {Level.PROMPT, Level.EXACT} if same_answer else {Level.PROMPT}
         if one.near == other.near:
@@ -199,7 +206,7 @@ class _Search:
                 levels |= needed | {Level.TASK_ANSWER}
         if (levels or same_task) and is_beginning(one.plain_answer, other.plain_answer):
             levels.add(Level.PREFIX)
-        return levels
+        return levels | {Level.ORIGIN} if same_origin else levels
 
     def _steps(self, key: bytes, mine: list[str], theirs: list[str], steps: tuple[Level, ...]) -> frozenset[Level]:
         """The steps that two texts need to be equal; remembered, since many rows have the same texts."""

@@ -18,6 +18,7 @@ class Level(StrEnum):
     SIMILAR = "similar"
     PARAPHRASE = "paraphrase"
     ANSWER = "answer"
+    ORIGIN = "origin"
     WHITESPACE = "whitespace"
     CASE = "case"
     UNICODE = "unicode"
@@ -45,6 +46,7 @@ _SENTENCES = {
     Level.SIMILAR: "nearly the same words, with nearly the same answer",
     Level.PARAPHRASE: "the task in other words or in another language",
     Level.ANSWER: "the same answer to another task",
+    Level.ORIGIN: "made from the same instance, scenario or task, also with another text",
     Level.WHITESPACE: "the same but for white space",
     Level.CASE: "the same but for upper and lower case",
     Level.UNICODE: "the same but for look-alike letters and other forms of Unicode",

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from curation.evaluations.contamination.embed import EmbedStage
-from curation.evaluations.contamination.stage import CheckStage
+from curation.evaluations.contamination.stage import CheckStage, tasks_of
 from curation.evaluations.contamination.training import CheckParams, training_data
 from curation.evaluations.models import ContaminationCheck, Split
+from curation.exports.hygiene.embed import EmbedStage
 from curation.imports.sources.stored import check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
@@ -24,7 +24,7 @@ class ContaminationRun(Kind[CheckParams]):
 
     def stages(self, params: CheckParams) -> Sequence[Stage]:
         check = CheckStage(params)
-        return [EmbedStage(params), check] if params.embedding else [check]
+        return [EmbedStage(params.embedding, lambda run: tasks_of(run, params)), check] if params.embedding else [check]
 
     def check(self, project: Project, params: CheckParams) -> None:
         split = find_param(Split.objects.of(project), params.split, "split", "params.split")

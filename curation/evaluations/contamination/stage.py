@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from curation.evaluations.contamination.embed import Paraphrases, paraphrases
 from curation.evaluations.contamination.training import CheckParams, rows_of_split, training_data
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
 from curation.evaluations.splits.rows import EvalRow
+from curation.exports.hygiene.embed import Paraphrases, Tasks, paraphrases
 from curation.imports.sources.rows import SourceError
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
@@ -39,9 +39,9 @@ class CheckStage:
             raise ItemFailed("The split has no rows, or its rows changed during the check.")
         found: Found = {}
         settings = context.run.settings.evaluation
-        close = Paraphrases({}, 0, 0)
+        close = Paraphrases({})
         if self._params.embedding:
-            close = paraphrases(context.run, self._params, closest=settings.paraphrase_from)
+            close = paraphrases(context.run, tasks_of(context.run, self._params))
         with closing(training_data(project, self._params).rows()) as training:
             reader = _Reader(training, context)
             try:
@@ -53,6 +53,13 @@ class CheckStage:
             raise ItemFailed("The training data has no row with messages and an answer.")
         embedded = {"embedded": close.embedded, "not_embedded": close.missing} if self._params.embedding else {}
         return lambda: _write(check, row_ids, found, {"training_rows": reader.count, **embedded})
+
+
+def tasks_of(run: Run, params: CheckParams) -> Tasks:
+    """Return the tasks of the split and those of the training data."""
+    check = ContaminationCheck.objects.select_related("split").get(run=run)
+    with closing(training_data(run.project, params).rows()) as rows:
+        return Tasks.of((row.opening for row in rows_of_split(check.split)), (row.opening for row in rows))
 
 
 class _Reader:

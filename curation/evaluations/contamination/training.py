@@ -1,13 +1,21 @@
 """The training data that a split is compared with: an export's train files, an uploaded file, or another split."""
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split
+from curation.evaluations.splits.origins import (
+    Origins,
+    origins_of_lines,
+    origins_of_split,
+    task_origin,
+)
 from curation.evaluations.splits.rows import EvalRow, read_row
-from curation.exports.models import Export
+from curation.exports.files.write import FROZEN
+from curation.exports.hygiene.held_out import named_origins
+from curation.exports.models import Export, ExportFile
 from curation.imports.sources.open import open_stored
 from curation.imports.sources.rows import BadRow, Position, RowRefused
 from curation.projects.models import Project
@@ -34,18 +42,26 @@ class CheckParams(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """`label` names it for people. The rows are those of the stored files in `keys`, or of `split`."""
+    """`label` names it for people. The rows are those of an export's files, of the `upload`, or of `split`.
+
+    `frozen` is the key of the export's list of samples, by which the origins of its rows are known.
+    """
 
     label: str
-    keys: tuple[str, ...] = ()
+    files: tuple[ExportFile, ...] = ()
+    frozen: str = ""
+    upload: str = ""
     split: Split | None = None
 
     def rows(self) -> Generator[EvalRow]:
         """All rows with a prompt and an answer. Raises `SourceError` if a file cannot be read at all."""
         if self.split is not None:
             yield from rows_of_split(self.split)
-        for key in self.keys:
-            yield from _stored_rows(key)
+        if self.upload:
+            yield from _stored_rows(self.upload)
+        for file in self.files:
+            origins = origins_of_lines(self.frozen, file.format, file.split) if self.frozen else ()
+            yield from _stored_rows(file.stored_as, origins)
 
 
 def training_data(project: Project, params: CheckParams) -> Training:
@@ -57,30 +73,40 @@ def training_data(project: Project, params: CheckParams) -> Training:
         split = find_param(splits, params.training_split, "split", "params.training_split")
         return Training(f"split {split.name}", split=split)
     if params.upload:
-        return Training(params.upload.rsplit("/", 1)[-1], (params.upload,))
+        return Training(params.upload.rsplit("/", 1)[-1], upload=params.upload)
     export = find_param(Export.objects.of(project), params.export, "export", "params.export")
-    keys = tuple(file.stored_as for file in export.files.all() if file.format and file.split == TRAIN)
-    if not keys:
+    files = tuple(file for file in export.files.all() if file.format and file.split == TRAIN)
+    frozen = next((file.stored_as for file in export.files.all() if file.name == FROZEN), "")
+    if not files:
         reason = f"Export {export.pk} has no file of the split `{TRAIN}`."
         raise Invalid(reason, errors=[FieldError("params.export", reason)])
-    return Training(f"export {export.pk}", keys)
+    return Training(f"export {export.pk}", files, frozen)
 
 
 def rows_of_split(split: Split) -> Iterator[EvalRow]:
-    """All rows of a split with their texts, in file order."""
+    """All rows of a split with their texts and origins, in file order."""
+    of_lines = origins_of_split(split)
     for row in split.rows.select_related("text").order_by("number", "turn").iterator(CHUNK):
-        yield EvalRow(row.text.messages, row.text.expected, row.task_id, row.tier, row.source)
+        origins = named_origins(row.text.fields) | {task_origin(split.pk, row.task)}
+        if row.number < len(of_lines):
+            origins |= of_lines[row.number]
+        yield EvalRow(row.text.messages, row.text.expected, row.task_id, row.tier, row.source, origins=origins)
 
 
-def _stored_rows(key: str) -> Iterator[EvalRow]:
+def _stored_rows(key: str, of_lines: Sequence[Origins] = ()) -> Iterator[EvalRow]:
+    """Yield the rows of a stored file; `of_lines` are the origins of its lines, where they are known."""
     with open_stored(key) as opened:
         for row in opened.reader.rows(Position()):
             if isinstance(row, BadRow):
                 continue
             try:
-                yield read_row(_as_messages(row.value))
+                read = read_row(_as_messages(row.value))
             except RowRefused:
                 continue
+            origins = named_origins(row.value)
+            if row.offset < len(of_lines):
+                origins |= of_lines[row.offset]
+            yield replace(read, origins=origins)
 
 
 def _as_messages(value: dict[str, object]) -> dict[str, object]:

@@ -1,14 +1,13 @@
 """The run kind `split`: a split from one of an export's files."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
-import orjson
-from django.core.files.storage import default_storage
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split, SplitRow
 from curation.evaluations.splits.import_rows import EvalRowKind
+from curation.evaluations.splits.origins import samples_of_file
 from curation.evaluations.splits.rows import LONGEST_LABEL
 from curation.exports.files.write import FROZEN
 from curation.exports.models import Export, ExportFile
@@ -64,7 +63,7 @@ class GroupStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         split = Split.objects.get(run=context.run)
-        rows = enumerate(self._samples())
+        rows = enumerate(samples_of_file(self._params.frozen, MESSAGES, self._params.split))
         while chunk := dict(islice(rows, CHUNK)):
             context.checkpoint()
             samples = Sample.objects.in_bulk(list(chunk.values()))
@@ -77,14 +76,6 @@ class GroupStage:
                     row.tier = row.tier or str(tier)[:LONGEST_LABEL]
             SplitRow.objects.bulk_update(found, ["task_id", "repo", "source", "tier"])
         return dict
-
-    def _samples(self) -> Iterator[int]:
-        """Yield the sample of each row of the file: `frozen.jsonl` has the rows of all files in their order."""
-        with default_storage.open(self._params.frozen) as lines:
-            for entry in map(orjson.loads, lines):
-                for row in entry["rows"]:
-                    if row["format"] == MESSAGES and row["split"] == self._params.split:
-                        yield int(entry["sample"])
 
 
 class SplitRun(Kind[SplitParams]):

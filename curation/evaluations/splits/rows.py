@@ -30,6 +30,7 @@ class EvalRow:
     repo: str = ""
     turn: int = 0
     fields: Mapping[str, object] = field(default_factory=dict)
+    origins: frozenset[str] = frozenset()
 
     @property
     def opening(self) -> str:
@@ -41,7 +42,7 @@ class EvalRow:
         return preview_of(self.opening)
 
     def compared(self) -> find.EvalRow:
-        return find.EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id)
+        return find.EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id, self.origins)
 
 
 def read_row(value: Mapping[str, object]) -> EvalRow:

@@ -3,10 +3,19 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from curation.exports.formats.row import Example
-from curation.exports.hygiene.held_out import MOST_ROWS, HeldOut, compared_row, find_held_out, read_messages, row_digest
+from curation.exports.hygiene.embed import Paraphrases
+from curation.exports.hygiene.held_out import (
+    MOST_ROWS,
+    HeldOut,
+    compared_row,
+    find_held_out,
+    named_origins,
+    read_messages,
+    row_digest,
+)
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import FilteredSample
 from curation.projects.models import Project
@@ -23,9 +32,10 @@ _FEWEST_WORDS = {Level.TASK_ANSWER: 2, Level.ANSWER: 5}
 @dataclass(frozen=True, slots=True)
 class HeldOutMatch:
     """The held-out row that a sample contains: its number from 1, in which set, how it matches, the strongest way
-    first, the end of its prompt and the beginning of its answer."""
+    first, the end of its prompt and the beginning of its answer. `label` names the set for people."""
 
     held_out: str
+    label: str
     row: int
     levels: tuple[Level, ...]
     prompt: str
@@ -67,6 +77,7 @@ class HeldOutSets:
 
     sets: Sequence[HeldOut]
     volatile: Sequence[str]
+    paraphrases: Paraphrases | None = None
     matches: dict[int, HeldOutMatch] = field(default_factory=dict)
     figures: dict[str, dict[str, object]] = field(default_factory=dict)
 
@@ -76,18 +87,24 @@ class HeldOutSets:
 
     def compare(self, filtered: Iterable[FilteredSample], checkpoint: Callable[[], None]) -> None:
         """Compare the rows of some samples with all sets."""
-        rows: list[EvalRow] = []
+        bare: list[EvalRow] = []
         samples: list[int] = []
         for one in filtered:
             if one.lines and one.example is not None:
                 added = list(_compared(one.example, one.sample.instance_id))
-                rows += added
+                bare += added
                 samples += [one.sample.sample_id] * len(added)
+        close = self.paraphrases.of if self.paraphrases else {}
         for held_out in self.sets:
+            made = held_out.made(sorted(set(samples)))
+            rows = [
+                replace(row, origins=row.origins | made[pk]) if pk in made else row
+                for row, pk in zip(bare, samples, strict=True)
+            ]
             reader = _Reader(held_out.rows(), checkpoint)
-            for match in contamination(rows, reader, volatile=self.volatile):
+            for match in contamination(rows, reader, volatile=self.volatile, paraphrases=close):
                 if _tells(match.levels, rows[match.row]):
-                    self._add(samples[match.row], held_out.name, match)
+                    self._add(samples[match.row], held_out, match)
             self.figures[held_out.name] = {
                 "name": held_out.name,
                 "label": held_out.label,
@@ -95,13 +112,18 @@ class HeldOutSets:
                 "sha256": reader.digest.hexdigest(),
             }
 
-    def _add(self, sample_id: int, name: str, match: Match) -> None:
+    def _add(self, sample_id: int, held_out: HeldOut, match: Match) -> None:
         known = self.matches.get(sample_id)
         order = list(Level)
         if known is None or order.index(match.levels[0]) < order.index(known.levels[0]):
             row = match.training
             self.matches[sample_id] = HeldOutMatch(
-                name, match.train_row + 1, match.levels, row.prompt[-_SHOWN:], row.answer[:_SHOWN]
+                held_out.name,
+                held_out.label,
+                match.train_row + 1,
+                match.levels,
+                row.prompt[-_SHOWN:],
+                row.answer[:_SHOWN],
             )
 
     def as_json(self, matches: Mapping[int, HeldOutMatch], *, left_out: bool) -> dict[str, object]:
@@ -112,6 +134,8 @@ class HeldOutSets:
             "samples": len(matches),
             "levels": {level.value: levels[level] for level in Level},
             "left_out": left_out,
+            "embedded": None if self.paraphrases is None else self.paraphrases.embedded,
+            "not_embedded": None if self.paraphrases is None else self.paraphrases.missing,
         }
 
 
@@ -120,7 +144,7 @@ def _compared(example: Example, task_id: str) -> Iterator[EvalRow]:
     messages = read_messages(example.conversation.messages)
     for number, (role, text) in enumerate(messages):
         if role == "assistant":
-            yield compared_row(messages[:number], text, task_id)
+            yield compared_row(messages[:number], text, task_id, named_origins({"instance_id": task_id}))
 
 
 def _tells(levels: Sequence[Level], row: EvalRow) -> bool:

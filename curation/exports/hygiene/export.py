@@ -6,6 +6,8 @@ from itertools import islice
 from django.db.models import Q
 
 from curation.exports.hygiene.contamination import HeldOutSets
+from curation.exports.hygiene.embed import Tasks, paraphrases
+from curation.exports.hygiene.held_out import find_held_out, opening_of, read_messages
 from curation.exports.hygiene.plan import Plan, make_plan
 from curation.exports.models import ContaminatedSample, Export, FrozenRow
 from curation.exports.recipes.recipe import Recipe
@@ -16,18 +18,35 @@ from curation.web.text.storable import storable
 _AT_ONCE = 500
 
 
-def plan_export(*, export: Export, checkpoint: Callable[[], None]) -> Plan:
-    """Return the plan for the frozen samples of an export."""
+def plan_export(*, export: Export, embedded: bool, checkpoint: Callable[[], None]) -> Plan:
+    """Return the plan for the frozen samples of an export. `embedded`: its run has embeddings of all tasks."""
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export)
+    held_out = HeldOutSets.of(export.project, recipe)
+    if embedded:
+        held_out.paraphrases = paraphrases(export.run, export_tasks(export))
     return make_plan(
         (export_filter.accepted(chunk) for chunk in frozen_chunks(export)),
         recipe,
-        held_out=HeldOutSets.of(export.project, recipe),
+        held_out=held_out,
         apply=export_filter.apply,
         count_formats=lambda ids: export_filter.count_formats(frozen_samples(export, ids)),
         checkpoint=checkpoint,
     )
+
+
+def export_tasks(export: Export) -> Tasks:
+    """Return the tasks of the samples that may leave, and those of the held-out sets."""
+    recipe = Recipe.model_validate(export.recipe)
+    export_filter = ExportFilter(export.project, recipe, export)
+    filtered = (one for chunk in frozen_chunks(export) for one in export_filter.apply(export_filter.accepted(chunk)))
+    own = (
+        opening_of(read_messages(one.example.conversation.messages))
+        for one in filtered
+        if one.lines and one.example is not None
+    )
+    sets = find_held_out(export.project, recipe.held_out)
+    return Tasks.of(own, (row.opening for held_out in sets for row in held_out.rows()))
 
 
 def store_plan(*, export: Export, plan: Plan) -> None:

@@ -26,11 +26,13 @@ MOST_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """`rows` reads the set from the start. `label` names it for people."""
+    """`rows` reads the set from the start. `label` names it for people. `made` returns, of some samples, the origins of
+    those that were made from rows of the set."""
 
     name: str
     label: str
     rows: Callable[[], Iterator[EvalRow]]
+    made: Callable[[Sequence[int]], Mapping[int, frozenset[str]]] = lambda ids: {}
 
 
 class HeldOutSource(NamedTuple):
@@ -67,11 +69,23 @@ def unknown_held_out(reason: str) -> Invalid:
     return Invalid(reason, errors=[FieldError(FIELD, reason)])
 
 
-def compared_row(messages: Sequence[tuple[str, str]], answer: str, task_id: str) -> EvalRow:
+def named_origins(fields: Mapping[str, object]) -> frozenset[str]:
+    """Return the instance or scenario that the columns of a row name, as our own exports write them."""
+    names = (fields.get("instance_id"), fields.get("scenario"))
+    return frozenset(f"instance {name}" for name in names if isinstance(name, str) and name)
+
+
+def compared_row(
+    messages: Sequence[tuple[str, str]], answer: str, task_id: str, origins: frozenset[str] = frozenset()
+) -> EvalRow:
     """Return a row as it is compared. `messages` are role and text of those before the answer."""
     prompt = "\n\n".join(f"{role}:\n{text}" for role, text in messages)
-    opening = next((text for role, text in messages if role == "user"), "")
-    return EvalRow(prompt, opening, answer, task_id)
+    return EvalRow(prompt, opening_of(messages), answer, task_id, origins)
+
+
+def opening_of(messages: Sequence[tuple[str, str]]) -> str:
+    """Return the first message of a user, which describes the task."""
+    return next((text for role, text in messages if role == "user"), "")
 
 
 def read_messages(messages: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
@@ -115,9 +129,9 @@ def _answers(row: Mapping[str, Any]) -> Iterator[EvalRow]:
     learned = [number for number, part in enumerate(parts) if part.use == "learned" and part.role == "assistant"]
     task = str(row.get("instance_id") or row.get("scenario") or "")
     for number in learned:
-        yield compared_row(texts[:number], texts[number][1], task)
+        yield compared_row(texts[:number], texts[number][1], task, named_origins(row))
     if not learned:
-        yield compared_row(texts, "", task)
+        yield compared_row(texts, "", task, named_origins(row))
 
 
 def _export_choices(project: Project) -> list[tuple[str, str]]:

@@ -8,7 +8,13 @@ from ninja import Query, Router, Status
 from curation.exports.files.download import download_of, respond
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
-from curation.exports.pages.contaminated import ContaminatedList, ContaminatedSamplePage, contaminated_out, line_of_row
+from curation.exports.pages.contaminated import (
+    ContaminatedList,
+    ContaminatedSamplePage,
+    contaminated_out,
+    labels_of,
+    line_of_row,
+)
 from curation.exports.pages.duplicates import DuplicateList, DuplicatePage, duplicate_out, duplicates_of
 from curation.exports.pages.preview import last_export, preview
 from curation.exports.pages.schemas import (
@@ -139,7 +145,8 @@ def list_contaminated_samples(request: HttpRequest, export_id: str, params: Quer
     """With the held-out row that each contains. The recipe says whether they are left out or only counted."""
     _, export = _opened(request, export_id)
     rows = params.page(ContaminatedSample.objects.filter(export=export))
-    return rows.response(lambda row: contaminated_out(line_of_row(row)))
+    labels = labels_of(export)
+    return rows.response(lambda row: contaminated_out(line_of_row(row, labels)))
 
 
 @router.api_operation(["GET", "HEAD"], "/exports/{export_id}/files/{name}", url_name="export-file", summary="Download")

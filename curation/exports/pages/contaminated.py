@@ -8,7 +8,7 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.exports.hygiene.contamination import HeldOutMatch
-from curation.exports.models import ContaminatedSample
+from curation.exports.models import ContaminatedSample, Export
 from curation.web.lists.params import ListParams
 from judging.contamination.levels import Level
 
@@ -23,6 +23,7 @@ class ContaminatedSampleOut(Schema):
 
     sample: str = Field(examples=["17"])
     held_out: str = Field(examples=["export/12/val"])
+    label: str = Field(examples=["val of export 12"], description="Names the held-out set.")
     row: int = Field(examples=[3], description="The held-out row, counted from 1.")
     levels: list[str] = Field(examples=[["near"]], description="How it matches, the strongest way first.")
     prompt: str
@@ -39,6 +40,7 @@ class ContaminatedSamplePage(Schema):
 class ContaminatedLine:
     sample: str
     held_out: str
+    label: str
     row: int
     levels: list[str]
     prompt: str
@@ -49,13 +51,20 @@ class ContaminatedLine:
         return [Level(level).sentence for level in self.levels]
 
 
-def line_of_row(row: ContaminatedSample) -> ContaminatedLine:
-    return ContaminatedLine(str(row.sample_id), row.held_out, row.row, row.levels, row.prompt, row.answer)
+def labels_of(export: Export) -> dict[str, str]:
+    """Return the label of each held-out set of an export, as it was called then."""
+    found = export.plan.get("contamination") or {}
+    return {one["name"]: one["label"] for one in found.get("held_out", ())}
+
+
+def line_of_row(row: ContaminatedSample, labels: Mapping[str, str]) -> ContaminatedLine:
+    label = labels.get(row.held_out, row.held_out)
+    return ContaminatedLine(str(row.sample_id), row.held_out, label, row.row, row.levels, row.prompt, row.answer)
 
 
 def line_of_match(sample_id: int, match: HeldOutMatch) -> ContaminatedLine:
     levels = [level.value for level in match.levels]
-    return ContaminatedLine(str(sample_id), match.held_out, match.row, levels, match.prompt, match.answer)
+    return ContaminatedLine(str(sample_id), match.held_out, match.label, match.row, levels, match.prompt, match.answer)
 
 
 def contaminated_out(line: ContaminatedLine) -> dict[str, object]:

@@ -19,6 +19,7 @@ from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.projects.settings.guidelines import guidelines_html
 from curation.runs.models import LIVE
+from judging.contamination.levels import Level
 
 MAX_READ = 400_000
 
@@ -191,7 +192,13 @@ def _contamination(found: dict[str, Any] | None) -> str:
     number = "1 sample contains" if found["samples"] == 1 else f"{found['samples']:,} samples contain"
     done = "left out" if found["left_out"] else "exported all the same"
     sets = ", ".join(f"{one['label']} ({one['rows']:,} rows)" for one in found["held_out"])
-    return f"{number} a held-out row and {'is' if found['samples'] == 1 else 'are'} {done}. Compared with: {sets}."
+    text = f"{number} a held-out row and {'is' if found['samples'] == 1 else 'are'} {done}. Compared with: {sets}."
+    if kinds := [f"{Level(name).sentence}: {count:,}" for name, count in found["levels"].items() if count]:
+        text += f" By the strongest match: {'; '.join(kinds)}."
+    if found.get("embedded") is None:
+        return f"{text} Paraphrases were not looked for."
+    missing = f", {found['not_embedded']:,} were not" if found["not_embedded"] else ""
+    return f"{text} {found['embedded']:,} tasks were embedded to find paraphrases{missing}."
 
 
 def _text(export: Export, name: str) -> str:

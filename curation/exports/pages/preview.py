@@ -67,7 +67,7 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     approved = matching.filter(status=Status.APPROVED)
     checked = current_samples(approved.order_by("pk")[:MAX_CHECKED])
     chunks = [checked[start : start + CHUNK] for start in range(0, len(checked), CHUNK)]
-    plan = _plan(project, recipe, chunks)
+    plan = _plan(project, recipe, checked)
     export_filter, counts = ExportFilter(project, recipe, level=plan.splitting.level), Counts(plan=plan.as_json())
     shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
     now: list[ComparedSample] = []
@@ -110,11 +110,12 @@ def _compared(filtered: FilteredSample) -> ComparedSample:
     return compared(entry, {name: reason.value for reason, names in filtered.skipped.items() for name in names})
 
 
-def _plan(project: Project, recipe: Recipe, chunks: Sequence[Sequence[FrozenSample]]) -> Plan:
+def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> Plan:
+    """All samples are one chunk, so that held-out sets are read once."""
     export_filter = ExportFilter(project, recipe)
-    by_id = {sample.sample_id: sample for chunk in chunks for sample in chunk}
+    by_id = {sample.sample_id: sample for sample in checked}
     return make_plan(
-        (export_filter.accepted(chunk) for chunk in chunks),
+        [export_filter.accepted(checked)],
         recipe,
         held_out=HeldOutSets.of(project, recipe),
         apply=export_filter.apply,

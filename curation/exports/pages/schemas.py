@@ -188,6 +188,10 @@ class ExportContaminationOut(Schema):
     samples: int = Field(examples=[2], description="Samples that contain a held-out row.")
     levels: dict[str, int] = Field(description="By the strongest way in which each matches.")
     left_out: bool
+    embedded: int | None = Field(
+        None, description="Tasks that were embedded to find paraphrases; null if none were looked for, as in a preview."
+    )
+    not_embedded: int | None = Field(None, description="Tasks whose paraphrases are not known.")
 
 
 class ExportPreviewOut(Schema):

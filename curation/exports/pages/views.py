@@ -11,7 +11,7 @@ from curation.exports.formats import TRAINERS
 from curation.exports.hub.kind import pushes_of
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
-from curation.exports.pages.contaminated import ContaminatedList, line_of_row
+from curation.exports.pages.contaminated import ContaminatedList, labels_of, line_of_row
 from curation.exports.pages.duplicates import DuplicateList, duplicate_lines, duplicates_of
 from curation.exports.pages.forms import RecipeForm, initial_of
 from curation.exports.pages.pages import export_page as page_of
@@ -176,7 +176,7 @@ def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpRe
     context = {
         **list_context(request, params, page, f"/api/v1/exports/{export.pk}/contaminated"),
         "export": export,
-        "lines": [line_of_row(row) for row in page.rows],
+        "lines": [line_of_row(row, labels_of(export)) for row in page.rows],
         "left_out": export.recipe.get("contaminated") != "count",
     }
     return render(request, "exports/contaminated.html", context)

@@ -22,6 +22,7 @@ from sandbox.agent.environment import Observation
 from sandbox.agent.live import LiveEpisode, LiveStep
 from sandbox.agent.played import Confirmation, TaskFacts
 from tests.evaluations.evaluating import at_server, end, make_split
+from tests.exports.exporting import approve, run_export
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer
 from tests.sandbox.cloud_server import TASKS
@@ -322,6 +323,13 @@ def test_episodes_become_samples_and_pairs(project: Project, honours: tuple[str,
         page = client.get(place, follow=True)
         assert page.status_code == 200, place
     assert "4 samples came from episodes on this split" in page.content.decode()
+    approve(solved.sample, by=user)
+    export = run_export(project, {"formats": ["sft-messages"]})
+    against = {"split": str(split.pk), "export": str(export.pk)}
+    found = end(launch(project=project, kind="contamination", params=against, user=None)).result
+    assert (found["contaminated"], found["origin"]) == (1, 1), (
+        "its text is that of a session, its origin a held-out row"
+    )
     one = client.get(f"/api/v1/trajectories/{solved.pk}", headers=headers).json()
     assert (one["scenario"], one["task"], one["environment"]) == (None, "2", address.replace("http", "ws"))
     refused = client.post(f"/api/v1/trajectories/{solved.pk}/replay", headers=headers)

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.exports.formats import FORMATS
@@ -14,8 +16,11 @@ from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.samples.models import Sample
 from curation.web.problems import Invalid
+from tests.evaluations.conftest import server, server_process  # noqa: F401 - fixtures
+from tests.evaluations.evaluating import at_server
 from tests.exports.exporting import content, drive_export, make_approved, make_kept, make_pair, rows, run_export
 from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_user, ticket
+from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
@@ -254,3 +259,63 @@ def test_a_set_that_is_deleted_before_the_export_is_written_fails_the_run_with_i
 
     assert not export.ready
     assert f"split '{split.pk}'" in str(run.items.filter(state="failed").values_list("reason", flat=True)[0])
+
+
+def test_a_sample_of_the_same_instance_as_a_held_out_row_is_named_by_its_origin() -> None:
+    project = make_project()
+    same = make_turn(project, "Look at the logs.", answer(1), instance_id="acme-1", repo="acme/a")
+    clean = make_turn(project, "Paint the fence.", answer(2), instance_id="acme-2", repo="acme/b")
+    split = make_split(project, ("Something else entirely.", "ls -l /srv/other"))
+    SplitRowText.objects.filter(row__split=split).update(fields={"instance_id": "acme-1"})
+
+    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+
+    assert {pk: line["level"] for pk, line in skipped_of(export).items()} == {same.pk: "origin"}
+    assert clean.pk not in skipped_of(export)
+
+
+def test_the_page_and_the_api_call_a_held_out_set_by_its_name_and_count_kinds(client: Client) -> None:
+    project = make_project()
+    make_turn(project, "Fix the totals.", answer(1))
+    split = make_split(project, ("Fix the totals.", answer(1)))
+    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    client.force_login(make_member(project, role="curator"))
+
+    listed = client.get(f"/api/v1/exports/{export.pk}/contaminated").json()["data"]
+    assert (listed[0]["held_out"], listed[0]["label"]) == (f"split/{split.pk}", "split held out.jsonl")
+    page = client.get(f"/p/{project.slug}/exports/{export.pk}/contaminated/").content.decode()
+    assert "row 1 of split held out.jsonl" in page and f"split/{split.pk}" not in page
+    counts = client.get(f"/p/{project.slug}/exports/{export.pk}/").content.decode()
+    assert "prompt and answer, word for word: 1" in counts and "Paraphrases were not looked for." in counts
+
+
+def test_paraphrases_of_held_out_rows_are_left_out_by_recorded_embeddings(server: ModelServer) -> None:  # noqa: F811
+    project = make_project()
+    german = make_turn(project, "Sieh dir die Eimer an.", answer(1))
+    clean = make_turn(project, "Paint the old fence.", answer(2))
+    split = make_split(project, ("Look at the buckets.", "aws s3 ls"))
+    server.behave("embedder", replies={"Look at the buckets.": "buckets", "Sieh dir die Eimer an.": "buckets"})
+    at_server(project, server, "embedder")
+    recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
+    assert skipped_of(run_export(project, recipe)) == {}
+    project.settings_json = {"evaluation": {"embedding": "embedder"}}
+    project.save()
+
+    export = run_export(project, recipe)
+
+    assert {pk: line["level"] for pk, line in skipped_of(export).items()} == {german.pk: "paraphrase"}
+    assert clean.pk not in skipped_of(export)
+    found = export.counts["contamination"]
+    assert (found["levels"]["paraphrase"], found["embedded"], found["not_embedded"]) == (1, 3, 0)
+    assert run_export(project, SFT).run.calls == 0, "nothing is held out"
+
+
+def test_a_preview_reads_a_held_out_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project()
+    for number in range(5):
+        make_turn(project, f"Task {ticket(number)}.", answer(number))
+    split = make_split(project, ("Nothing here.", "ls -l"))
+    monkeypatch.setattr("curation.exports.pages.preview.CHUNK", 2)
+    with CaptureQueriesContext(connection) as queries:
+        preview(project=project, recipe=Recipe.model_validate({**SFT, "held_out": [f"split/{split.pk}"]}))
+    assert sum('FROM "evaluations_splitrow"' in query["sql"] for query in queries) == 1

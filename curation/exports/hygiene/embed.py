@@ -1,24 +1,22 @@
-"""Stage `embed`: the embeddings of all tasks of a split and of its training data, to find paraphrases."""
+"""Stage `embed`: the embeddings of all tasks of held-out rows and of training data, to find paraphrases."""
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.evaluations.contamination.training import CheckParams, rows_of_split, training_data
-from curation.evaluations.models import ContaminationCheck
 from curation.llm.client.completion import Request, Target
 from curation.runs.calls.targets import run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, LlmContext, PlannedItem, Write
 from curation.runs.models import CallText, Item, ItemState, Run
+from judging.contamination.find import LONGEST_TASK
 from judging.contamination.normalise import task_of
 
-# Texts of one call, characters of a text, and tasks of the training data that are embedded.
-TOGETHER, LONGEST, MOST_TASKS = 32, 2_000, 20_000
+# Texts of one call, and tasks of either side that are embedded.
+TOGETHER, MOST_TASKS = 32, 20_000
 Vectors = NDArray[np.float32]
 
 
@@ -30,12 +28,27 @@ class EmbedJob:
 
 @dataclass(frozen=True, slots=True)
 class Paraphrases:
-    """`of` names for each training task the tasks of the split that are close to it. `missing` tasks of either have no
-    embedding: their call failed, or they are beyond the limit."""
+    """`of` names for each task of `Tasks.others` those of `Tasks.searched` that are close to it. `missing` tasks of
+    either have no embedding: their call failed, or they are beyond the limit."""
 
     of: Mapping[str, frozenset[str]]
-    embedded: int
-    missing: int
+    embedded: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The tasks among which paraphrases of the `others` are searched. `beyond` are more than can be embedded."""
+
+    searched: frozenset[str]
+    others: frozenset[str]
+    beyond: int
+
+    @classmethod
+    def of(cls, searched: Iterable[str], others: Iterable[str]) -> "Tasks":
+        """Read the first messages of users; each has its task first."""
+        (own, more), (theirs, rest) = _first(searched), _first(others)
+        return cls(own, theirs, more + rest)
 
 
 class EmbedStage:
@@ -43,15 +56,15 @@ class EmbedStage:
     queue = "llm"
     most_open = MOST_OPEN_CALLS
 
-    def __init__(self, params: CheckParams) -> None:
-        self._params = params
+    def __init__(self, endpoint: str, tasks: Callable[[Run], Tasks]) -> None:
+        self._endpoint, self._tasks = endpoint, tasks
 
     def targets(self, run: Run) -> Sequence[Target]:
-        return [run_target(run, self._params.embedding)]
+        return [run_target(run, self._endpoint)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        split_tasks, training_tasks, _ = tasks_of(run, self._params)
-        for number, texts in enumerate(_chunks(sorted(split_tasks | training_tasks))):
+        tasks = self._tasks(run)
+        for number, texts in enumerate(_chunks(sorted(tasks.searched | tasks.others))):
             yield PlannedItem(str(number), data={"texts": texts})
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, EmbedJob]:
@@ -64,30 +77,26 @@ class EmbedStage:
         return lambda: {"call": answer.call_id}
 
 
-def tasks_of(run: Run, params: CheckParams) -> tuple[set[str], set[str], int]:
-    """Return the tasks of the split, the first of the training data, and how many more it has."""
-    check = ContaminationCheck.objects.select_related("split").get(run=run)
-    own = {task_of(row.opening)[:LONGEST] for row in rows_of_split(check.split)} - {""}
-    with closing(training_data(run.project, params).rows()) as rows:
-        theirs = dict.fromkeys(task_of(row.opening)[:LONGEST] for row in rows)
-    theirs.pop("", None)
-    return own, set(islice(theirs, MOST_TASKS)), max(0, len(theirs) - MOST_TASKS)
-
-
-def paraphrases(run: Run, params: CheckParams, *, closest: float) -> Paraphrases:
-    """Return the pairs of tasks whose embeddings have a cosine of at least `closest`."""
-    own, theirs, beyond = tasks_of(run, params)
-    vectors = _vectors(run)
-    split_tasks, training_tasks = (sorted(tasks & vectors.keys()) for tasks in (own, theirs))
-    missing = len((own | theirs) - vectors.keys()) + beyond
-    if not split_tasks or not training_tasks:
+def paraphrases(run: Run, tasks: Tasks) -> Paraphrases:
+    """Return the pairs of tasks whose embeddings have a cosine of `evaluation.paraphrase_from` or more."""
+    vectors, closest = _vectors(run), run.settings.evaluation.paraphrase_from
+    own, theirs = (sorted(found & vectors.keys()) for found in (tasks.searched, tasks.others))
+    missing = len((tasks.searched | tasks.others) - vectors.keys()) + tasks.beyond
+    if not own or not theirs:
         return Paraphrases({}, len(vectors), missing)
-    ours = np.stack([vectors[task] for task in split_tasks])
+    ours = np.stack([vectors[task] for task in own])
     found: dict[str, frozenset[str]] = {}
-    for task in training_tasks:
+    for task in theirs:
         if close := np.flatnonzero(ours @ vectors[task] >= closest).tolist():
-            found[task] = frozenset(split_tasks[number] for number in close)
+            found[task] = frozenset(own[number] for number in close)
     return Paraphrases(found, len(vectors), missing)
+
+
+def _first(openings: Iterable[str]) -> tuple[frozenset[str], int]:
+    """Return the first tasks, and how many more there are."""
+    tasks = dict.fromkeys(task_of(opening)[:LONGEST_TASK] for opening in openings)
+    tasks.pop("", None)
+    return frozenset(islice(tasks, MOST_TASKS)), max(0, len(tasks) - MOST_TASKS)
 
 
 def _vectors(run: Run) -> dict[str, Vectors]:
