@@ -25,6 +25,7 @@ COPY judging judging
 COPY sandbox sandbox
 COPY templates templates
 COPY static static
+COPY docs docs
 COPY deploy deploy
 # This step's data folder, with a generated SECRET_KEY, is not copied into the image.
 RUN python -m compileall -q . \

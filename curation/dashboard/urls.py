@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern, path
 
+from curation.dashboard.docs import views as docs
 from curation.dashboard.overview import views
 
 urlpatterns: list[URLPattern] = [
@@ -11,4 +12,7 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/charts/outcomes.json", views.outcome_chart, name="outcome-chart"),
     path("p/<slug:slug>/system/", views.system, name="system"),
     path("components/", views.components, name="components"),
+    path("docs/", docs.docs, name="docs"),
+    path("docs/img/<str:name>", docs.picture, name="docs-picture"),
+    path("docs/<slug:name>/", docs.document, name="document"),
 ]

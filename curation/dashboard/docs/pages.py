@@ -1,0 +1,146 @@
+"""The documents of `docs/` as pages: their order, their HTML, and a search over their sections."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from django.conf import settings
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# What a reader looks for, in the order in which it is needed. A test holds that no document is missing.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Start": ("quickstart",),
+    "How to": ("imports", "scenarios", "trajectories", "exports", "evaluation"),
+    "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
+    "Reference": ("api", "glossary"),
+    "Operate": ("operations", "deployment"),
+    "Develop": ("architecture", "design-system"),
+}
+MOST_FOUND = 50
+EXCERPT = 160
+_DOCUMENT = re.compile(r"^([\w-]+)\.md(?=#|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading of level 1 or 2 with the text up to the next one; `anchor` is empty for the document's title."""
+
+    title: str
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    name: str
+    title: str
+    sections: Sequence[Section]
+    html: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A section in which all the words occur, with the text around the first of them."""
+
+    document: Document
+    section: Section
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    documents: Sequence[Document]
+
+
+@cache
+def documents() -> dict[str, Document]:
+    """Return all documents by name, in reading order."""
+    return {name: _read(name) for names in GROUPS.values() for name in names}
+
+
+def groups() -> list[Group]:
+    known = documents()
+    return [Group(title, [known[name] for name in names]) for title, names in GROUPS.items()]
+
+
+def find(query: str) -> list[Found]:
+    """Return at most `MOST_FOUND` sections with all words of the query, those with a word in the title first."""
+    words = query.lower().split()
+    if not words:
+        return []
+    found = [
+        Found(document, section, _around(section.text, words))
+        for document in documents().values()
+        for section in document.sections
+        if all(word in f"{document.title} {section.title} {section.text}".lower() for word in words)
+    ]
+    found.sort(key=lambda hit: not any(word in hit.section.title.lower() for word in words))
+    return found[:MOST_FOUND]
+
+
+def anchor_of(heading: str) -> str:
+    """Return the id of a heading as code hosts make it, so that links in the files lead to the same place here."""
+    return re.sub(r"[^\w\s-]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def _read(name: str) -> Document:
+    source = (settings.DOCS_FOLDER / f"{name}.md").read_text()
+    tokens = _markdown.parse(source)
+    title, *_ = _headings(tokens)
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", anchor_of(tokens[index + 1].content))
+        for child in token.children or ():
+            _lead_here(child)
+    html = _markdown.renderer.render(_without_title(tokens), _markdown.options, {})
+    return Document(name, title, list(_sections(tokens)), mark_safe(html))  # noqa: S308 - our own documents, no raw HTML
+
+
+def _headings(tokens: Sequence[Token]) -> Iterator[str]:
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open":
+            yield tokens[index + 1].content
+
+
+def _without_title(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Leave out the heading of level 1, which the page shows as its own."""
+    return tokens[3:] if tokens[0].type == "heading_open" and tokens[0].tag == "h1" else tokens
+
+
+def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
+    title, anchor, text = "", "", list[str]()
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag in ("h1", "h2"):
+            if title:
+                yield Section(title, anchor, " ".join(text))
+            title, text = tokens[index + 1].content, []
+            anchor = anchor_of(title) if token.tag == "h2" else ""
+        elif token.type in ("inline", "fence", "code_block"):
+            text.append(token.content)
+    yield Section(title, anchor, " ".join(text))
+
+
+def _lead_here(token: Token) -> None:
+    """Let a link between files lead to the page, and show pictures from the folder of the documents."""
+    href = token.attrGet("href")
+    if isinstance(href, str) and (match := _DOCUMENT.match(href)):
+        token.attrSet("href", f"../{match[1]}/{href[match.end() :]}")
+    source = token.attrGet("src")
+    if isinstance(source, str):
+        token.attrSet("src", f"../{source}")
+        token.attrSet("loading", "lazy")
+
+
+def _around(text: str, words: Sequence[str]) -> str:
+    lowered = text.lower()
+    places = [place for word in words if (place := lowered.find(word)) >= 0]
+    start = max(0, min(places, default=0) - EXCERPT // 4)
+    shown = " ".join(text[start : start + EXCERPT].split())
+    return f"{'… ' if start else ''}{shown}{' …' if start + EXCERPT < len(text) else ''}"
+
+
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table")

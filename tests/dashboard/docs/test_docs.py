@@ -1,0 +1,56 @@
+"""The documents of `docs/` under `/docs/`, for people who are not signed in too."""
+
+import re
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from curation.dashboard.docs.pages import documents, find
+
+ROOT = Path(__file__).resolve().parents[3]
+HREF = re.compile(r'(?:href|src)="([^"]+)"')
+
+
+def test_every_document_has_a_page() -> None:
+    assert set(documents()) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", documents())
+def test_every_link_of_a_page_leads_to_a_page_and_a_heading(client: Client, name: str) -> None:
+    here = reverse("document", args=[name])
+    page = client.get(here).content.decode()
+    assert page.count("<h1") == 1 and documents()[name].title in page
+    text = page[page.index('<article class="docs__text">') :]
+    for target in HREF.findall(text[: text.index("</article>")]):
+        place, _, anchor = urljoin(here, target).partition("#")
+        if not place.startswith("/docs/"):
+            continue
+        answer = client.get(place)
+        assert answer.status_code == 200, target
+        if anchor:
+            assert f'id="{anchor}"' in answer.content.decode(), target
+        answer.close()
+
+
+@pytest.mark.django_db
+def test_a_search_leads_to_the_section(client: Client) -> None:
+    found = client.get("/docs/", {"q": "wilson interval"}).content.decode()
+    assert "/docs/statistics/#rates" in found and "Wilson" in found
+    assert "No section has all of these words" in client.get("/docs/", {"q": "zyzzyva"}).content.decode()
+    assert client.get("/docs/", {"q": "  "})["Location"] == reverse("document", args=["quickstart"])
+    # What is searched is text on the page.
+    assert "<b>x" not in client.get("/docs/", {"q": "<b>x"}).content.decode()
+
+
+def test_a_word_in_a_heading_comes_first() -> None:
+    assert "leak" in find("leaks")[0].section.title.lower()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/docs/nosuch/", "/docs/img/nosuch.png", "/docs/img/..%2fapi.md", "/docs/img/api.md"])
+def test_what_is_not_there_is_a_404(client: Client, path: str) -> None:
+    assert client.get(path).status_code == 404
