@@ -7,6 +7,7 @@ from functools import cache
 
 from django.conf import settings
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -119,7 +120,9 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
                 yield Section(title, anchor, " ".join(text))
             title, text = tokens[index + 1].content, []
             anchor = anchor_of(title) if token.tag == "h2" else ""
-        elif token.type in ("inline", "fence", "code_block"):
+        elif token.type == "inline":
+            text.append("".join(child.content or " " for child in token.children or ()))
+        elif token.type in ("fence", "code_block"):
             text.append(token.content)
     yield Section(title, anchor, " ".join(text))
 
@@ -139,8 +142,10 @@ def _around(text: str, words: Sequence[str]) -> str:
     lowered = text.lower()
     places = [place for word in words if (place := lowered.find(word)) >= 0]
     start = max(0, min(places, default=0) - EXCERPT // 4)
-    shown = " ".join(text[start : start + EXCERPT].split())
-    return f"{'… ' if start else ''}{shown}{' …' if start + EXCERPT < len(text) else ''}"
+    shown = " ".join(text[start:].split())
+    if start:
+        shown = f"… {shown.partition(' ')[2]}"
+    return Truncator(shown).chars(EXCERPT, truncate=" …")
 
 
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
