@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools.command.build_py import build_py
 
 SERVER = "winnow/server"
-SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "manage.py", "gunicorn.conf.py")
+SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs", "manage.py", "gunicorn.conf.py")
 # What a source archive needs besides, to build the same wheel.
 BUILD = (
     "deploy/wheel.py",
