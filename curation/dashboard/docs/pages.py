@@ -17,7 +17,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "How to": ("imports", "scenarios", "trajectories", "exports", "evaluation"),
     "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
     "Reference": ("api", "glossary"),
-    "Operate": ("operations", "deployment"),
+    "Operate": ("operations", "deployment", "sign-in"),
     "Develop": ("architecture", "design-system"),
 }
 MOST_FOUND = 50
