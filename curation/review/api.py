@@ -32,7 +32,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
-from curation.web.ids import find
+from curation.web.ids import find, number
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotFound
 
@@ -135,7 +135,8 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     access, sample = _sample(request, sample_id, Scope.READ)
     seats, unscored = _blind_seats(access, sample), is_blind(access, sample)
-    rows = Revision.objects.filter(sample=sample).select_related("author", "parent").prefetch_related("text_scores")
+    rows = Revision.objects.filter(sample=sample).select_related("author", "parent", "suggestion")
+    rows = rows.prefetch_related("text_scores")
     return params.page(rows).response(lambda row: _revision(row, sample, seats, unscored=unscored))
 
 
@@ -147,7 +148,15 @@ def post_revision(
     version = s.seen_version(request, body.version)
     lease = own_lease(sample, access)
     side = body.side(seats_of(lease) if lease else None)
-    done = revise(access=access, sample_id=sample.pk, text=body.text, note=body.note, of=side, version=version)
+    done = revise(
+        access=access,
+        sample_id=sample.pk,
+        text=body.text,
+        note=body.note,
+        of=side,
+        version=version,
+        suggestion=None if body.suggestion is None else number(body.suggestion) or 0,
+    )
     set_etag(response, done.sample.version)
     return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample), unscored=True))
 

@@ -11,9 +11,11 @@ class ReviewConfig(AppConfig):
         from curation.projects.instructions.texts import register
         from curation.review import removal  # noqa: F401 - registers what rests on what
         from curation.review.imports.kind import SampleKind
+        from curation.review.refine.draft import SuggestRun
         from curation.review.refine.kind import RefineRun, RejudgeRun
         from curation.runs import kinds
 
         register("refine", Path(__file__).parent / "instructions/refine.txt", "Refine: improve an answer")
-        kinds.register(RefineRun(), RejudgeRun())
+        register("suggest", Path(__file__).parent / "instructions/suggest.txt", "Suggest: a draft for a reviewer")
+        kinds.register(RefineRun(), RejudgeRun(), SuggestRun())
         row_kinds.register(SampleKind())

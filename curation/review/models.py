@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models.functions import Coalesce
 
 from curation.projects.models import Project
-from curation.runs.models import Call, Run
+from curation.runs.models import LIVE, Call, ItemState, Run
 from curation.samples.models import Flag, Sample, Status, flag_names
 
 # What the batches of imported decisions begin with.
@@ -199,11 +199,13 @@ class Revision(models.Model):
 
 
 class Suggestion(models.Model):
-    """A model's improvement of a challenger's answer, by a run of kind `refine`. `parent` is the revision that it
-    improves, None for the challenger's own answer.
+    """A model's improvement of an answer. `parent` is the revision that it improves, None for the answer as recorded.
 
-    Only one that got better against king and parent becomes a revision. The others stay here, with `reason`. The leak
-    columns are those of `Answer`; `flags` are what the scan found.
+    A run of kind `refine` improves challengers' answers and has them judged: one that got better against king and
+    parent becomes a revision, the others stay here with `reason`. A run of kind `suggest` writes one draft for the
+    person `asked_by`, who may save it as a revision; until the model has answered, `text` is empty. `reasons` says
+    whether the model got the judges' reasons, `note` what the person asked for. The leak columns are those of `Answer`;
+    `flags` are what the scan found.
     """
 
     class Outcome(models.TextChoices):
@@ -211,10 +213,14 @@ class Suggestion(models.Model):
         BETTER = "better", "Better: in the queue"
         KEPT = "kept", "Not better"
         UNJUDGED = "unjudged", "Could not be judged"
+        ASKED = "asked", "Asked for by a person"
+        DRAFT = "draft", "Draft for a person"
+        USED = "used", "In a person's editor"
+        SAVED = "saved", "Saved by a person"
 
         @property
         def tone(self) -> str:
-            return {"better": "good", "kept": "muted"}.get(self.value, "attention")
+            return {"better": "good", "saved": "good", "kept": "muted"}.get(self.value, "attention")
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="suggestions")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="suggestions")
@@ -223,6 +229,10 @@ class Suggestion(models.Model):
     revision = models.OneToOneField(Revision, models.SET_NULL, null=True, related_name="suggestion")
     model = models.CharField(max_length=60, help_text="Name of the endpoint.")
     instructions_hash = models.CharField(max_length=64)
+    of = models.CharField(max_length=9, choices=Pick, default=Pick.CHALLENGER, help_text="Whose answer it improves.")
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="suggestions")
+    note = models.TextField(blank=True, default="")
+    reasons = models.BooleanField(default=True)
     text = models.TextField()
     leak_score = models.FloatField(null=True, help_text="As of an answer; None where nothing was compared.")
     leak_flag = models.BooleanField(default=False)
@@ -241,6 +251,16 @@ class Suggestion(models.Model):
     @property
     def tone(self) -> str:
         return self.Outcome(self.outcome).tone
+
+    @property
+    def error(self) -> str:
+        """Why a person's suggestion has no text and will get none; "" for any other."""
+        if self.outcome != self.Outcome.ASKED or (self.run is not None and self.run.state in LIVE):
+            return ""
+        if self.run is None:
+            return "Its run was deleted."
+        reason = self.run.items.filter(state=ItemState.FAILED).values_list("reason", flat=True).first()
+        return reason or self.run.error or f"Its run was {self.run.get_state_display().lower()}."
 
     @property
     def flag_names(self) -> list[str]:

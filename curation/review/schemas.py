@@ -171,6 +171,9 @@ class RevisionIn(Request):
         "candidate", description="left and right are the seats of your lease."
     )
     version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
+    suggestion: str | None = Field(
+        None, description="Your suggestion that the text comes from, edited or not.", examples=[None]
+    )
 
     def side(self, seats: Seats | None) -> str:
         return pick_of(self.of, seats)
@@ -201,6 +204,24 @@ class TextScoreOut(Schema):
         )
 
 
+class RevisionSourceOut(Schema):
+    """The suggestion that a revision comes from, and the model call that wrote it (null: deleted)."""
+
+    id: str = Field(examples=["31"])
+    model: str = Field(examples=["model-b"])
+    call: str | None = Field(examples=["902"])
+    edited: bool = Field(examples=[False], description="Whether the person changed the text before saving it.")
+
+    @classmethod
+    def of(cls, row: Revision) -> "RevisionSourceOut | None":
+        """Needs `suggestion` to be selected."""
+        found = getattr(row, "suggestion", None)
+        if found is None:
+            return None
+        call = None if found.call_id is None else str(found.call_id)
+        return cls(id=str(found.pk), model=found.model, call=call, edited=found.text != row.text)
+
+
 class RevisionOut(Schema):
     id: str = Field(examples=["31"])
     sample: str = Field(examples=["4711"])
@@ -209,6 +230,7 @@ class RevisionOut(Schema):
     parent: str | None = Field(examples=[None])
     author: str = Field(examples=["demo"], description="The person, or the model that wrote it.")
     model: str | None = Field(examples=[None], description="The model that wrote it; null: a person.")
+    suggestion: RevisionSourceOut | None = Field(examples=[None], description="Null while you are blind.")
     text: str
     note: str
     facts: dict[str, object] = Field(
@@ -233,6 +255,7 @@ class RevisionOut(Schema):
             parent=str(row.parent_id) if row.parent_id else None,
             author=row.written_by,
             model=None if blind else row.model or None,
+            suggestion=None if blind else RevisionSourceOut.of(row),
             text=row.text,
             note=row.note,
             facts=facts,

@@ -178,7 +178,8 @@ class Kind(ABC, Generic[P]):
 
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
     permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
-    it makes if `feeds_others`.
+    it makes if `feeds_others`. `hides_results` leaves the results of its items to people who may launch runs: they tell
+    what the blind do not see.
     """
 
     name: ClassVar[str]
@@ -188,6 +189,7 @@ class Kind(ABC, Generic[P]):
     launch_page: ClassVar[str] = "run-new"
     section_template: ClassVar[str] = ""
     feeds_others: ClassVar[bool] = True
+    hides_results: ClassVar[bool] = False
 
     @abstractmethod
     def stages(self, params: P) -> Sequence[Stage]:

@@ -164,6 +164,7 @@ NO_PAGES = {
         "sample-draft",
         "sample-clear",
     ),
+    *("sample-suggest", "sample-suggestion", "sample-suggestion-use", "answer-editor-diff"),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
     *("settings-toml", "settings-change", "instructions-diff", "saved-view-create", "saved-view-delete"),
     *("scenario-gate", "scenario-gate-all", "scenario-clear-axes", "scenario-delete", "scenario-part"),

@@ -45,7 +45,7 @@ class TracedDecisionOut(Schema):
 class StepOut(Schema):
     """`calls` are all attempts; none where it was imported or written by a person."""
 
-    kind: str = Field(examples=["verdict"], description="answer, verdict, trajectory or scenario")
+    kind: str = Field(examples=["verdict"], description="answer, revision, verdict, trajectory or scenario")
     id: str = Field(examples=["88"])
     title: str = Field(examples=["Verdict by judge-a, king first"])
     calls: list[CallOut]

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from curation.duels.models import Answer, Duel, Order, Side, Verdict
 from curation.exports.files.write import FROZEN
 from curation.exports.models import Export
-from curation.review.models import Decision, Revision
+from curation.review.models import Decision, Revision, Suggestion
 from curation.runs.models import Call, Item, ItemState
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair, Trajectory
@@ -36,8 +36,9 @@ class FrozenLine:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that model calls made: `kind` (answer, verdict, trajectory, scenario) and `id` name it. `calls` are all
-    of its attempts; none where it was imported or written by a person, or where its calls were deleted."""
+    """One thing that model calls made: `kind` (answer, revision, verdict, trajectory, scenario) and `id` name it.
+    `calls` are all of its attempts; none where it was imported or written by a person, or where its calls were deleted.
+    """
 
     kind: str
     id: str
@@ -88,7 +89,7 @@ def trace(*, export: Export, sha256: str) -> Trace:
     sample = Sample.objects.filter(pk=sample_id).first()
     decisions = Decision.objects.filter(pk=line.sample["decision"]).select_related("reviewer")
     revision = Revision.objects.filter(pk=line.sample["revision"]).select_related("author").first()
-    steps = [*_duel_steps(line.sample), *_trajectory_steps(sample_id, line.row.get("pair"))]
+    steps = [*_duel_steps(line.sample), *_revision_steps(revision), *_trajectory_steps(sample_id, line.row.get("pair"))]
     return Trace(export, line, sample, list(decisions), revision, steps)
 
 
@@ -132,6 +133,17 @@ def _duel_steps(entry: Mapping[str, Any]) -> Iterator[Step]:
         yield Step("verdict", str(verdict.pk), title, _attempts(verdict.call))
 
 
+def _revision_steps(revision: Revision | None) -> Iterator[Step]:
+    """Yield the approved revision and those that it revises, the newest first, as far as a model wrote their text."""
+    while revision is not None:
+        row = Suggestion.objects.filter(revision=revision).select_related("call").first()
+        if row is not None:
+            edited = "" if row.text == revision.text else ", edited"
+            title = f"Revision {revision.number}, written by {row.model}{edited}"
+            yield Step("revision", str(revision.pk), title, _attempts(row.call))
+        revision = revision.parent
+
+
 def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
     trajectories = Q(sample_id=sample_id)
     if pair:
@@ -168,7 +180,7 @@ def _calls_of(items: QuerySet[Item]) -> list[Call]:
 
 def exported_rows(call: Call) -> Iterator[tuple[Export, list[FrozenLine]]]:
     """Yield the written exports with rows that the call helped to make, the newest first, each with these rows: as an
-    answer or a verdict that the export froze, a turn of a trajectory, or the author of its scenario."""
+    answer, a revision or a verdict that the export froze, a turn of a trajectory, or the author of its scenario."""
     of_call = Q(call=call) | Q(call__item=call.item_id, call__item__isnull=False)
     answers, verdicts = Answer.objects.filter(of_call), Verdict.objects.filter(of_call)
     made = {str(pk) for pk in answers.values_list("pk", flat=True)}
@@ -176,7 +188,8 @@ def exported_rows(call: Call) -> Iterator[tuple[Export, list[FrozenLine]]]:
     duels = Duel.objects.filter(Q(king__in=answers) | Q(challenger__in=answers) | Q(verdicts__in=verdicts))
     of_duels = set(duels.filter(sample__isnull=False).values_list("sample_id", flat=True))
     rolled_out = _rolled_out(call)
-    samples = of_duels | rolled_out
+    revised = _revised(Revision.objects.filter(suggestion__in=Suggestion.objects.filter(of_call)))
+    samples = of_duels | rolled_out | set(revised.values())
     found = Export.objects.filter(ready=True, frozen__sample_id__in=IdList(list(samples))).distinct().order_by("-pk")
     for export in found:
         rows = [
@@ -185,9 +198,19 @@ def exported_rows(call: Call) -> Iterator[tuple[Export, list[FrozenLine]]]:
             if int(line.sample["sample"]) in rolled_out
             or not made.isdisjoint(line.sample.get("answers", ()))
             or not judged.isdisjoint(line.sample.get("verdicts", ()))
+            or line.sample["revision"] in revised
         ]
         if rows:
             yield export, rows
+
+
+def _revised(rows: QuerySet[Revision]) -> dict[str, int]:
+    """Return the samples of these revisions and of all that revise them, by the revision's id."""
+    found: dict[str, int] = {}
+    while ids := list(rows.values_list("pk", "sample_id")):
+        found |= {str(pk): sample for pk, sample in ids}
+        rows = Revision.objects.filter(parent__in=[pk for pk, _ in ids])
+    return found
 
 
 def rows_of(export: Export, samples: Collection[int]) -> Iterator[FrozenLine]:

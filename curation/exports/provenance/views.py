@@ -14,7 +14,7 @@ from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find, id_number
 
-_PAGES = {"answer": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
+_PAGES = {"answer": "", "revision": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
 
 
 @require_GET

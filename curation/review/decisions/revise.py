@@ -1,6 +1,7 @@
 """A person's new text for an answer. The revisions of an answer form a chain and never change."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
@@ -12,7 +13,7 @@ from curation.review.decisions.drafts import MAX_TEXT, clear_draft
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
 from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_errors, refuse_stale_version
-from curation.review.models import Action, Decision, Pick, Revision
+from curation.review.models import Action, Decision, Pick, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import Flag, Kind, Sample, Status
@@ -30,10 +31,17 @@ class Revised:
 
 
 def revise(
-    *, access: Access, sample_id: int, text: str, note: str = "", of: str = Pick.CHALLENGER, version: int | None = None
+    *,
+    access: Access,
+    sample_id: int,
+    text: str,
+    note: str = "",
+    of: str = Pick.CHALLENGER,
+    version: int | None = None,
+    suggestion: int | None = None,
 ) -> Revised:
     """Add a revision after the latest one of this side's answer, raise the sample's version, and set an approved sample
-    back to pending.
+    back to pending. `suggestion` is the id of the caller's draft by a model that the text comes from, edited or not.
 
     Refused: `Stale` for another version, `Conflict` where another reviewer has the sample, `Invalid` for an empty or
     unchanged text.
@@ -49,6 +57,7 @@ def revise(
         holder = holder_of(sample.pk, other_than=access.user)
         if holder is not None:
             raise held_by_other(sample.pk, holder)
+        draft = None if suggestion is None else _draft(access, sample, of, suggestion)
         parent = latest_revision(sample, of)
         if text == (parent.text if parent else original_text(sample, of)):
             raise Invalid(
@@ -56,12 +65,16 @@ def revise(
             )
         revision = add_revision(access, sample=sample, parent=parent, of=of, text=text, note=note)
         clear_draft(access=access, sample_id=sample.pk, of=of)
+        data: dict[str, Any] = {"revision": revision.pk, "number": revision.number, "of": of}
+        if draft is not None:
+            Suggestion.objects.filter(pk=draft.pk).update(revision=revision, outcome=Suggestion.Outcome.SAVED)
+            data |= {"suggestion": draft.pk, "call": draft.call_id, "model": draft.model}
         audit.record(
             actor=access.user,
             action="sample.revise",
             subject=str(sample.pk),
             project=access.project,
-            data={"revision": revision.pk, "number": revision.number, "of": of},
+            data=data,
         )
     return Revised(revision, sample)
 
@@ -97,6 +110,19 @@ def add_revision(
     change(sample, flags=flags_after(sample, revision), **reopened)
     flag_findings(sample)
     return revision
+
+
+def _draft(access: Access, sample: Sample, of: str, suggestion: int) -> Suggestion:
+    """The caller's unsaved draft for this answer."""
+    rows = Suggestion.objects.filter(pk=suggestion, sample=sample, of=of, asked_by=access.user).exclude(text="")
+    row = rows.first()
+    if row is None:
+        text = f"You have no suggestion {suggestion} for this answer of sample {sample.pk}."
+    elif row.revision_id is not None:
+        text = f"Suggestion {suggestion} is saved as a revision already. Save this text without it."
+    else:
+        return row
+    raise Invalid(text, errors=[FieldError("suggestion", text)])
 
 
 def lint_revision(revision: Revision) -> Lint | None:

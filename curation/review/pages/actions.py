@@ -213,6 +213,7 @@ def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: 
             note=request.POST.get("note", ""),
             of=of,
             version=_version(request),
+            suggestion=number(request.POST.get("suggestion", "")),
         )
     except Invalid as problem:
         if problem.code == "unchanged" and may_be_unchanged:

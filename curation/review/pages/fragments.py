@@ -2,20 +2,22 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.revise import side_to_revise
+from curation.review.models import Pick, Suggestion
 from curation.review.pages.views import sample_of
-from curation.review.queue.seats import LEFT, RIGHT, is_blind, side_token
+from curation.review.queue.seats import LEFT, RIGHT, is_blind, other_side, side_of_token, side_token
 from curation.review.workspace.detail import detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.history import history_of
 from curation.review.workspace.navigation import location_of
 from curation.review.workspace.rollout import sibling_of
 from curation.review.workspace.workspace import answers_shown
+from curation.samples.models import Sample
 from curation.web.problems import NotFound
 from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
 
@@ -77,25 +79,56 @@ def answer_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 def answer_editor(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The editor on the picked answer, with the reviewer's draft if there is one."""
     sample = sample_of(access, pk)
+    preference, page_lease = request.GET.get("preference", ""), request.GET.get("lease", "")
+    of = side_to_revise(access, sample, preference=preference, page_lease=page_lease)
+    return show_editor(request, access, sample, of=of, preference=preference, page_lease=page_lease)
+
+
+def show_editor(
+    request: HttpRequest, access: Access, sample: Sample, *, of: Pick, preference: str, page_lease: str
+) -> HttpResponse:
     found = detail_of(sample)
     if found is None:
-        raise NotFound(f"Sample {pk} has no answer to revise.")
-    preference, page_lease = request.GET.get("preference", ""), request.GET.get("lease", "")
-    answer = found.side(side_to_revise(access, sample, preference=preference, page_lease=page_lease))
-    draft = draft_of(access=access, sample_id=pk)
+        raise NotFound(f"Sample {sample.pk} has no answer to revise.")
+    answer = found.side(of)
+    draft = draft_of(access=access, sample_id=sample.pk)
     drafted, note = draft.edit_of(answer.side) if draft else ("", "")
+    used = Suggestion.objects.filter(
+        sample=sample, of=answer.side, asked_by=access.user, outcome=Suggestion.Outcome.USED
+    )
     text = drafted or answer.kept_text
     context = {
         "sample": sample,
         "project": access.project,
-        "location": location_of(request.GET),
+        "location": location_of(request.GET or request.POST),
         "lease_id": page_lease,
         "preference": preference,
         "of": side_token(access, sample, answer.side),
         "text": text,
         "note": note,
         "from_draft": bool(drafted),
+        "suggestion": used.order_by("-pk").first() if drafted else None,
         "draft": draft,
         "facts": facts_of(text),
+        "has_opponent": found.king is not None,
     }
     return render(request, "review/decisions/_editor.html", context)
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def editor_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """What the text in the editor changes: of the answer as it is kept now, or of the other answer."""
+    sample = sample_of(access, pk)
+    found = detail_of(sample)
+    if found is None:
+        raise NotFound(f"Sample {pk} has no answer to revise.")
+    of, text = side_of_token(access, sample, request.POST.get("of", "")), request.POST.get("text", "")
+    against = {"parent": of, "other": other_side(of)}.get(request.POST.get("diff_against", ""))
+    if against is None:
+        return HttpResponse()
+    before = found.side(against).kept_text
+    pieces = word_diff(before, text.replace("\r\n", "\n"))
+    changed = any(piece.kind for piece in pieces)
+    context = {"diff": diff_html(pieces, show="both") if changed else None}
+    return render(request, "review/workspace/_editor_diff.html", context)

@@ -101,6 +101,10 @@ def side_of_token(access: Access, sample: Sample, token: str) -> Pick:
     raise Invalid("The form does not say whose answer it revises.", errors=[FieldError("of", "no side of this sample")])
 
 
+def other_side(side: str) -> Pick:
+    return Pick.KING if side == Pick.CHALLENGER else Pick.CHALLENGER
+
+
 def _keyed(value: str) -> str:
     return salted_hmac("curation.review.queue.seats", value).hexdigest()
 

@@ -3,12 +3,16 @@
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
-from curation.projects.access import enter, principal_of
+from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review.models import Revision, Suggestion
-from curation.review.refine.schemas import RejudgeIn, SuggestionList, SuggestionOut, SuggestionPage
+from curation.review.queue.lease import own_lease
+from curation.review.queue.seats import Seats, is_blind, pick_of, seats_of, shown_seats
+from curation.review.refine.draft import ask_for_draft
+from curation.review.refine.schemas import RejudgeIn, SuggestIn, SuggestionList, SuggestionOut, SuggestionPage
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.samples.models import Sample
 from curation.web.ids import find
 
 router = Router(tags=["review"])
@@ -20,8 +24,38 @@ router = Router(tags=["review"])
 def list_suggestions(request: HttpRequest, slug: str, params: Query[SuggestionList]) -> dict[str, object]:
     """Needs the scope `run`, since reviewers decide before they see scores."""
     access = enter(request, slug, Scope.RUN)
-    rows = Suggestion.objects.filter(sample__project=access.project).prefetch_related("text_scores")
-    return params.page(params.narrow(rows)).response(SuggestionOut.of)
+    rows = Suggestion.objects.filter(sample__project=access.project).select_related("run", "asked_by")
+    page = params.page(params.narrow(rows.prefetch_related("text_scores")))
+    return page.response(SuggestionOut.of_row)
+
+
+@router.post("/samples/{sample_id}/suggestions", response={202: SuggestionOut}, summary="Ask a model for a revision")
+def post_suggestion(
+    request: HttpRequest, response: HttpResponse, sample_id: str, body: SuggestIn
+) -> Status[SuggestionOut]:
+    """A worker asks the model; read the suggestion again until its `state` has ended. It is a draft: to save it, send
+    its text and id to `POST /samples/{id}/revisions`. While the sample is blind, the model gets no judges' reasons."""
+    visible = Project.objects.visible_to(principal_of(request).user)
+    sample = find(Sample.objects.filter(project__in=visible).select_related("project"), sample_id, "sample")
+    access = enter(request, sample.project, Scope.REVIEW)
+    lease = own_lease(sample, access)
+    side = pick_of(body.of, seats_of(lease) if lease else None)
+    row = ask_for_draft(access=access, sample=sample, model=body.model, of=side, note=body.note)
+    response["Location"] = f"/api/v1/suggestions/{row.pk}"
+    return Status(202, SuggestionOut.of_row(row, _blind_seats(access, sample)))
+
+
+@router.get("/suggestions/{suggestion_id}", response=SuggestionOut, summary="One suggestion that you asked for")
+def get_suggestion(request: HttpRequest, suggestion_id: str) -> SuggestionOut:
+    rows = Suggestion.objects.filter(asked_by=principal_of(request).user)
+    row = find(rows.select_related("sample__project", "run", "asked_by"), suggestion_id, "suggestion")
+    access = enter(request, row.sample.project, Scope.REVIEW)
+    return SuggestionOut.of_row(row, _blind_seats(access, row.sample))
+
+
+def _blind_seats(access: Access, sample: Sample) -> Seats | None:
+    """The seats that name the answers while the sample is blind, for curators too: nothing else is told here."""
+    return shown_seats(access, sample, own_lease(sample, access)) if is_blind(access, sample) else None
 
 
 @router.post("/revisions/{revision_id}/rejudge", response={202: RunOut}, summary="Judge a revision again")

@@ -31,6 +31,7 @@ class RefineRun(Kind[RefineParams]):
     title = "Refine: improve answers with the judges' reasons"
     params = RefineParams
     section_template = "review/refine/_run_section.html"
+    hides_results = True
 
     def stages(self, params: RefineParams) -> Sequence[Stage]:
         return [RefineStage(params), CompareStage(params, _suggestions), SettleStage(params, _suggestions)]
@@ -81,6 +82,7 @@ class RejudgeRun(Kind[RejudgeParams]):
     launch_page = ""
     section_template = "review/refine/_rejudge_section.html"
     feeds_others = False
+    hides_results = True
 
     def stages(self, params: RejudgeParams) -> Sequence[Stage]:
         return [CompareStage(params, _revision), SettleStage(params, _revision)]

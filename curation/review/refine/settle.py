@@ -24,6 +24,12 @@ from judging.panel.scoring import OrderedVerdict, score_duel
 
 CHUNK = 50
 EQUAL = 50.0
+JUDGED = (
+    Suggestion.Outcome.WAITING,
+    Suggestion.Outcome.BETTER,
+    Suggestion.Outcome.KEPT,
+    Suggestion.Outcome.UNJUDGED,
+)
 KING, PARENT = TextScore.Against.KING, TextScore.Against.PARENT
 
 
@@ -151,7 +157,7 @@ def _queue(run: Run, row: Suggestion) -> str:
 
 def outcomes(run: Run) -> dict[str, int]:
     """Return how many of the run's suggestions have each outcome."""
-    found = dict.fromkeys(Suggestion.Outcome.values, 0)
+    found = dict.fromkeys(map(str, JUDGED), 0)
     rows: Sequence[str] = list(Suggestion.objects.filter(run=run).values_list("outcome", flat=True))
     for outcome in rows:
         found[outcome] += 1

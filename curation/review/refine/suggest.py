@@ -1,6 +1,6 @@
-"""Stage `refine`: a model improves each challenger's answer with the judges' reasons.
+"""A model improves an answer with the judges' reasons. Stage `refine`: each challenger's answer of a run.
 
-It gets the history, the answer and the reasons: never the hidden record, the reference or the king's answer. Reasons of
+It gets the history, the answer and the reasons: never the hidden record, the reference or the other answer. Reasons of
 judges who saw the reference are left out too, since they may quote it.
 """
 
@@ -15,8 +15,9 @@ from curation.duels.answers.leaks import lint_answer
 from curation.duels.models import Duel, Exclusion, Opponent, Order, PullRequest, Verdict
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
-from curation.review.models import Revision, Suggestion
+from curation.review.models import Pick, Revision, Suggestion
 from curation.review.refine.params import RefineParams
+from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
@@ -38,7 +39,8 @@ REMINDER = 'Reply with the improved turn: "THOUGHT:", then one ```bash block wit
 
 @dataclass(frozen=True, slots=True)
 class RefineJob:
-    """An answer to improve. `reasons` is empty where no judge said anything that the model may read."""
+    """An answer to improve. `reasons` is empty where no judge said anything that the model may read; `note` is what a
+    person asks for."""
 
     target: Target
     instructions: Instructions
@@ -48,10 +50,14 @@ class RefineJob:
     parent: Revision | None
     reasons: str
     record: PullRequest | None
+    of: str = Pick.CHALLENGER
+    note: str = ""
 
     @property
     def answer(self) -> str:
-        return self.parent.text if self.parent else self.duel.challenger.text.text
+        if self.parent:
+            return self.parent.text
+        return self.duel.opponent_text if self.of == Pick.KING else self.duel.challenger.text.text
 
 
 def samples_to_refine(samples: SampleQuerySet, given: Json) -> SampleQuerySet:
@@ -95,12 +101,10 @@ class RefineStage:
             "prompt__text", "challenger__text", "counting"
         )
         duels = {duel.sample_id: duel for duel in rows}
-        revisions = Revision.objects.filter(sample__in=IdList(ids), of="candidate").order_by("number")
+        revisions = Revision.objects.filter(sample__in=IdList(ids), of=Pick.CHALLENGER).order_by("number")
         latest = {row.sample_id: row for row in revisions}
-        reasons = _reasons([pk for duel in duels.values() if duel.counting for pk in duel.counting.verdicts])
-        instances = {duel.prompt.instance_id for duel in duels.values()} - {""}
-        known = PullRequest.objects.filter(project=run.project_id, instance_id__in=instances).select_related("text")
-        records = {record.instance_id: record for record in known}
+        reasons = reasons_for(duels.values())
+        records = records_of(run.project_id, duels.values())
         return {
             item.pk: RefineJob(
                 target,
@@ -119,46 +123,65 @@ class RefineStage:
     async def work(self, context: LlmContext, item: Item, job: RefineJob | None) -> Write:
         if job is None:
             raise ItemFailed("its duel was deleted")
-        messages = _messages(job)
-        refusal = ""
-        for number in range(1, (self._params.attempts or 3) + 1):
-            request = Request(messages, job.params, attempt=number)
-            digest = job.instructions.sha256
-            answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
-            text = answered.completion.text
-            refused = format_refusal(text, finish_reason=answered.completion.finish_reason)
-            refusal = FORMAT_REFUSALS[refused] if refused else ""
-            if not refusal and text.strip() == job.answer.strip():
-                refusal = "The model repeated the answer unchanged."
-            if not refusal:
-                break
-        if refusal:
-            raise ItemFailed(refusal)
-        lint = None
-        if job.record is not None:
-            max_leak = context.run.settings.limits.max_leak
-            lint = await asyncio.to_thread(lint_answer, text, job.duel.prompt.text.history, job.record, max_leak)
+        answered = await improve(context, item, job, attempts=self._params.attempts, fresh=self._params.fresh)
+        found = await text_columns(context.run, job, answered)
 
         def write() -> Json:
-            stored = storable(text)
             row, _ = Suggestion.objects.update_or_create(
-                run=context.run,
-                sample_id=job.sample_id,
-                defaults={
-                    "call_id": answered.call_id,
-                    "parent": job.parent,
-                    "model": job.target.name,
-                    "instructions_hash": job.instructions.sha256,
-                    "text": stored,
-                    "leak_score": lint.score if lint else None,
-                    "leak_flag": bool(lint and lint.flagged),
-                    "leak_spans": lint.spans if lint else [],
-                    "flags": scanned_flags(scan_texts([stored]).get(stored, ())),
-                },
+                run=context.run, sample_id=job.sample_id, defaults={**found, "flags": flags_of(found["text"])}
             )
             return {"suggestion": row.pk}
 
         return write
+
+
+async def improve(
+    context: LlmContext, item: Item, job: RefineJob, *, attempts: int | None = None, fresh: bool = False
+) -> Answered:
+    """Ask for the improved turn until one has the form of an answer and differs from it. Raises `ItemFailed` with what
+    was wrong with the last one."""
+    messages, refusal = _messages(job), ""
+    for number in range(1, (attempts or 3) + 1):
+        request = Request(messages, job.params, attempt=number)
+        answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256, fresh=fresh)
+        text = answered.completion.text
+        refused = format_refusal(text, finish_reason=answered.completion.finish_reason)
+        refusal = FORMAT_REFUSALS[refused] if refused else ""
+        if not refusal and text.strip() == job.answer.strip():
+            refusal = "The model repeated the answer unchanged."
+        if not refusal:
+            return answered
+    raise ItemFailed(refusal)
+
+
+async def text_columns(run: Run, job: RefineJob, answered: Answered) -> Json:
+    """Return the columns of a suggestion: the text with what the leak lint finds in it, and its call."""
+    lint, text = None, answered.completion.text
+    if job.record is not None:
+        max_leak = run.settings.limits.max_leak
+        lint = await asyncio.to_thread(lint_answer, text, job.duel.prompt.text.history, job.record, max_leak)
+    stored = storable(text)
+    return {
+        "call_id": answered.call_id,
+        "parent": job.parent,
+        "model": job.target.name,
+        "instructions_hash": job.instructions.sha256,
+        "text": stored,
+        "leak_score": lint.score if lint else None,
+        "leak_flag": bool(lint and lint.flagged),
+        "leak_spans": lint.spans if lint else [],
+    }
+
+
+def flags_of(text: str) -> int:
+    return scanned_flags(scan_texts([text]).get(text, ()))
+
+
+def records_of(project_id: int, duels: Iterable[Duel]) -> dict[str, PullRequest]:
+    """Return the hidden records of the duels' instances, by instance."""
+    instances = {duel.prompt.instance_id for duel in duels} - {""}
+    known = PullRequest.objects.filter(project=project_id, instance_id__in=instances).select_related("text")
+    return {record.instance_id: record for record in known}
 
 
 def _messages(job: RefineJob) -> list[dict[str, str]]:
@@ -166,23 +189,26 @@ def _messages(job: RefineJob) -> list[dict[str, str]]:
         ("history", render_history(job.duel.prompt.text.history)),
         ("answer", job.answer),
         ("judges", job.reasons or "No reasons are known."),
+        ("note", job.note),
     ]
-    user = [f"<{name}>\n{neutralise(text).text}\n</{name}>" for name, text in parts]
+    user = [f"<{name}>\n{neutralise(text).text}\n</{name}>" for name, text in parts if text]
     return [
         {"role": "system", "content": job.instructions.text},
         {"role": "user", "content": "\n\n".join([*user, REMINDER])},
     ]
 
 
-def _reasons(ids: Sequence[int]) -> dict[int, str]:
-    """Return what the judges said about each duel's challenger, a line for each reading."""
+def reasons_for(duels: Iterable[Duel], of: str = Pick.CHALLENGER) -> dict[int, str]:
+    """Return what the judges whose verdicts count said about one side's answer of each duel, a line for each reading.
+    Their words are left out where they saw the reference, as a judge or as one of the two answers."""
+    ids = [pk for duel in duels if duel.counting for pk in duel.counting.verdicts]
     lines: dict[int, list[str]] = {}
-    rows = Verdict.objects.filter(pk__in=IdList(ids), parsed=True).select_related("run").order_by("judge", "-order")
-    for row in rows:
-        own = 2 if row.order == Order.KING_FIRST else 1
+    rows = Verdict.objects.filter(pk__in=IdList(ids), parsed=True).select_related("run", "duel")
+    for row in rows.order_by("judge", "-order"):
+        own = 2 if (row.order == Order.KING_FIRST) == (of == Pick.CHALLENGER) else 1
         words = {own: "better", 0: "equal", 3 - own: "worse"}
         said = ", ".join(f"{name} {words[row.dimensions[name]]}" for name in DIMENSIONS if name in row.dimensions)
         hides = row.run is not None and row.run.params.get("show_reference") is False
-        reason = f" {row.reason}" if hides else ""
+        reason = f" {row.reason}" if hides and row.duel.opponent == Opponent.KING else ""
         lines.setdefault(row.duel_id, []).append(f"- It was answer {own}: {said}.{reason}")
     return {duel: "\n".join(said) for duel, said in lines.items()}

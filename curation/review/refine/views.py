@@ -1,24 +1,37 @@
-"""The list of suggestions, and the button that judges a revision again."""
+"""Suggestions in the editor and as a list, and the button that judges a revision again."""
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.models import Revision, Suggestion
+from curation.review.decisions.revise import original_text
+from curation.review.models import Pick, Revision, Suggestion
+from curation.review.pages.fragments import show_editor
+from curation.review.pages.views import sample_of
+from curation.review.queue.seats import is_blind, side_of_token
+from curation.review.refine.draft import ask_for_draft, use_draft
 from curation.review.refine.schemas import SuggestionList
+from curation.review.workspace.diff import diff_html, word_diff
 from curation.runs.launch import launch
+from curation.runs.models import LIVE
+from curation.runs.pages.waiting import waits_of
+from curation.samples.models import Sample, flag_names
 from curation.web.ids import find
 from curation.web.lists.pages import list_context, tabs
+from curation.web.problems import Conflict, Invalid
 
 
 @require_GET
 @project_page(Scope.RUN)
 def suggestion_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = SuggestionList.from_query(request.GET)
-    rows = Suggestion.objects.filter(sample__project=access.project).prefetch_related("text_scores")
+    rows = Suggestion.objects.filter(sample__project=access.project).select_related("run", "asked_by")
+    rows = rows.prefetch_related("text_scores")
     page = params.page(params.narrow(rows))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/suggestions"),
@@ -34,3 +47,70 @@ def revision_rejudge(request: HttpRequest, access: Access, pk: str) -> HttpRespo
     params = {"revision": str(revision.pk)}
     run = launch(project=access.project, kind="rejudge", params=params, user=access.user)
     return HttpResponseRedirect(reverse("run-page", args=[access.project.slug, run.pk]))
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.REVIEW)
+def sample_suggest(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Below the editor of one answer: the models to ask, and the caller's newest suggestion for it. A POST asks."""
+    sample = sample_of(access, pk)
+    given = request.POST if request.method == "POST" else request.GET
+    of, problem = side_of_token(access, sample, given.get("of", "")), ""
+    if request.method == "POST":
+        model, note = given.get("suggest_model", ""), given.get("note", "")
+        try:
+            ask_for_draft(access=access, sample=sample, model=model, of=of, note=note)
+        except (Invalid, Conflict) as refused:
+            problem = refused.detail
+    row = _drafts(access, sample).filter(of=of).exclude(outcome=Suggestion.Outcome.SAVED).first()
+    names = list(Endpoint.objects.of(access.project).order_by("name").values_list("name", flat=True))
+    context = {
+        "project": access.project,
+        "sample": sample,
+        "models": names,
+        "chosen": given.get("suggest_model") or (row.model if row else ""),
+        "problem": problem,
+        **(_shown(access, sample, row) if row else {}),
+    }
+    return render(request, "review/refine/_suggest.html", context)
+
+
+@require_GET
+@project_page(Scope.REVIEW)
+def sample_suggestion(request: HttpRequest, access: Access, pk: int, suggestion: int) -> HttpResponse:
+    """The state of one suggestion; it polls until the model has answered."""
+    sample = sample_of(access, pk)
+    row = find(_drafts(access, sample), str(suggestion), "suggestion")
+    context = {"project": access.project, "sample": sample, **_shown(access, sample, row)}
+    return render(request, "review/refine/_suggestion.html", context)
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def suggestion_use(request: HttpRequest, access: Access, pk: int, suggestion: int) -> HttpResponse:
+    """Put the suggestion into the editor, as the caller's draft."""
+    sample = sample_of(access, pk)
+    row = find(_drafts(access, sample), str(suggestion), "suggestion")
+    use_draft(access=access, row=row)
+    preference, lease = request.POST.get("preference", ""), request.POST.get("lease", "")
+    return show_editor(request, access, sample, of=Pick(row.of), preference=preference, page_lease=lease)
+
+
+def _drafts(access: Access, sample: Sample) -> QuerySet[Suggestion]:
+    rows = Suggestion.objects.filter(sample=sample, asked_by=access.user).order_by("-pk")
+    return rows.select_related("run", "call", "parent", "asked_by")
+
+
+def _shown(access: Access, sample: Sample, row: Suggestion) -> dict[str, object]:
+    """What the state of a suggestion shows: its changes to the answer, and while it is blind no leaks."""
+    blind = is_blind(access, sample)
+    before = row.parent.text if row.parent else original_text(sample, row.of)
+    live = row.outcome == Suggestion.Outcome.ASKED and row.run is not None and row.run.state in LIVE
+    return {
+        "row": row,
+        "live": live,
+        "waits": waits_of(row.run) if live and row.run else [],
+        "flags": flag_names(row.flags) if blind else row.flag_names,
+        "diff": diff_html(word_diff(before, row.text), show="both") if row.text else None,
+        "blind": blind,
+    }

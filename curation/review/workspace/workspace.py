@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
+from curation.duels.models import Duel
 from curation.duels.score.models import Score
 from curation.duels.score.shown import Imported, imported
 from curation.projects.access import Access
@@ -13,7 +14,7 @@ from curation.projects.models import Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.outcome import Reviewed, kept_side
-from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision
+from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import Progress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, is_blind, place_of, shown_seats
@@ -65,12 +66,28 @@ class DecisionView:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreView:
+    """A score of a revision. `before` is its parent's score against the king by the same panel, if there is one."""
+
+    row: TextScore
+    before: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionView:
+    """One step of the story. `draft` is the model's suggestion that it was saved from, if any."""
+
     row: Revision
     of: str
     note: SafeString
     diff: SafeString
     may_rejudge: bool
+    scores: list[ScoreView]
+    draft: Suggestion | None
+
+    @property
+    def edited(self) -> bool:
+        return self.draft is not None and self.draft.text != self.row.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,7 @@ class Revealed:
     judges: list[Judge]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
+    revised: list[AnswerDetail]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,20 +275,45 @@ def _seats(
 
 
 def _revisions(sample: Sample) -> list[Revision]:
-    rows = Revision.objects.filter(sample=sample).select_related("author", "parent").order_by("-number")
-    return list(rows.prefetch_related("text_scores")[:20])
+    rows = Revision.objects.filter(sample=sample).select_related("author", "parent", "suggestion")
+    return list(rows.order_by("-number").prefetch_related("text_scores")[:20])
 
 
 def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView]) -> Revealed:
     metrics = [(name, float(value)) for name, value in found.duel.metrics.items() if isinstance(value, int | float)]
-    revisions = []
-    for row in rows:
+    revisions: list[RevisionView] = []
+    against_king = _against_king(found.duel, rows)
+    for row in reversed(rows):
         side = found.side(row.of)
         diff = diff_html(word_diff(row.parent.text if row.parent else side.text, row.text), show="both")
         note = _remark(findings, "note", row.pk, row.note)
-        revisions.append(RevisionView(row, side.label, note, diff, may_rejudge=row.of == Pick.CHALLENGER))
+        before = against_king.get(row.parent_id, {}) if row.of == Pick.CHALLENGER else {}
+        scores = [
+            ScoreView(score, before.get(score.panel["digest"]) if score.against == TextScore.Against.KING else None)
+            for score in row.text_scores.all()
+        ]
+        draft = getattr(row, "suggestion", None)
+        may_rejudge = row.of == Pick.CHALLENGER and found.king is not None
+        revisions.append(RevisionView(row, side.label, note, diff, may_rejudge, scores, draft))
     score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
-    return Revealed(found.duel.pk, score, imported(found.duel), judges_of(found.duel, score), metrics, revisions)
+    revised = [found.side(side) for side in dict.fromkeys(view.row.of for view in revisions)]
+    judges = judges_of(found.duel, score)
+    return Revealed(found.duel.pk, score, imported(found.duel), judges, metrics, revisions, revised)
+
+
+def _against_king(duel: Duel, rows: Sequence[Revision]) -> dict[int | None, dict[str, float]]:
+    """Return the newest score against the king by the panel's digest, by the revision's id; None is the answer as
+    recorded."""
+    found: dict[int | None, dict[str, float]] = {}
+    if any(row.text_scores.all() for row in rows):
+        scores = Score.objects.filter(duel=duel, score__isnull=False).order_by("scored_at", "pk")
+        rows_of_duel = scores.values_list("panel__digest", "score")
+        found[None] = {digest: score for digest, score in rows_of_duel if score is not None}
+    for row in rows:
+        kings = [one for one in row.text_scores.all() if one.against == TextScore.Against.KING]
+        kings.sort(key=lambda one: (one.created_at, one.pk))
+        found[row.pk] = {one.panel["digest"]: one.score for one in kings if one.score is not None}
+    return found
 
 
 def _remark(findings: Sequence[FindingView], part: str, pk: int, text: str) -> SafeString:

@@ -13,7 +13,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs import control
-from curation.runs.kinds import launchable_kind
+from curation.runs.kinds import kind_of, launchable_kind
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
@@ -182,8 +182,11 @@ def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) ->
 
 @router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")
 def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> dict[str, object]:
-    run, _ = _run(request, run_id, Scope.READ)
-    return params.page(params.narrow(Item.objects.filter(run=run))).response(_item)
+    """What panels said of a new text (`refine`, `rejudge`) is in `result` for those with the scope `run` only."""
+    run, access = _run(request, run_id, Scope.READ)
+    hides = kind_of(run.kind).hides_results and not access.may(Scope.RUN)
+    page = params.page(params.narrow(Item.objects.filter(run=run)))
+    return page.response(lambda item: _item(item, hides=hides))
 
 
 @router.get("/runs/{run_id}/events", response=EventPage, exclude_unset=True, summary="A run's log")
@@ -237,7 +240,7 @@ def _accepted(response: HttpResponse, run: Run) -> Status[dict[str, object]]:
     return Status(202, run_out(run))
 
 
-def _item(item: Item) -> dict[str, object]:
+def _item(item: Item, *, hides: bool) -> dict[str, object]:
     return {
         "id": str(item.pk),
         "stage": item.stage,
@@ -245,7 +248,7 @@ def _item(item: Item) -> dict[str, object]:
         "state": item.state,
         "reason": item.reason or None,
         "data": item.data,
-        "result": item.result,
+        "result": {} if hides else item.result,
         "finished_at": item.finished_at,
     }
 

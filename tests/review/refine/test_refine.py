@@ -207,10 +207,14 @@ class TestJudgeAgain:
         end(Run.objects.get(pk=bench.post(f"/revisions/{revision.pk}/rejudge").json()["id"]))
         path = f"/samples/{revision.sample_id}/revisions"
         assert bench.get(path)["data"][0]["scores"] == []
+        items = f"/runs/{Run.objects.latest('pk').pk}/items"
+        assert "correctness" not in str(bench.get(items, make_member(bench.project))), "nor by the run's items"
+        assert "correctness" in str(bench.get(items)), "an admin reads them"
         Project.objects.update(settings_json={**bench.project.settings_json, "review": {"blind": False}})
         assert len(bench.get(path)["data"][0]["scores"]) == 2
         page = bench.page(f"samples/{revision.sample_id}/panel/")
         assert "Against the king" in page and "Judge again" in page
+        assert 'its parent had <b class="num">70.0</b> by the same panel' in page, "the new beside the old"
 
     def test_who_may_and_what_cannot(self, bench: Bench) -> None:
         revision = self.saved(bench)

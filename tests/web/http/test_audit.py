@@ -223,6 +223,7 @@ PREPARE: dict[str, Prepare] = {
     f"POST {SLUG}/pull-requests/clear": _doubtful,
     f"POST {SLUG}/reigns": _accepted,
     f"POST {V1}/revisions/{{revision_id}}/rejudge": lambda rows, owner: {"judges": ["judge-a"]},
+    f"POST {V1}/samples/{{sample_id}}/suggestions": lambda rows, owner: {"model": "judge-a"},
     f"POST {SLUG}/models": lambda rows, owner: {"name": "new", "model": "scripted/king"},
     f"POST {SLUG}/runs": lambda rows, owner: {"kind": "king", "params": {"model": "judge-a"}},
     f"POST {V1}/runs/{{run_id}}/cancel": _in_state("running"),

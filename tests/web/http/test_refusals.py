@@ -23,7 +23,7 @@ from curation.exports.models import Export, ExportFile, Round, SavedRecipe
 from curation.labels.models import Question
 from curation.llm.models import Endpoint
 from curation.projects.models import Deletion, Invitation, Project, Role
-from curation.review.models import Lease, Revision
+from curation.review.models import Lease, Revision, Suggestion
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SavedView
 from curation.webhooks.models import Webhook
@@ -122,11 +122,14 @@ def rows(owner: User) -> Rows:
     rounds = Round.objects.create(project=project, chain=1, operator="judge-a", rollout=rollout, formats=["dpo"])
     revision = Revision.objects.create(sample=duel.sample, number=1, author=owner, text="THOUGHT: I look first.")
     question = Question.objects.create(project=project, name="error_type", title="What is wrong?", kind="text")
+    draft = Suggestion.objects.create(
+        sample=duel.sample, run=rollout, asked_by=owner, model="judge-a", outcome="draft", text="THOUGHT: I read it."
+    )
     experiment = Experiment.objects.create(project=project, name="SFT on export 1")
     ids = {
         "experiment_id": str(experiment.pk),
         "question_id": str(question.pk),
-        "revision_id": str(revision.pk),
+        "revision_id": str(revision.pk), "suggestion_id": str(draft.pk),
         "reign_id": str(reign.pk), "round_id": str(rounds.pk),
         "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),
         "sha256": "0" * 64, "rule": "email", "value_sha256": "0" * 64,
