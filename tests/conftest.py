@@ -18,6 +18,10 @@ from tests.parts import PARTS, missing
 from tests.postgres import postgres as postgres
 from tests.product import product as product
 
+# Long tests start processes with a database of their own.
+SERVER_MARKS = ("django_db", "postgres", "redis", "docker", "browser", "long")
+SERVER_FIXTURES = frozenset({"db", "transactional_db", "live_server", "product", "postgres"})
+
 
 @functools.cache
 def _lacks(part: str) -> str | None:
@@ -37,9 +41,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Sharing:
     return _Sharing(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--on-servers", action="store_true", help="Only tests that use a database, Redis, Docker or a browser."
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests start first, so that with several processes none is left to the end."""
+    if config.getoption("--on-servers"):
+        config.hook.pytest_deselected(items=[item for item in items if not _on_servers(item)])
+        items[:] = filter(_on_servers, items)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def _on_servers(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return any(map(item.get_closest_marker, SERVER_MARKS)) or not SERVER_FIXTURES.isdisjoint(fixtures)
 
 
 @pytest.hookimpl(tryfirst=True)
