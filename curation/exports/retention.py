@@ -2,7 +2,7 @@
 uses them."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Set
 from datetime import timedelta
 
 from django.db import transaction
@@ -38,15 +38,17 @@ def delete_old_exports() -> int:
         if days is None:
             continue
         before = timezone.now() - timedelta(days=days)
-        for export in Export.objects.of(project).filter(kept=False, created_at__lt=before).order_by("pk"):
-            deleted += _delete(project, export, days)
+        old = list(Export.objects.of(project).filter(kept=False, created_at__lt=before).order_by("pk"))
+        compared = _compared(project) if old else set()
+        for export in old:
+            deleted += _delete(project, export, days, compared)
     if deleted:
         logger.info("%s exports are deleted because they are older than their project keeps them", deleted)
     return deleted
 
 
-def _delete(project: Project, export: Export, days: int) -> bool:
-    if any(uses_of(export)) or what_rests_on(export.run):
+def _delete(project: Project, export: Export, days: int, compared: Set[str]) -> bool:
+    if _is_used(export, compared) or what_rests_on(export.run):
         return False
     try:
         with transaction.atomic():
@@ -61,17 +63,16 @@ def _delete(project: Project, export: Export, days: int) -> bool:
     return True
 
 
-def uses_of(export: Export) -> Iterator[str]:
-    """Yield what uses an export, in words. A person may delete it all the same."""
+def _is_used(export: Export, compared: Set[str]) -> bool:
+    """Whether a run read it, an experiment trained on it, or it is one of those `compared` with others. A person may
+    delete it all the same."""
     runs = Run.objects.filter(project=export.project_id, params__export=str(export.pk), deleting_at=None)
-    for pk, kind in runs.exclude(kind="push").values_list("pk", "kind"):
-        yield f"The {kind} run {pk} read it."
-    for name in export.experiments.values_list("name", flat=True):
-        yield f"The experiment {name} trained on it."
-    prefix = f"export/{export.pk}/"
-    for name, document in SavedRecipe.objects.filter(project=export.project_id).values_list("name", "document"):
-        if any(held_out.startswith(prefix) for held_out in document.get("held_out", ())):
-            yield f"The recipe {name} compares with it."
-    for pk, recipe in Export.objects.of(export.project).values_list("pk", "recipe"):
-        if any(held_out.startswith(prefix) for held_out in recipe.get("held_out", ())):
-            yield f"Export {pk} was compared with it."
+    return str(export.pk) in compared or runs.exclude(kind="push").exists() or export.experiments.exists()
+
+
+def _compared(project: Project) -> Set[str]:
+    """Return the ids of the exports that recipes and other exports of the project are compared with. Two queries."""
+    recipes = SavedRecipe.objects.filter(project=project).values_list("document", flat=True)
+    exports = Export.objects.of(project).values_list("recipe", flat=True)
+    names = (name for recipe in (*recipes, *exports) for name in recipe.get("held_out", ()))
+    return {name.split("/")[1] for name in names if name.startswith("export/")}

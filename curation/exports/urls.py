@@ -2,7 +2,6 @@
 
 from django.urls import path
 
-from curation.exports.hub import views as hub
 from curation.exports.pages import views
 from curation.exports.provenance import views as provenance
 from curation.exports.rounds import views as rounds
@@ -21,7 +20,7 @@ urlpatterns = [
     path(f"{EXPORTS}<str:pk>/duplicates/", views.export_duplicates, name="export-duplicates"),
     path(f"{EXPORTS}<str:pk>/contaminated/", views.export_contaminated, name="export-contaminated"),
     path(f"{EXPORTS}<str:pk>/keep/", views.export_keep, name="export-keep"),
-    path(f"{EXPORTS}<str:pk>/push/", hub.export_push, name="export-push"),
+    path(f"{EXPORTS}<str:pk>/push/", views.export_push, name="export-push"),
     path(f"{EXPORTS}<str:pk>/rows/", provenance.export_rows, name="export-rows"),
     path(f"{EXPORTS}<str:pk>/rows/<str:sha256>/", provenance.export_row, name="export-row"),
     path("p/<slug:slug>/rounds/", rounds.round_list, name="round-list"),

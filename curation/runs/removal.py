@@ -19,6 +19,7 @@ from curation.projects.removal.rows import (
 from curation.runs.kinds import kind_of
 from curation.runs.models import LIVE, Call, Item, ItemState, Run
 from curation.web.ids import find
+from curation.web.lists.id_list import IdList
 
 NOUN = "run"
 
@@ -51,6 +52,19 @@ def live_work(run: Run) -> Iterable[Rest]:
     if others and kind_of(run.kind).feeds_others:
         are = "1 other run is" if others == 1 else f"{others} other runs are"
         yield Rest(f"{are} in progress and may use what it made. Wait, or cancel them.", f"{url}?state=queued,running")
+
+
+@rests_on(Run)
+def calls_that_others_reuse(run: Run) -> Iterable[Rest]:
+    """Items of other runs that its recorded calls answered: without them, nobody could trace what these runs made."""
+    others = Item.objects.filter(run__project=run.project_id, run__deleting_at=None, result__has_key="reused_calls")
+    reused: dict[int, set[int]] = {}
+    for item in others.exclude(run=run).only("run_id", "result").iterator():
+        reused.setdefault(item.run_id, set()).update(item.reused_calls)
+    for other, calls in sorted(reused.items()):
+        if count := Call.objects.filter(run=run, pk__in=IdList(sorted(calls))).count():
+            of_its = "1 of its calls" if count == 1 else f"{count} of its calls"
+            yield Rest(f"Run {other} has answers from {of_its}.", reverse("run-page", args=[run.project.slug, other]))
 
 
 @describes(Run)

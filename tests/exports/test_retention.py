@@ -4,7 +4,9 @@ from datetime import timedelta
 
 import pytest
 from django.core.files.storage import default_storage
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from curation.evaluations.models import Experiment
@@ -137,3 +139,14 @@ def test_an_export_in_progress_is_not_deleted() -> None:
     keep_days(project, 1)
 
     assert delete_old_exports() == 0
+
+
+def test_recipes_are_read_once_for_all_old_exports() -> None:
+    project = make_project()
+    make_approved(project)
+    for _ in range(3):
+        make_old(project)
+    keep_days(project, 30)
+    with CaptureQueriesContext(connection) as queries:
+        assert delete_old_exports() == 3
+    assert sum('FROM "exports_savedrecipe"' in query["sql"] for query in queries) == 1

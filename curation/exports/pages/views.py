@@ -1,5 +1,7 @@
 """Pages of exports: list, form with preview, one export, comparison, saved recipes."""
 
+from collections.abc import Mapping
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -8,6 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import trigger_client_event
 
 from curation.exports.formats import TRAINERS
+from curation.exports.hub.kind import NAME as PUSH
 from curation.exports.hub.kind import pushes_of
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
@@ -27,6 +30,7 @@ from curation.runs.launch import launch
 from curation.samples.blind import refuse_hidden, refuse_pending
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
+from curation.web.problems import Invalid
 
 LIMIT = 50
 
@@ -100,17 +104,42 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def export_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
+    return _export_page(request, access, export)
+
+
+@require_POST
+@project_page(Scope.EXPORT)
+def export_push(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """A refusal is shown on the form, which keeps what was given."""
+    export = find(Export.objects.of(access.project), pk, "export")
+    params = {
+        "export": str(export.pk),
+        "repository": request.POST.get("repository", "").strip(),
+        "private": "public" not in request.POST,
+    }
+    try:
+        run = launch(project=access.project, kind=PUSH, params=params, user=access.user)
+    except Invalid as problem:
+        return _export_page(request, access, export, push={**params, "refused": problem.detail})
+    return redirect("run-page", access.project.slug, run.pk)
+
+
+def _export_page(
+    request: HttpRequest, access: Access, export: Export, *, push: Mapping[str, object] | None = None
+) -> HttpResponse:
+    """`push` is a push that was refused."""
     others = Export.objects.of(access.project).filter(ready=True).exclude(pk=export.pk).order_by("-id")[:LIMIT]
     api_path = f"/api/v1/exports/{export.pk}"
     context = {
         "page": page_of(export),
         "others": others,
         "pushes": pushes_of(export),
+        "push": push,
         "may_push": export.ready and access.may(Scope.EXPORT) and bool(access.project.settings.hub.token),
         "keep_days": access.project.settings.export.keep_days,
         "api_path": api_path,
     }
-    return render(request, "exports/page.html", context)
+    return render(request, "exports/page.html", context, status=422 if push else 200)
 
 
 @require_POST

@@ -212,12 +212,15 @@ def post_resume(
     request: HttpRequest, response: HttpResponse, run_id: str, body: ResumeIn | None = None
 ) -> Status[dict[str, object]]:
     run, access = _run(request, run_id, Scope.RUN)
+    require_scopes(access, run.kind, run.params)
     return _accepted(response, control.resume(run=run, user=access.user, budget=body.budget if body else None))
 
 
 @router.post("/runs/{run_id}/retry-failed", response={202: RunOut}, summary="Try the failed items again")
 def post_retry_failed(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[dict[str, object]]:
+    """Needs the scopes of its launch."""
     run, access = _run(request, run_id, Scope.RUN)
+    require_scopes(access, run.kind, run.params)
     return _accepted(response, control.retry_failed(run=run, user=access.user))
 
 

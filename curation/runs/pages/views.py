@@ -137,6 +137,8 @@ def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> HttpResponse:
     """Cancel, resume, retry-failed, clone; then the page of the run that it is about."""
     run = find(Run.objects.of(access.project).select_related("project"), pk, "run")
+    if verb != "cancel":  # the others do the work that its launch asked for
+        require_scopes(access, run.kind, run.params)
     if verb == "cancel":
         control.cancel(run=run, user=access.user)
     elif verb == "resume":
@@ -145,7 +147,6 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
     elif verb == "retry-failed":
         control.retry_failed(run=run, user=access.user)
     else:
-        require_scopes(access, run.kind, run.params)
         run = control.clone(run=run, user=access.user)
     return redirect("run-page", access.project.slug, run.pk)
 
@@ -153,6 +154,7 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
 def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, object]:
     progress = progress_of(run)
     kind = kind_of(run.kind)
+    may_launch = all(access.may(scope) for scope in (Scope.RUN, *kind.scopes(run.params)))
     return {
         "run": run,
         "parameters": [
@@ -166,8 +168,9 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
         "failures": Item.objects.failed(run)[:SHOWN_FAILURES],
         "section": _section(request, access, run, kind),
         "broker_answers": run.state not in LIVE or broker_answers(),
-        "may_resume": run.state in (RunState.CANCELLED, RunState.FAILED),
-        "may_retry": run.items_failed > 0,
+        "may_launch": may_launch,
+        "may_resume": may_launch and run.state in (RunState.CANCELLED, RunState.FAILED),
+        "may_retry": may_launch and run.items_failed > 0,
         "api_path": f"/api/v1/runs/{run.pk}",
     }
 

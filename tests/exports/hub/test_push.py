@@ -24,7 +24,7 @@ from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.exports.exporting import make_approved, run_export
 from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
-from tests.factories import make_member, make_project, make_user, ticket
+from tests.factories import make_bearer, make_member, make_project, make_user, ticket
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPOSITORY = "acme/shell-agents"
@@ -274,6 +274,10 @@ def test_the_page_and_the_api_launch_a_push_and_list_it(hub: Hub) -> None:
     page = f"/p/{project.slug}/exports/{export.pk}/"
 
     assert f"Push to {hub.address}" in client.get(page).content.decode()
+    refused = client.post(f"{page}push/", {"repository": "other/x", "public": "on"})
+    shown = refused.content.decode()
+    assert refused.status_code == 422 and 'id="push-refused" role="alert"' in shown and "acme" in shown
+    assert 'value="other/x"' in shown and 'name="public" checked' in shown and not Run.objects.filter(kind="push")
     client.post(f"{page}push/", {"repository": REPOSITORY})
     drive(Run.objects.get(kind="push").pk)
     answered = client.post(f"/api/v1/exports/{export.pk}/pushes", {"repository": "other/x"}, "application/json")
@@ -285,3 +289,22 @@ def test_the_page_and_the_api_launch_a_push_and_list_it(hub: Hub) -> None:
     client.force_login(viewer)
     assert client.post(f"{page}push/", {"repository": REPOSITORY}).status_code == 403
     assert "Push to" not in client.get(page).content.decode()
+
+
+def test_retrying_and_resuming_a_push_need_what_the_push_needs(hub: Hub) -> None:
+    user = make_user()
+    project = make_hub_project(hub, user=user)
+    run = push(make_export(project, rows=2), user=user)
+    Run.objects.filter(pk=run.pk).update(state="failed", items_failed=1)
+    run.items.update(state="failed")
+    client = Client()
+    token = make_bearer(user, "read", "run")
+    for verb in ("retry-failed", "resume"):
+        answer = client.post(f"/api/v1/runs/{run.pk}/{verb}", {}, "application/json", headers=token)
+        assert (answer.status_code, "export" in answer.content.decode()) == (403, True), verb
+    run.refresh_from_db()
+    assert run.state == "failed"
+    assert (
+        client.post(f"/api/v1/runs/{run.pk}/retry-failed", headers=make_bearer(user, "run", "export")).status_code
+        == 202
+    )

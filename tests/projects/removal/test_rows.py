@@ -152,6 +152,18 @@ class TestRuns:
             assert delete(client, headers, f"/runs/{run.pk}").status_code == 202, run.kind
         assert not Pair.objects.exists() and not Trajectory.objects.exists() and not Scenario.objects.exists()
 
+    def test_rollouts_that_its_recorded_calls_answered_keep_it(
+        self, client: Client, project: Project, headers: dict[str, str]
+    ) -> None:
+        first, second = done(project, "rollout"), done(project, "rollout")
+        call = Call.objects.create(project=project, run=first, endpoint_name="m", content_hash="h")
+        result = {"reused_calls": [call.pk, call.pk + 999]}
+        Item.objects.create(run=second, stage="rollout", key="1:0", state="done", result=result)
+        said = f"Run {second.pk} has answers from 1 of its calls."
+        assert said in refusal(client, headers, f"/runs/{first.pk}") and Call.objects.filter(pk=call.pk).exists()
+        for run in (second, first):
+            assert delete(client, headers, f"/runs/{run.pk}").status_code == 202, run.pk
+
     def test_live_runs_keep_it(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         live, ended = make_run(project, state="running"), done(project, "king")
         assert "It is in progress" in refusal(client, headers, f"/runs/{live.pk}")
