@@ -96,6 +96,9 @@ INSTALLED_APPS = [
     "ninja",
     "django_htmx",
     "axes",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "csp",
     "django.contrib.humanize",
     "django.contrib.auth",
@@ -122,6 +125,7 @@ MIDDLEWARE = [
     "curation.web.http.uploads.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
     "curation.projects.tokens.auth.CredentialMiddleware",
+    "curation.projects.second_factor.require.SecondFactorMiddleware",
     "curation.web.http.middleware.IdempotencyMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -240,6 +244,8 @@ OIDC_SCOPES = env.text("OIDC_SCOPES", "openid profile email")
 OIDC_USERNAME_CLAIM = env.text("OIDC_USERNAME_CLAIM", "preferred_username")
 OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
 OIDC_ROLES = env.group_roles("OIDC_ROLES")
+SECOND_FACTOR = env.choice("SECOND_FACTOR", "optional", {"optional", "required"})
+OTP_TOTP_ISSUER = "Winnow"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

@@ -4,6 +4,7 @@ from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
 from config.api import api
+from curation.projects.second_factor.views import second_factor, second_factor_code
 from curation.projects.sign_in import oidc
 from curation.projects.sign_in.views import ChangePassword, Login
 
@@ -12,6 +13,8 @@ urlpatterns = [
     path("login/", Login.as_view(redirect_authenticated_user=True), name="login"),
     path("login/oidc/", oidc.oidc_start, name="oidc-start"),
     path("login/oidc/return/", oidc.oidc_return, name="oidc-return"),
+    path("login/code/", second_factor_code, name="second-factor-code"),
+    path("second-factor/", second_factor, name="second-factor"),
     path("password/", ChangePassword.as_view(), name="change-password"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("", include("curation.projects.urls")),

@@ -84,6 +84,7 @@ PAGES: dict[str, tuple[str, Args]] = {
     "home": ("home", _nothing),
     "project-new": ("project-new", _nothing),
     "change-password": ("change-password", _nothing),
+    "second-factor": ("second-factor", _nothing),
     "components": ("components", _nothing),
     "document": ("document", lambda product: ["statistics"]),
     "sample-page": ("sample-page", _first("/projects/demo/samples")),
@@ -114,6 +115,7 @@ PAGES: dict[str, tuple[str, Args]] = {
 NO_PAGES = {
     *(
         "logout",
+        "second-factor-code",
         "oidc-start",
         "oidc-return",
         "docs",

@@ -23,6 +23,7 @@ from django.views.decorators.http import require_GET
 from curation.projects.audit import record
 from curation.projects.members.groups import apply_groups
 from curation.projects.models import Identity
+from curation.projects.second_factor.require import VERIFIED
 
 logger = logging.getLogger(__name__)
 NEXT = "oidc_next"
@@ -93,6 +94,7 @@ def _finish(request: HttpRequest) -> HttpResponse:
         user = _user_of(request, claims)
         apply_groups(user, groups)
     login(request, user, backend=BACKEND)
+    request.session[VERIFIED] = True
     return redirect(after or settings.LOGIN_REDIRECT_URL)
 
 

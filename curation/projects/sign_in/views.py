@@ -11,6 +11,8 @@ from django.urls import reverse_lazy
 from django.views.generic.base import ContextMixin
 
 from curation.projects.models import ServiceAccount
+from curation.projects.second_factor.devices import has_second_factor
+from curation.projects.second_factor.views import ask_for_code
 
 
 class _WithProvider(ContextMixin):
@@ -29,6 +31,12 @@ class Login(_WithProvider, LoginView):
     """Django's own view, with the button of the provider."""
 
     form_class = SignInForm
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        user = form.get_user()
+        if has_second_factor(user):
+            return ask_for_code(self.request, user, self.get_success_url())
+        return super().form_valid(form)
 
 
 class ChangePassword(_WithProvider, PasswordChangeView):

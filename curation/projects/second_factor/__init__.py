@@ -1,0 +1,1 @@
+"""The second factor of local accounts: codes of an authenticator app (TOTP), and recovery codes."""
