@@ -26,9 +26,11 @@ from curation.exports.rounds.api import router as rounds_router
 from curation.imports.pages.api import router as imports_router
 from curation.labels.questions.api import router as questions_router
 from curation.llm.endpoints.api import router as llm_router
+from curation.notifications.api import router as notifications_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.tokens.auth import AUTH
 from curation.review.api import router as review_router
+from curation.review.flags.api import router as flags_router
 from curation.review.labels.api import router as labels_router
 from curation.review.refine.api import router as refine_router
 from curation.runs.endpoint_check.api import router as trial_router
@@ -94,6 +96,8 @@ for router in (
     judges_router,
     reigns_router,
     labels_router,
+    flags_router,
+    notifications_router,
     review_router,
     refine_router,
     exports_router,

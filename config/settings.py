@@ -91,6 +91,7 @@ INSTALLED_APPS = [
     "curation.runs",
     "curation.webhooks",
     "curation.llm",
+    "curation.notifications",
     "curation.projects",
     "curation.web",
     "ninja",

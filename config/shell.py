@@ -3,11 +3,13 @@
 import sys
 from dataclasses import dataclass
 
+from django.contrib.auth.models import User
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from curation.notifications.filters import unread_count
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.queue.take import open_count
@@ -49,7 +51,7 @@ ENTRIES = (
 
 
 def shell(request: HttpRequest) -> Context:
-    """Context processor: one indexed count per page, no query for htmx fragments."""
+    """Context processor: two indexed counts per page, no query for htmx fragments."""
     access = request.META.get("winnow.access")
     user = getattr(request, "user", None)  # missing where a middleware refused the request
     try:
@@ -60,6 +62,7 @@ def shell(request: HttpRequest) -> Context:
         context |= {"project": access.project, "access": access}
     if request.headers.get("HX-Request") or user is None or not user.is_authenticated:
         return context
+    context["unread"] = unread_count(user) if isinstance(user, User) else 0
     context["projects"] = Project.objects.visible_to(user).archived(False).only("slug", "name")[:50]
     if isinstance(access, Access):
         context |= {

@@ -18,6 +18,7 @@ urlpatterns = [
     path("password/", ChangePassword.as_view(), name="change-password"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("", include("curation.projects.urls")),
+    path("", include("curation.notifications.urls")),
     path("", include("curation.webhooks.urls")),
     path("", include("curation.llm.urls")),
     path("", include("curation.runs.urls")),

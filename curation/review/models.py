@@ -319,6 +319,18 @@ class Clearance(models.Model):
         return f"{self.rule} in {self.sample_id} cleared"
 
 
+class FlagResolution(models.Model):
+    """What was done about a flag, a line of the log with the action `flag`. Without one the flag is open."""
+
+    flag = models.OneToOneField(Decision, models.CASCADE, related_name="resolution")
+    resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    note = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"resolution of {self.flag_id}"
+
+
 class Draft(models.Model):
     """What a reviewer is typing, until it becomes a decision or a revision, or is discarded.
 

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from curation.review.bulk import views as bulk_views
+from curation.review.flags import views as flag_views
 from curation.review.labels.views import sample_labels
 from curation.review.pages import actions, fragments, views
 from curation.review.refine import views as refine_views
@@ -20,6 +21,8 @@ urlpatterns = [
     path("p/<slug:slug>/samples/bulk/<str:batch>/undo/", bulk_views.sample_bulk_undo, name="sample-bulk-undo"),
     path("p/<slug:slug>/samples/suggestions/", refine_views.suggestion_list, name="suggestion-list"),
     path("p/<slug:slug>/revisions/<str:pk>/rejudge/", refine_views.revision_rejudge, name="revision-rejudge"),
+    path("p/<slug:slug>/samples/flags/", flag_views.flag_list, name="flag-list"),
+    path(f"{SAMPLE}flags/resolve/", flag_views.flags_resolve, name="flags-resolve"),
     path(SAMPLE, views.sample_page, name="sample-page"),
     path(f"{SAMPLE}panel/", views.sample_panel, name="sample-panel"),
     path(f"{SAMPLE}decide/", actions.sample_decide, name="sample-decide"),

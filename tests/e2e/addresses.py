@@ -54,6 +54,7 @@ OF_PROJECT = (
         "sample-list",
         "threshold-page",
         "batch-list",
+        "flag-list",
         "duel-list",
         "panel-list",
         "judge-list",
@@ -82,6 +83,7 @@ OF_PROJECT = (
 PAGES: dict[str, tuple[str, Args]] = {
     **{name: (name, _project) for name in OF_PROJECT},
     "home": ("home", _nothing),
+    "notification-list": ("notification-list", _nothing),
     "project-new": ("project-new", _nothing),
     "change-password": ("change-password", _nothing),
     "second-factor": ("second-factor", _nothing),
@@ -172,7 +174,8 @@ NO_PAGES = {
     *("scenario-gate", "scenario-gate-all", "scenario-clear-axes", "scenario-delete", "scenario-part"),
     *("trajectory-replay", "trajectory-steps", "trajectory-turn", "trajectory-compare", "trajectory-raw"),
     *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),
-    *("sample-sibling", "sample-labels", "question-change"),
+    *("sample-sibling", "sample-labels", "question-change", "flags-resolve"),
+    *("notification-open", "notification-read-all"),
     *(
         "evaluation-live",
         "evaluation-chart",

@@ -35,7 +35,7 @@ NOUNS = {
     "prompt": "prompt_id", "trajectory": "trajectory_id", "run": "run_id", "export": "export_id", "call": "call_id",
     "scenario": "scenario_id", "split": "split_id", "evaluation": "evaluation_id", "saved": "view_id",
     "webhook": "webhook_id", "row": "run_id", "deletion": "deletion_id", "reign": "reign_id", "revision": "revision_id",
-    "experiment": "experiment_id", "round": "round_id", "question": "question_id",
+    "experiment": "experiment_id", "round": "round_id", "question": "question_id", "flags": "sample_id",
 }  # fmt: skip
 # Parts of an address that say no row, or one of the rows.
 PARTS = {

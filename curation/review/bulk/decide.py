@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import F
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
 from django.utils import timezone
 
 from curation.labels.required import titles, unanswered
+from curation.notifications.notify import notify_mentioned
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
@@ -65,7 +68,7 @@ def decide_selected(
             row.sample_id: row for row in decide_chunk(access, action, list(known.values()), batch, reason, comment)
         }
         rows = tuple(done.get(str(known.get(given))) or Row(given, refusal="There is no such sample.") for given in ids)
-        return _finish(access, batch, action, rows, keep_rows=True)
+        return _finish(access, batch, action, rows, said=f"{reason}\n{comment}", keep_rows=True)
 
 
 def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expected: int, reason: str = "") -> BulkDone:
@@ -95,7 +98,7 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
         with transaction.atomic():
             rows += decide_chunk(access, action, ids[start : start + CHUNK], batch, reason, "", query=wanted.to_query())
     with transaction.atomic():
-        return _finish(access, batch, action, tuple(rows), keep_rows=False, query=wanted.to_query())
+        return _finish(access, batch, action, tuple(rows), said=reason, keep_rows=False, query=wanted.to_query())
 
 
 def decide_chunk(
@@ -143,7 +146,7 @@ def decide_chunk(
 
 
 def _finish(
-    access: Access, batch: str, action: str, rows: tuple[Row, ...], *, keep_rows: bool, query: str = ""
+    access: Access, batch: str, action: str, rows: tuple[Row, ...], *, said: str, keep_rows: bool, query: str = ""
 ) -> BulkDone:
     refused = tuple(row for row in rows if row.refusal)
     changed = len(rows) - len(refused)
@@ -153,5 +156,9 @@ def _finish(
         subject=batch,
         project=access.project,
         data={"changed": changed, "refused": len(refused), "query": query},
+    )
+    link = reverse("batch-list", args=[access.project.slug])
+    notify_mentioned(
+        access=access, text=said, about=f"{changed:,} sample{pluralize(changed)} decided at once", link=link
     )
     return BulkDone(batch, action, changed, rows if keep_rows else (), refused[:20], len(refused))

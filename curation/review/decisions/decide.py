@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Q
+from django.urls import reverse
 from django.utils import timezone
 
 from curation.labels.required import refuse_unanswered
+from curation.notifications.notify import notify_mentioned
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
@@ -92,6 +94,8 @@ def decide(
             project=access.project,
             data={"decision": decision.pk, "version": decision.version},
         )
+        link = reverse("sample-page", args=[access.project.slug, sample.pk])
+        notify_mentioned(access=access, text=f"{reason}\n{comment}", about=f"sample {sample.pk}", link=link)
         data = {"sample": str(sample.pk), "decision": str(decision.pk), "action": action, "status": sample.status}
         emit(access.project, Event.REVIEW_DECIDED, data)
     return Decided(decision, sample)

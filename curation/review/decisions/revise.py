@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 
 from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.models import Duel, Opponent, PromptText, PullRequest
+from curation.notifications.notify import notify_mentioned
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT, clear_draft
@@ -76,6 +78,8 @@ def revise(
             project=access.project,
             data=data,
         )
+        link = reverse("sample-page", args=[access.project.slug, sample.pk])
+        notify_mentioned(access=access, text=note, about=f"sample {sample.pk}", link=link)
     return Revised(revision, sample)
 
 

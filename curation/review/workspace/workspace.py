@@ -176,7 +176,11 @@ def workspace_of(
     blind = is_blind(access, sample)
     rollout = rollout_of(sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
-    decisions = list(Decision.objects.filter(sample=sample).select_related("reviewer", "revision").order_by("-id")[:50])
+    decisions = list(
+        Decision.objects.filter(sample=sample)
+        .select_related("reviewer", "revision", "resolution__resolved_by")
+        .order_by("-id")[:50]
+    )
     may_decide = access.may(Scope.REVIEW) and holder is None and not notice
     draft = draft_of(access=access, sample_id=sample.pk) if may_decide else None
     pick = Reviewed([sample.pk]).pick(sample.pk) if sample.status == Status.APPROVED else draft.pick if draft else ""
@@ -212,7 +216,11 @@ def workspace_of(
             DecisionView(row, *(_remark(findings, "comment", row.pk, text) for text in (row.reason, row.comment)))
             for row in decisions
         ],
-        attention=[row for row in decisions if row.action == Action.FLAG and row.undone_by_id is None],
+        attention=[
+            row
+            for row in decisions
+            if row.action == Action.FLAG and row.undone_by_id is None and not hasattr(row, "resolution")
+        ],
         rubric=RUBRIC,
         guidelines=guidelines_html(access.project.guidelines),
         reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],

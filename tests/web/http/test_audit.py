@@ -27,7 +27,7 @@ from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Invitation, Project, Scope, Token
 from curation.projects.service_accounts.change import create_service_account
 from curation.projects.tokens.auth import hash_of
-from curation.review.models import Clearance, Revision
+from curation.review.models import Clearance, Decision, Revision
 from curation.runs.calls.targets import call_params
 from curation.runs.models import Item, Run
 from curation.scenarios.models import GateReport
@@ -60,6 +60,8 @@ NOT_IN_THE_LOG = {
     f"POST {SLUG}/queue/next": "a lease is not a decision, and lapses",
     f"POST {V1}/leases/{{lease_id}}/heartbeat": "extends a lease",
     f"DELETE {V1}/leases/{{lease_id}}": "releases a lease",
+    f"POST {V1}/notifications/read": "only says what its owner has read",
+    f"POST {V1}/notifications/{{notification_id}}/read": "only says what its owner has read",
 }
 # They read, and must write nothing at all.
 READS = READING | {f"{SLUG}/imports/preview", f"{SLUG}/settings/preview"}
@@ -152,6 +154,11 @@ def _decided(rows: Rows, owner: User) -> dict[str, Any]:
     return {"project": rows.project.slug, "batch": done.json()["batch"]}
 
 
+def _flagged(rows: Rows, owner: User) -> None:
+    sample = rows.ids["sample_id"]
+    Decision.objects.create(sample_id=sample, reviewer=owner, action="flag", version=1)
+
+
 def _with_server(rows: Rows, owner: User) -> None:
     Endpoint.objects.update(api_base="https://models.example/v1", model="openai/a")
 
@@ -240,6 +247,7 @@ PREPARE: dict[str, Prepare] = {
     f"DELETE {V1}/exports/{{export_id}}": _unrevised,
     f"DELETE {V1}/splits/{{split_id}}": _unused_split,
     f"POST {SLUG}/questions": lambda rows, owner: {"name": "why", "title": "Why?", "kind": "text"},
+    f"POST {V1}/samples/{{sample_id}}/flags/resolve": _flagged,
     f"POST {V1}/samples/{{sample_id}}/labels": lambda rows, owner: {"labels": {"error_type": "It guesses."}},
     f"POST {SLUG}/evaluations": _rows_of_split,
     f"POST {SLUG}/splits": _file_of_export,

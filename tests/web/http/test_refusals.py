@@ -22,6 +22,7 @@ from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Ev
 from curation.exports.models import Export, ExportFile, Round, SavedRecipe
 from curation.labels.models import Question
 from curation.llm.models import Endpoint
+from curation.notifications.models import Notification
 from curation.projects.models import Deletion, Invitation, Project, Role
 from curation.review.models import Lease, Revision, Suggestion
 from curation.runs.models import Call, Run
@@ -44,6 +45,9 @@ OWN = {
     "/api/v1/deletions",
     "/api/v1/audit",
     "/api/v1/audit/export",
+    "/api/v1/notifications",
+    "/api/v1/notifications/read",
+    "/api/v1/notifications/{notification_id}/read",
 }
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
 # POSTs that change nothing: everyone who may read may send them.
@@ -121,6 +125,7 @@ def rows(owner: User) -> Rows:
     rollout = Run.objects.create(project=project, kind="rollout", state="succeeded", params={"model": "judge-a"})
     rounds = Round.objects.create(project=project, chain=1, operator="judge-a", rollout=rollout, formats=["dpo"])
     revision = Revision.objects.create(sample=duel.sample, number=1, author=owner, text="THOUGHT: I look first.")
+    told = Notification.objects.create(user=owner, project=project, kind="mention", text="x", link="/")
     question = Question.objects.create(project=project, name="error_type", title="What is wrong?", kind="text")
     draft = Suggestion.objects.create(
         sample=duel.sample, run=rollout, asked_by=owner, model="judge-a", outcome="draft", text="THOUGHT: I read it."
@@ -130,6 +135,7 @@ def rows(owner: User) -> Rows:
         "experiment_id": str(experiment.pk),
         "question_id": str(question.pk),
         "revision_id": str(revision.pk), "suggestion_id": str(draft.pk),
+        "notification_id": str(told.pk),
         "reign_id": str(reign.pk), "round_id": str(rounds.pk),
         "invitation_id": str(invited.pk), "deletion_id": str(deletion.pk), "call_id": str(asked.pk),
         "sha256": "0" * 64, "rule": "email", "value_sha256": "0" * 64,

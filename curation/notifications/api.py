@@ -1,0 +1,59 @@
+"""REST calls of the caller's own notifications."""
+
+from datetime import datetime
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from curation.notifications.filters import NotificationList, mark_read
+from curation.notifications.models import Notification
+from curation.projects.access import principal_of
+from curation.web.ids import find
+
+router = Router(tags=["notifications"])
+
+
+class NotificationOut(Schema):
+    """`text` says who did what; the page at `link`, or its call, shows what you may see of it."""
+
+    id: str = Field(examples=["12"])
+    project: str = Field(examples=["demo"])
+    kind: str = Field(examples=["mention"], description="mention or flag_resolved")
+    text: str = Field(examples=["ann mentioned you on sample 4711"])
+    link: str = Field(examples=["/p/demo/samples/4711/"])
+    read: bool = Field(examples=[False])
+    created_at: datetime
+
+    @staticmethod
+    def of(row: Notification) -> dict[str, object]:
+        return {
+            "id": str(row.pk),
+            "project": row.project.slug,
+            **{name: getattr(row, name) for name in ("kind", "text", "link", "created_at")},
+            "read": row.read_at is not None,
+        }
+
+
+class NotificationPage(Schema):
+    data: list[NotificationOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+@router.get("/notifications", response=NotificationPage, exclude_unset=True, summary="Your notifications")
+def list_notifications(request: HttpRequest, params: Query[NotificationList]) -> dict[str, object]:
+    return params.rows(principal_of(request).user).response(NotificationOut.of)
+
+
+@router.post("/notifications/read", response={204: None}, summary="Mark all as read")
+def post_all_read(request: HttpRequest) -> Status[None]:
+    mark_read(principal_of(request).user)
+    return Status(204, None)
+
+
+@router.post("/notifications/{notification_id}/read", response={204: None}, summary="Mark one as read")
+def post_read(request: HttpRequest, notification_id: str) -> Status[None]:
+    user = principal_of(request).user
+    mark_read(user, find(Notification.objects.of(user), notification_id, "notification").pk)
+    return Status(204, None)

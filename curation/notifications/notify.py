@@ -1,0 +1,36 @@
+"""Write notifications, in the transaction of what they are about."""
+
+import re
+from collections.abc import Collection
+
+from curation.notifications.models import Notification, NotificationKind
+from curation.projects.access import Access
+from curation.projects.models import Member
+
+# Django's usernames. One that ends a sentence takes the full stop with it, so both readings are tried.
+_MENTION = re.compile(r"(?<![\w.+-])@([\w.@+-]{1,150})")
+MAX_MENTIONS = 50
+
+
+def notify(
+    *, access: Access, user_ids: Collection[int], kind: NotificationKind, what: str, about: str, link: str
+) -> None:
+    """Tell members of the project what the caller did, such as "ann mentioned you on sample 12"; the caller is told
+    nothing."""
+    members = Member.objects.filter(project=access.project, user__in=user_ids).exclude(user=access.user)
+    text = f"{access.user.get_username()} {what} {about}"[:300]
+    Notification.objects.bulk_create(
+        Notification(user_id=pk, project=access.project, kind=kind, text=text, link=link)
+        for pk in members.values_list("user_id", flat=True)
+    )
+
+
+def notify_mentioned(*, access: Access, text: str, about: str, link: str) -> None:
+    """Tell the members whom the text mentions as `@username`. A name that no member has is passed over without a word,
+    so that nobody learns who has an account."""
+    names = {name for found in _MENTION.findall(text)[:MAX_MENTIONS] for name in (found, found.rstrip(".-+@"))}
+    if names:
+        members = Member.objects.filter(project=access.project, user__username__in=names)
+        user_ids = list(members.values_list("user_id", flat=True))
+        kind, what = NotificationKind.MENTION, "mentioned you on"
+        notify(access=access, user_ids=user_ids, kind=kind, what=what, about=about, link=link)

@@ -1,0 +1,1 @@
+"""The flags of a project as a list to work on."""

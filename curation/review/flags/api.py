@@ -1,0 +1,85 @@
+"""REST calls of flags. A flag is set by a decision with the action `flag`."""
+
+from datetime import datetime
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import ConfigDict, Field
+
+from curation.projects.access import enter
+from curation.projects.models import Scope
+from curation.review.flags.filters import FlagList
+from curation.review.flags.resolve import resolve_flags
+from curation.review.models import Decision, FlagResolution
+from curation.samples.models import Sample
+from curation.web.ids import find
+from curation.web.problems import NotFound
+
+router = Router(tags=["review"])
+
+
+class ResolutionOut(Schema):
+    resolved_by: str = Field(examples=["demo"])
+    note: str = Field(examples=["The prompt was cut; excluded it."])
+    created_at: datetime
+
+
+class FlagOut(Schema):
+    """`id` is the decision's. `resolution` is null while the flag is open."""
+
+    id: str = Field(examples=["502"])
+    sample: str = Field(examples=["4711"])
+    reviewer: str = Field(examples=["ann"])
+    reason: str = Field(examples=["the prompt looks cut"])
+    comment: str
+    created_at: datetime
+    resolution: ResolutionOut | None
+
+    @staticmethod
+    def of(row: Decision) -> dict[str, object]:
+        resolution: FlagResolution | None = getattr(row, "resolution", None)
+        return {
+            "id": str(row.pk),
+            "sample": str(row.sample_id),
+            "reviewer": row.reviewer.get_username(),
+            **{name: getattr(row, name) for name in ("reason", "comment", "created_at")},
+            "resolution": resolution
+            and {
+                "resolved_by": resolution.resolved_by.get_username(),
+                "note": resolution.note,
+                "created_at": resolution.created_at,
+            },
+        }
+
+
+class FlagPage(Schema):
+    data: list[FlagOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class ResolveIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    note: str = Field(examples=["The prompt was cut; excluded it."], description="What was done about it.")
+
+
+class ResolvedOut(Schema):
+    resolved: list[str] = Field(description="Ids of the flags", examples=[["502"]])
+
+
+@router.get("/projects/{slug}/flags", response=FlagPage, exclude_unset=True, summary="Flags to work on")
+def list_flags(request: HttpRequest, slug: str, params: Query[FlagList]) -> dict[str, object]:
+    """Open ones by default; `state=resolved` or `state=all`. `count=true` adds the total."""
+    return params.rows(enter(request, slug, Scope.READ)).response(FlagOut.of)
+
+
+@router.post("/samples/{sample_id}/flags/resolve", response=ResolvedOut, summary="Resolve a sample's open flags")
+def post_resolve_flags(request: HttpRequest, sample_id: str, body: ResolveIn) -> dict[str, object]:
+    """409 `no_open_flag` without one. Who flagged it is notified."""
+    sample = find(Sample.objects.select_related("project"), sample_id, "sample")
+    try:
+        access = enter(request, sample.project, Scope.REVIEW)
+    except NotFound:  # as for an id that does not exist, so that no foreign project is named
+        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
+    return {"resolved": [str(flag.pk) for flag in resolve_flags(access=access, sample_id=sample.pk, note=body.note)]}

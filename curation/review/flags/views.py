@@ -1,0 +1,40 @@
+"""The page of flags."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.review.flags.filters import FlagList, flags_of
+from curation.review.flags.resolve import resolve_flags
+from curation.web.lists.pages import Tab, list_context
+
+
+@require_http_methods(["GET", "HEAD"])
+@project_page(Scope.READ)
+def flag_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = FlagList.from_query(request.GET)
+    flags = flags_of(access)
+    counts = {
+        "open": flags.filter(resolution=None).count(),
+        "resolved": flags.filter(resolution__isnull=False).count(),
+    }
+    context = {
+        **list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/flags"),
+        "tabs": [
+            Tab(f"{state.capitalize()} {count:,}", f"{request.path}?state={state}", params.state == state)
+            for state, count in counts.items()
+        ],
+        "may_resolve": access.may(Scope.REVIEW),
+    }
+    return render(request, "review/flags.html", context)
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def flags_resolve(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    resolve_flags(access=access, sample_id=pk, note=request.POST.get("note", ""))
+    messages.success(request, f"Resolved the flags of sample {pk}.")
+    return redirect("flag-list", access.project.slug)
