@@ -16,6 +16,7 @@ from curation.review.imports.layouts import ImportedRow
 from curation.review.models import Action, Decision
 from curation.runs.models import Run
 from curation.samples.models import Sample
+from curation.web.lists.id_list import IdList
 from judging.messages import without_calls
 
 
@@ -47,7 +48,7 @@ def pair_rows(run: Run, rows: Sequence[ImportedRow], keys: Sequence[str], batch:
         return Paired(list(rows), [], 0)
     replaced: dict[int, ImportedRow | None] = {}
     completed: list[Completed] = []
-    taken_back = 0
+    taken_back: list[Duel] = []
     written = _written(run, list(waiting), batch)
     for key, halves in waiting.items():
         for duel in written.get(key, ()):
@@ -60,12 +61,12 @@ def pair_rows(run: Run, rows: Sequence[ImportedRow], keys: Sequence[str], batch:
                 replaced[row.offset] = None
             else:
                 replaced[row.offset] = _with_other(row, _said_by(duel.challenger))
-                _take_back(duel)
-                taken_back += 1
+                taken_back.append(duel)
         for good, bad in zip(halves[True], halves[False], strict=False):
             replaced[good.offset], replaced[bad.offset] = _with_other(good, _said(bad)), None
     found = (replaced.get(row.offset, row) for row in rows)
-    return Paired([row for row in found if row is not None], completed, taken_back)
+    _take_back(run, taken_back)
+    return Paired([row for row in found if row is not None], completed, len(taken_back))
 
 
 def _written(run: Run, keys: list[str], batch: str) -> dict[str, list[Duel]]:
@@ -98,11 +99,14 @@ def _said_by(answer: Answer) -> Message:
     return {**found, "tool_calls": text.tool_calls} if text.tool_calls else found
 
 
-def _take_back(duel: Duel) -> None:
-    """Delete a sample of this import and what belongs to it alone."""
-    answer, prompt = duel.challenger_id, duel.prompt_id
-    Sample.objects.filter(duel=duel).delete()
-    duel.delete()
-    Answer.objects.filter(pk=answer).delete()
-    unused = Prompt.objects.filter(pk=prompt, run=duel.run_id, imported_again=False)
+def _take_back(run: Run, duels: Sequence[Duel]) -> None:
+    """Delete samples of this import and what belongs to them alone."""
+    if not duels:
+        return
+    ids = [duel.pk for duel in duels]
+    Sample.objects.filter(duel__in=IdList(ids)).delete()
+    Duel.objects.filter(pk__in=IdList(ids)).delete()
+    Answer.objects.filter(pk__in=IdList([duel.challenger_id for duel in duels])).delete()
+    prompts = IdList(sorted({duel.prompt_id for duel in duels}))
+    unused = Prompt.objects.filter(pk__in=prompts, run=run, imported_again=False)
     unused.filter(~Exists(Answer.objects.filter(prompt=OuterRef("pk")))).delete()

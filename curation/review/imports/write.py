@@ -21,13 +21,13 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.bulk.decide import decide_chunk
-from curation.review.decisions.findings import flag_findings
 from curation.review.imports.labels import Completed, pair_rows
 from curation.review.imports.layouts import ImportedRow
 from curation.review.imports.scores import imported_bucket, imported_priority
 from curation.review.models import STATUS_AFTER, import_batch
 from curation.samples.models import UNSCORED, Flag, Kind, Sample, SampleText
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scans.store import scan_texts
+from curation.samples.scores.save import SampleRow, scanned_flags, upsert_samples
 from curation.web.lists.id_list import IdList, KeyList
 from curation.web.text.storable import storable
 from judging.answers.digest import answer_sha256
@@ -67,8 +67,7 @@ def write_samples(target: Target, given: Sequence[ImportedRow], access: Access |
     answers.save()
     new = _write_duels(target, rows, prompts, answers)
     _write_samples(target, new)
-    for done in paired.completed:
-        _complete(target, done)
+    _complete(target, paired.completed)
     decided = _decide(target, new, access, batch)
     back = _taken_back(paired.taken_back, decided=access is not None)
     unjudged = sum(row.content.answer is None for row in rows)
@@ -277,19 +276,34 @@ def _write_samples(target: Target, new: Sequence[_New]) -> None:
     Duel.objects.bulk_update([entry.duel for entry in new], ["sample"], batch_size=500)
 
 
-def _complete(target: Target, done: Completed) -> None:
-    """Add the other side to a sample of an earlier chunk. What the scan said at its approval was about one side."""
-    duel = done.duel
+def _complete(target: Target, completed: Sequence[Completed]) -> None:
+    """Add the other side to samples of earlier chunks. What the scan said of them was about one side."""
+    if not completed:
+        return
     answers = _Answers(target)
-    answers.read([duel.prompt_id])
-    answers.add(duel.prompt_id, Side.KING, done.row, done.row.content.answer)
+    answers.read(done.duel.prompt_id for done in completed)
+    for done in completed:
+        answers.add(done.duel.prompt_id, Side.KING, done.row, done.row.content.answer)
     answers.save()
-    king = answers.find(duel.prompt_id, Side.KING, done.row.content.answer)
-    duel.king, duel.opponent = king, Opponent.KING
-    duel.save(update_fields=["king", "opponent"])
-    SampleText.objects.filter(sample__duel=duel).update(body=sample_texts([duel.pk])[duel.pk].body)
-    Sample.objects.filter(duel=duel).update(version=F("version") + 1)
-    flag_findings(Sample.objects.get(duel=duel))
+    duels = [done.duel for done in completed]
+    kings: dict[int, AnswerText] = {}
+    for done in completed:
+        done.duel.king = king = answers.find(done.duel.prompt_id, Side.KING, done.row.content.answer)
+        done.duel.opponent = Opponent.KING
+        if king is not None and done.duel.sample_id is not None:
+            kings[done.duel.sample_id] = king.text
+    Duel.objects.bulk_update(duels, ["king", "opponent"])
+    bodies, samples = sample_texts([duel.pk for duel in duels]), IdList(sorted(kings))
+    texts = list(SampleText.objects.filter(sample__in=samples).select_related("sample__duel"))
+    found = scan_texts(part for king in kings.values() for part in (king.text, king.thinking))
+    for text in texts:
+        sample, king_text = text.sample, kings[text.sample_id]
+        text.body = bodies[sample.duel.pk].body
+        findings = (finding for part in (king_text.text, king_text.thinking) for finding in found.get(part, ()))
+        sample.flags |= scanned_flags(findings)
+    SampleText.objects.bulk_update(texts, ["body"])
+    Sample.objects.bulk_update([text.sample for text in texts], ["flags"])
+    Sample.objects.filter(pk__in=samples).update(version=F("version") + 1)
 
 
 def _decide(target: Target, new: Sequence[_New], access: Access | None, batch: str) -> dict[str, int]:

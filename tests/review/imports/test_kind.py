@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from curation.duels.judge.pairing import Entrants, pair
@@ -223,6 +225,40 @@ def test_labelled_rows_of_one_prompt_are_one_sample_wherever_they_are(
     assert Prompt.objects.count() == 3
     again = bring_samples(project, user, given, "again.jsonl", decisions=True)
     assert (again.result["samples"], Duel.objects.count()) == (0, 3)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_halves_in_different_chunks_cost_no_queries_of_their_own(
+    project: Project, user: User, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    def cost(pairs: int) -> int:
+        """A chunk of one half of each pair, then one of the others."""
+        monkeypatch.setattr(row_kinds, "MOST_ROWS", pairs)
+        rows = [
+            {"prompt": f"{pairs}: {number}", "completion": f"{label}", "label": label}
+            for label in (first, not first)
+            for number in range(pairs)
+        ]
+        with CaptureQueriesContext(connection) as queries:
+            run = bring_samples(project, user, rows, f"{pairs}.jsonl")
+        assert run.result["samples"] == pairs
+        return len(queries)
+
+    assert cost(40) - cost(4) <= 4
+
+
+def test_a_secret_in_the_other_half_of_an_earlier_chunk_is_flagged(
+    project: Project, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_kinds, "MOST_ROWS", 1)
+    secret = "export TOKEN=ghp_" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
+    rows = [
+        {"prompt": "a", "completion": "good", "label": True},
+        {"prompt": "a", "completion": secret, "label": False},
+    ]
+    bring_samples(project, user, rows)
+    sample = Sample.objects.get()
+    assert "secret" in sample.flag_names and secret in sample.text.body and sample.version == 2
 
 
 def test_an_import_with_its_decisions_can_be_undone_until_somebody_decides(project: Project, user: User) -> None:
