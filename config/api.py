@@ -1,13 +1,10 @@
 """The NinjaAPI, with every app's router. Failures become responses in `curation.web.http.responses`."""
 
-from typing import Any
-
 import orjson
 from django.http import HttpRequest
-from ninja import NinjaAPI
-from ninja.openapi.schema import OpenAPISchema
 from ninja.renderers import BaseRenderer
 
+from config.openapi import Api
 from curation.dashboard.overview.api import router as dashboard_router
 from curation.duels.judges.api import router as judges_router
 from curation.duels.pages.api import router as duels_router
@@ -38,7 +35,7 @@ from curation.runs.pages.api import router as runs_router
 from curation.samples.list.api import router as samples_router
 from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.api import router as trajectories_router
-from curation.web.http.responses import PROBLEM, JsonParser, install_problem_handlers
+from curation.web.http.responses import JsonParser, install_problem_handlers
 from curation.webhooks.api import router as webhooks_router
 
 
@@ -49,26 +46,6 @@ class OrjsonRenderer(BaseRenderer):
         return orjson.dumps(data, default=str)
 
 
-REFUSALS = {
-    "4XX": "Refused, with a reason for people and a `code` for programs",
-    "503": "Something that the call needs is unavailable",
-}
-
-
-class Api(NinjaAPI):
-    """Every operation declares the refusals that any call can get, as problems."""
-
-    def get_openapi_schema(self, **values: Any) -> OpenAPISchema:
-        schema = super().get_openapi_schema(**values)
-        schema["components"]["schemas"]["Problem"] = PROBLEM
-        content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-        for operations in schema["paths"].values():
-            for operation in operations.values():
-                for status, reason in REFUSALS.items():
-                    operation["responses"].setdefault(status, {"description": reason, "content": content})
-        return schema
-
-
 api = Api(
     title="Winnow",
     version="1",
@@ -76,6 +53,7 @@ api = Api(
     auth=AUTH,
     renderer=OrjsonRenderer(),
     parser=JsonParser(),
+    servers=[{"url": "/", "description": "This site"}],
     openapi_url="/openapi.json",
     docs_url="/docs",
     urls_namespace="api",

@@ -1,12 +1,17 @@
 """OpenAPI lists every call that scripts were promised, each body with an example."""
 
 import functools
+import inspect
+import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from ninja import Schema
+from openapi_spec_validator import validate
 
 from config.api import api
+from config.openapi import VERSION_TAGS, VERSIONED
 from curation.web.lists.filters import RowFilter
 
 V1 = "/api/v1"
@@ -135,6 +140,74 @@ def test_every_call_declares_its_refusals_as_problems(path: str) -> None:
     for operation in document()["paths"][f"{V1}{path}"].values():
         assert {"4XX", "503"} <= set(operation["responses"])
         assert list(operation["responses"]["4XX"]["content"]) == ["application/problem+json"]
+
+
+@pytest.fixture(scope="module")
+def published() -> Any:
+    """The document as it is sent, once for the tests that only read it."""
+    return json.loads(json.dumps(document(), default=str))
+
+
+def operations_of(published: Any) -> dict[str, tuple[str, Any]]:
+    """Return each call's method and description by its id."""
+    pairs = [(m, one) for methods in published["paths"].values() for m, one in methods.items()]
+    found = {one["operationId"]: (method, one) for method, one in pairs}
+    assert len(found) == len(pairs), "two calls have one operation id"
+    return found
+
+
+def test_it_is_valid_openapi_with_one_list_of_schemas(published: Any) -> None:
+    validate(published)
+    assert "$defs" not in json.dumps(published)
+    assert {"Bundle", "FixtureFile", "Problem"} <= set(published["components"]["schemas"])
+    assert published["servers"]
+
+
+def test_calls_have_plain_ids(published: Any) -> None:
+    assert all(name.isidentifier() and not name.startswith("curation") for name in operations_of(published))
+    assert {"list_projects", "head_download_file"} <= set(operations_of(published))
+
+
+def test_every_call_has_examples_that_its_schemas_accept(published: Any) -> None:
+    seen = 0
+    for name, (_, operation) in operations_of(published).items():
+        answers = [one for status, one in operation["responses"].items() if status.startswith("2")]
+        for part in [operation.get("requestBody", {}), *answers]:
+            for kind, content in part.get("content", {}).items():
+                assert "example" in content, name
+                if kind == "application/json":
+                    schema = {**content["schema"], "components": published["components"]}
+                    Draft202012Validator(schema).validate(content["example"])
+                    seen += 1
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "path":
+                assert parameter.get("example") or parameter["schema"]["examples"], name
+    assert seen > 150
+
+
+def test_the_headers_that_a_call_reads_are_declared(published: Any) -> None:
+    for name, (method, operation) in operations_of(published).items():
+        headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}
+        assert ("Idempotency-Key" in headers) == (method == "post"), name
+        assert ("If-Match" in headers) == ("412" in operation["responses"]) == (name in VERSIONED), name
+        assert ("If-None-Match" in headers) == ("304" in operation["responses"]), name
+        assert {"400", "401", "403", "404", "409", "422", "429"} <= set(operation["responses"]), name
+        if method == "get" and "application/json" in operation["responses"].get("200", {}).get("content", {}):
+            assert ("If-None-Match" in headers) == (name not in VERSION_TAGS), name
+
+
+def test_the_calls_that_compare_versions_are_those_that_declare_it() -> None:
+    compare, tag = set(), set()
+    for _, router in api._routers:
+        for path in router.path_operations.values():
+            for operation in path.operations:
+                source = inspect.getsource(operation.view_func)
+                name = operation.view_func.__name__
+                if "refuse_stale(" in source or "seen_version(" in source:
+                    compare.add(name)
+                if "GET" in operation.methods and ("set_etag(" in source or "_respond(response" in source):
+                    tag.add(name)
+    assert (compare, tag) == (VERSIONED, VERSION_TAGS)
 
 
 def _subclasses(kind: type) -> set[type]:

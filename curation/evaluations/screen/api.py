@@ -19,7 +19,6 @@ from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_run, delete_run
-from curation.web.http.etag import set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 
@@ -44,12 +43,10 @@ def post_evaluation(request: HttpRequest, response: HttpResponse, slug: str, bod
 
 
 @router.get("/evaluations/{evaluation_id}", response=s.EvaluationOut, summary="One evaluation: figures by model")
-def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str) -> Answer:
+def get_evaluation(request: HttpRequest, evaluation_id: str) -> Answer:
     """While its run works, the figures are those of the answers so far."""
     _, evaluation = enter_evaluation(request, evaluation_id)
     check = ContaminationCheck.objects.newest(evaluation.split)
-    run, checked = evaluation.run, check.pk if check else 0
-    set_etag(response, f"{evaluation.pk}-{run.state}-{run.items_done}-{checked}-{evaluation.project.version}")
     if evaluation.kind == EvaluationKind.LIVE:
         return s.evaluation_out(evaluation, live_figures(evaluation), check)
     return s.evaluation_out(evaluation, figures_of(evaluation, check), check)
@@ -83,7 +80,7 @@ def delete_one_evaluation(request: HttpRequest, response: HttpResponse, evaluati
 @router.get(
     "/evaluations/{evaluation_id}/calls", response=s.ScreenedPage, exclude_unset=True, summary="Answers, one by one"
 )
-def list_calls(request: HttpRequest, evaluation_id: str, params: Query[CallList]) -> Answer:
+def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Query[CallList]) -> Answer:
     _, evaluation = enter_evaluation(request, evaluation_id)
     return params.page(params.rows(evaluation).with_texts()).response(s.screened_out)
 

@@ -13,7 +13,6 @@ from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.web.http.etag import set_etag
 from curation.web.ids import find
 
 router = Router(tags=["splits"])
@@ -35,10 +34,9 @@ def post_split(request: HttpRequest, response: HttpResponse, slug: str, body: s.
 
 
 @router.get("/splits/{split_id}", response=s.SplitOut, summary="One split")
-def get_split(request: HttpRequest, response: HttpResponse, split_id: str) -> Answer:
+def get_split(request: HttpRequest, split_id: str) -> Answer:
     _, split = enter_split(request, split_id)
     check = ContaminationCheck.objects.newest(split)
-    set_etag(response, f"{split.pk}-{split.rows_count}-{split.baseline_id or 0}-{check.pk if check else 0}")
     return s.split_out(split, check)
 
 
@@ -57,7 +55,7 @@ def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str
 
 
 @router.get("/splits/{split_id}/rows", response=s.SplitRowPage, exclude_unset=True, summary="Rows of a split")
-def list_rows(request: HttpRequest, split_id: str, params: Query[SplitRowList]) -> Answer:
+def list_split_rows(request: HttpRequest, split_id: str, params: Query[SplitRowList]) -> Answer:
     _, split = enter_split(request, split_id)
     return params.page(params.rows(split)).response(s.split_row_out)
 

@@ -44,7 +44,6 @@ from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_run, delete_run
 from curation.samples.blind import refuse_hidden, refuse_pending
-from curation.web.http.etag import set_etag
 from curation.web.ids import find
 
 router = Router(tags=["exports"])
@@ -113,9 +112,8 @@ def _recipe(body: ExportIn) -> Recipe | str:
 
 
 @router.get("/exports/{export_id}", response=ExportOut, summary="One export")
-def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Json:
+def get_export(request: HttpRequest, export_id: str) -> Json:
     _, export = _entered(request, export_id)
-    set_etag(response, f"{export.pk}-{export.run.state}-{export.manifest_sha256[:16]}-{export.kept:d}")
     return export_out(export)
 
 

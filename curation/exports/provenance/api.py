@@ -75,7 +75,7 @@ class CallExportList(Schema):
 
 
 @router.get("/exports/{export_id}/rows", response=ExportedRowList, summary="The first rows of an export")
-def list_rows(
+def list_export_rows(
     request: HttpRequest, export_id: str, limit: Annotated[int, Field(ge=1, le=500)] = 50, sample: int | None = None
 ) -> Json:
     """With `sample`, the rows of this sample."""

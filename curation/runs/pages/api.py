@@ -196,7 +196,7 @@ def list_events(request: HttpRequest, run_id: str, params: Query[EventList]) -> 
 
 
 @router.get("/runs/{run_id}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a run")
-def list_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -> dict[str, object]:
+def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
     return params.page(params.narrow(Call.objects.filter(run=run))).response(call_out)
 

@@ -12,7 +12,6 @@ from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
 from curation.trajectories.pages.views import pairs_shown
 from curation.trajectories.replay.stage import start_replay
-from curation.web.http.etag import set_etag
 from curation.web.ids import find
 
 router = Router(tags=["trajectories"])
@@ -28,10 +27,9 @@ def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryL
 
 
 @router.get("/trajectories/{trajectory_id}", response=TrajectoryOut, summary="One trajectory with its transcript")
-def get_trajectory(request: HttpRequest, response: HttpResponse, trajectory_id: str) -> dict[str, object]:
+def get_trajectory(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
     look(access, trajectory.sample)
-    set_etag(response, f"{trajectory.pk}-{trajectory.outcome}-{trajectory.replay or 'new'}-{trajectory.tokens}")
     return trajectory_out(trajectory, full=True)
 
 

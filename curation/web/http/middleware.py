@@ -13,6 +13,7 @@ from prometheus_client import Counter, Histogram
 
 from curation.web.failures import failure_of
 from curation.web.http import idempotency
+from curation.web.http.etag import answer_unchanged
 from curation.web.http.responses import UNSTORABLE, problem_response, unstorable_problem
 from curation.web.problems import FieldError, Invalid, MethodNotAllowed, NotAuthenticated, Problem, TooManyRequests
 from curation.web.telemetry import bind
@@ -108,7 +109,7 @@ class ApiMiddleware(Middleware):
             _refuse_nul(request)
             if left < 0:
                 raise TooManyRequests(f"More than {limit} requests in a minute.", retry_after=reset)
-            response = self.get_response(request)
+            response = answer_unchanged(request, self.get_response(request))
         except Problem as problem:
             response = problem_response(request, problem)
         if response.status_code == 405:
