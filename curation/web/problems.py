@@ -91,7 +91,7 @@ class Stale(Problem):
     status, code, title = 412, "stale_version", "It has changed since you read it"
 
     @classmethod
-    def version(cls, seen: int | str, current: int) -> "Stale":
+    def version(cls, seen: int | str, current: int | str) -> "Stale":
         return cls(
             f"You read version {seen}, the current version is {current}. Read it again, then repeat your change.",
             current={"version": current},

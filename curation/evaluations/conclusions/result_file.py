@@ -6,7 +6,7 @@ import orjson
 from django.core.serializers.json import DjangoJSONEncoder
 
 from curation.evaluations.live.figures import live_figures
-from curation.evaluations.live.schemas import episode_out
+from curation.evaluations.live.schemas import episode_detail
 from curation.evaluations.models import ContaminationCheck, Episode, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.screen.figures import figures_of
 from curation.evaluations.screen.schemas import evaluation_out, screened_out
@@ -17,7 +17,7 @@ _INDENT = orjson.OPT_INDENT_2
 
 def result_file(evaluation: Evaluation) -> Iterator[bytes]:
     """Yield the parts of one JSON object: the evaluation as REST returns it, with `conclusions`, and `calls` or
-    `episodes`. Needs `project`, `run` and `split`."""
+    `episodes` with their steps. Needs `project`, `run` and `split`."""
     live = evaluation.kind == EvaluationKind.LIVE
     check = ContaminationCheck.objects.newest(evaluation.split)
     figures = live_figures(evaluation) if live else figures_of(evaluation, check)
@@ -37,5 +37,5 @@ def _calls(evaluation: Evaluation) -> Iterator[dict[str, object]]:
 
 
 def _episodes(evaluation: Evaluation) -> Iterator[dict[str, object]]:
-    rows = Episode.objects.filter(evaluation=evaluation).with_model().order_by("pk")
-    return map(episode_out, rows.iterator(CHUNK))
+    rows = Episode.objects.filter(evaluation=evaluation).select_related("by", "text").order_by("pk")
+    return map(episode_detail, rows.iterator(CHUNK))

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from curation.evaluations.experiments import schemas as s
@@ -12,6 +13,7 @@ from curation.evaluations.experiments.change import delete_card, write_card
 from curation.evaluations.models import Experiment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
+from curation.web.http.etag import refuse_stale, set_etag
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
 
@@ -30,21 +32,26 @@ def list_experiments(request: HttpRequest, slug: str, params: Query[ExperimentLi
 
 
 @router.post("/projects/{slug}/experiments", response={201: s.ExperimentOut}, summary="Write an experiment's card")
-def post_experiment(request: HttpRequest, slug: str, body: s.ExperimentIn) -> Status[Answer]:
+def post_experiment(request: HttpRequest, response: HttpResponse, slug: str, body: s.ExperimentIn) -> Status[Answer]:
     """Ties an export to training settings, an evaluated base and an evaluated trained model."""
     access = enter(request, slug, Scope.RUN)
-    return Status(201, s.experiment_out(write_card(access=access, card=body.card())))
+    return Status(201, _answer(response, write_card(access=access, card=body.card())))
 
 
 @router.get("/experiments/{experiment_id}", response=s.ExperimentOut, summary="One experiment")
-def get_experiment(request: HttpRequest, experiment_id: str) -> Answer:
-    return s.experiment_out(_enter(request, experiment_id, Scope.READ)[1])
+def get_experiment(request: HttpRequest, response: HttpResponse, experiment_id: str) -> Answer:
+    return _answer(response, _enter(request, experiment_id, Scope.READ)[1])
 
 
 @router.put("/experiments/{experiment_id}", response=s.ExperimentOut, summary="Write the whole card again")
-def put_experiment(request: HttpRequest, experiment_id: str, body: s.ExperimentIn) -> Answer:
+def put_experiment(request: HttpRequest, response: HttpResponse, experiment_id: str, body: s.ExperimentIn) -> Answer:
+    """With `If-Match`, 412 if the card is not as it was read."""
     access, experiment = _enter(request, experiment_id, Scope.RUN)
-    return s.experiment_out(write_card(access=access, card=body.card(), experiment=experiment))
+    with transaction.atomic():
+        Experiment.objects.select_for_update().get(pk=experiment.pk)
+        access, experiment = _enter(request, experiment_id, Scope.RUN)
+        refuse_stale(request, s.version_of(experiment))
+        return _answer(response, write_card(access=access, card=body.card(), experiment=experiment))
 
 
 @router.delete("/experiments/{experiment_id}", response={204: None}, summary="Delete an experiment's card")
@@ -57,6 +64,11 @@ def delete_experiment(request: HttpRequest, experiment_id: str) -> Status[None]:
 def experiments_of(project: Project) -> QuerySet[Experiment]:
     rows = Experiment.objects.filter(project=project)
     return rows.select_related("base__evaluation", "trained__evaluation")
+
+
+def _answer(response: HttpResponse, experiment: Experiment) -> Answer:
+    set_etag(response, s.version_of(experiment))
+    return s.experiment_out(experiment)
 
 
 def _enter(request: HttpRequest, experiment_id: str, scope: str) -> tuple[Access, Experiment]:

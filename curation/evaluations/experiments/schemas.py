@@ -1,8 +1,11 @@
 """Requests and responses of experiments."""
 
+import hashlib
 from datetime import datetime
 from typing import Annotated, Any
 
+import orjson
+from django.core.serializers.json import DjangoJSONEncoder
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
@@ -89,6 +92,12 @@ def experiment_out(experiment: Experiment) -> Json:
         "problem": problem or None,
         "created_at": experiment.created_at,
     }
+
+
+def version_of(experiment: Experiment) -> str:
+    """Return what changes with anything that the card shows."""
+    shown = orjson.dumps(experiment_out(experiment), default=DjangoJSONEncoder().default, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(shown).hexdigest()[:16]
 
 
 def _model(model: EvaluatedModel | None) -> Json | None:

@@ -16,7 +16,7 @@ def set_etag(response: HttpResponse, version: int) -> None:
     response["ETag"] = f'"{version}"'
 
 
-def refuse_stale(request: HttpRequest, version: int) -> None:
+def refuse_stale(request: HttpRequest, version: int | str) -> None:
     """Raise `Stale` where the request's `If-Match` names another version; without the header nothing is checked."""
     given = request.headers.get("If-Match", "*").strip()
     if given != "*" and f'"{version}"' not in [tag.strip() for tag in given.split(",")]:

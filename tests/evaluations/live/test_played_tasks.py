@@ -330,6 +330,10 @@ def test_episodes_become_samples_and_pairs(project: Project, honours: tuple[str,
     assert (found["contaminated"], found["origin"]) == (1, 1), (
         "its text is that of a session, its origin a held-out row"
     )
+    evaluation = Episode.objects.get(trajectory=solved).evaluation_id
+    whole = json.loads(client.get(f"/api/v1/evaluations/{evaluation}/result.json").getvalue())
+    assert [len(episode["trace"]) for episode in whole["episodes"]] == [one["steps"] for one in whole["episodes"]]
+    assert whole["episodes"][0]["trace"][0]["action"] and whole["episodes"][0]["reset"]
     one = client.get(f"/api/v1/trajectories/{solved.pk}", headers=headers).json()
     assert (one["scenario"], one["task"], one["environment"]) == (None, "2", address.replace("http", "ws"))
     refused = client.post(f"/api/v1/trajectories/{solved.pk}/replay", headers=headers)
