@@ -86,6 +86,7 @@ PAGES: dict[str, tuple[str, Args]] = {
     "notification-list": ("notification-list", _nothing),
     "project-new": ("project-new", _nothing),
     "change-password": ("change-password", _nothing),
+    "project-overview": ("project-overview", _nothing),
     "second-factor": ("second-factor", _nothing),
     "components": ("components", _nothing),
     "document": ("document", lambda product: ["statistics"]),

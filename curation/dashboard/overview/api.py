@@ -1,13 +1,16 @@
-"""The REST call of the overview's figures."""
+"""The REST calls of the overview's figures, of one project and of several."""
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 from pydantic import Field
 
+from curation.dashboard.overview.projects import ProjectFigures, figures_of
 from curation.dashboard.overview.stats import Stats, project_stats
 from curation.dashboard.system.api import router as health_router
-from curation.projects.access import enter
-from curation.projects.models import Scope
+from curation.projects.access import enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.projects.pages.schemas import ProjectList
+from curation.web.problems import NotAllowed
 
 router = Router(tags=["dashboard"])
 router.add_router("", health_router)
@@ -39,6 +42,48 @@ class StatsOut(Schema):
     cost_unknown_calls: int
     cost_by_model: list[dict[str, str | int]]
     at: str
+
+
+class ProjectFiguresOut(Schema):
+    """Samples by status, runs that are queued or running, and what was spent. Nothing that blind review hides."""
+
+    slug: str = Field(examples=["shell-agents"])
+    name: str = Field(examples=["Shell agents"])
+    role: str = Field(examples=["curator"])
+    samples: int = Field(examples=[45])
+    statuses: dict[str, int] = Field(examples=[{"pending": 34, "approved": 7, "rejected": 4, "needs_refine": 0}])
+    runs_live: int = Field(examples=[1])
+    cost: str = Field(examples=["1.25"])
+    cost_unknown_calls: int = Field(examples=[0])
+
+    @staticmethod
+    def of(row: ProjectFigures) -> "ProjectFiguresOut":
+        return ProjectFiguresOut(
+            slug=row.project.slug,
+            name=row.project.name,
+            role=row.role,
+            samples=row.samples,
+            statuses=row.statuses,
+            runs_live=row.runs_live,
+            cost=f"{row.cost:f}",
+            cost_unknown_calls=row.cost_unknown_calls,
+        )
+
+
+class ProjectFiguresPage(Schema):
+    data: list[ProjectFiguresOut]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
+@router.get("/overview", response=ProjectFiguresPage, exclude_unset=True, summary="Your projects side by side")
+def list_project_figures(request: HttpRequest, params: Query[ProjectList]) -> dict[str, object]:
+    principal = principal_of(request)
+    if Scope.READ not in principal.scopes:
+        raise NotAllowed("This needs the scope `read`.")
+    page = params.page(Project.objects.visible_to(principal.user).archived(params.archived))
+    shown = {row.project.pk: row for row in figures_of(page.rows, principal.user)}
+    return page.response(lambda project: ProjectFiguresOut.of(shown[project.pk]))
 
 
 @router.get("/projects/{slug}/stats", response=StatsOut, summary="The dashboard's figures")

@@ -10,14 +10,17 @@ from django.views.decorators.http import require_GET
 
 from curation.dashboard.overview.charts import outcome_bars, review_pace, score_histogram
 from curation.dashboard.overview.components import component_examples
+from curation.dashboard.overview.projects import figures_of
 from curation.dashboard.overview.stats import Stats, project_stats
 from curation.dashboard.system.pages import system_state
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import Project, Scope
+from curation.projects.pages.schemas import ProjectList
 from curation.runs.models import Run
 from curation.samples.models import Bucket, Status
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
+from curation.web.lists.pages import list_context
 
 # The steps of the funnel that belong to one source of samples, by its first step.
 SOURCES = {
@@ -52,6 +55,18 @@ class Endings:
     lines: list[Step]
     limits: str
     warnings: list[str]
+
+
+@require_GET
+@login_required
+def project_overview(request: HttpRequest) -> HttpResponse:
+    """The caller's projects side by side."""
+    user = principal_of(request).user
+    params = ProjectList.from_query(request.GET)
+    page = params.page(Project.objects.visible_to(user).archived(params.archived))
+    context = list_context(request, params, page, "/api/v1/overview")
+    context["rows"] = figures_of(page.rows, user)
+    return render(request, "dashboard/overview/projects.html", context)
 
 
 @require_GET

@@ -43,6 +43,7 @@ OWN = {
     "/api/v1/invitations",
     "/api/v1/invitations/accept",
     "/api/v1/deletions",
+    "/api/v1/overview",
     "/api/v1/audit",
     "/api/v1/audit/export",
     "/api/v1/notifications",
