@@ -78,7 +78,7 @@ newest-litellm: install-dev ## Run the tests of asking on the newest LiteLLM, be
 
 lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hashes
 	@for name in base dev; do \
-		extras=; [ $$name = dev ] || extras="requirements/live.in requirements/s3.in"; \
+		extras=; [ $$name = dev ] || extras="requirements/live.in requirements/s3.in requirements/mcp.in"; \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in $$extras --output-file requirements/$$name.txt; done
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \

@@ -15,6 +15,7 @@ BUILD = (
     "deploy/wheel.py",
     "requirements/base.in",
     "requirements/live.in",
+    "requirements/mcp.in",
     "requirements/s3.in",
     "requirements/telemetry.in",
 )

@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",
     "backup": "write database, files and key to one archive, while Winnow runs",
+    "mcp": "serve a running Winnow to agents, by the Model Context Protocol",
     "manage": "Django's own commands, such as createsuperuser",
 }
 USAGE = """usage: winnow [--version] [COMMAND] [OPTIONS]
@@ -43,6 +44,10 @@ def main() -> None:
         print(_usage())
     elif command == "--version":
         print(f"winnow {_version()}")
+    elif command == "mcp":
+        from winnow.mcp import main as serve_agents
+
+        serve_agents(options)
     elif command not in COMMANDS:
         sys.exit(f"There is no command {command!r}.\n\n{_usage()}")
     else:

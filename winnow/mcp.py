@@ -1,0 +1,186 @@
+"""An MCP server for agents: each tool is one REST call of a running Winnow, made with the agent's own API token.
+
+`winnow mcp` speaks over stdin and stdout with the token in `WINNOW_TOKEN`; with `--http` it serves streamable HTTP, and
+each request brings its own token. Tools and their parameters come from the site's OpenAPI document. The site decides
+what a token may do; a tool whose scope the token lacks is not listed either.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+try:
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+except ImportError:
+    sys.exit("The MCP server needs the extra mcp: pip install 'winnow-curation[mcp]'")
+
+Json = dict[str, Any]
+V1 = "/api/v1"
+PROJECT = f"{V1}/projects/{{slug}}"
+# Tool: (scope, method, path). What deletes, changes settings or members is not for agents.
+TOOLS = {
+    "list_projects": ("read", "get", f"{V1}/projects"),
+    "compare_projects": ("read", "get", f"{V1}/overview"),
+    "get_project": ("read", "get", PROJECT),
+    "get_stats": ("read", "get", f"{PROJECT}/stats"),
+    "list_models": ("read", "get", f"{PROJECT}/models"),
+    "list_scenarios": ("read", "get", f"{PROJECT}/scenarios"),
+    "get_scenario": ("read", "get", f"{V1}/scenarios/{{scenario_id}}"),
+    "list_prompts": ("read", "get", f"{PROJECT}/prompts"),
+    "list_trajectories": ("read", "get", f"{PROJECT}/trajectories"),
+    "get_trajectory": ("read", "get", f"{V1}/trajectories/{{trajectory_id}}"),
+    "list_duels": ("read", "get", f"{PROJECT}/duels"),
+    "get_duel": ("read", "get", f"{V1}/duels/{{duel_id}}"),
+    "list_samples": ("read", "get", f"{PROJECT}/samples"),
+    "get_sample": ("read", "get", f"{V1}/samples/{{sample_id}}"),
+    "list_decisions": ("read", "get", f"{PROJECT}/decisions"),
+    "list_evaluations": ("read", "get", f"{PROJECT}/evaluations"),
+    "get_evaluation": ("read", "get", f"{V1}/evaluations/{{evaluation_id}}"),
+    "get_leaderboard": ("read", "get", f"{PROJECT}/leaderboard"),
+    "list_runs": ("read", "get", f"{PROJECT}/runs"),
+    "get_run": ("read", "get", f"{V1}/runs/{{run_id}}"),
+    "list_run_events": ("read", "get", f"{V1}/runs/{{run_id}}/events"),
+    "list_run_items": ("read", "get", f"{V1}/runs/{{run_id}}/items"),
+    "estimate_run": ("read", "post", f"{PROJECT}/runs/estimate"),
+    "launch_run": ("run", "post", f"{PROJECT}/runs"),
+    "cancel_run": ("run", "post", f"{V1}/runs/{{run_id}}/cancel"),
+    "list_exports": ("read", "get", f"{PROJECT}/exports"),
+    "get_export": ("read", "get", f"{V1}/exports/{{export_id}}"),
+    "preview_export": ("read", "post", f"{PROJECT}/exports/preview"),
+    "create_export": ("export", "post", f"{PROJECT}/exports"),
+    "decide_sample": ("review", "post", f"{V1}/samples/{{sample_id}}/decisions"),
+}
+
+
+@dataclass(slots=True)
+class Site:
+    """A running Winnow. `token` is that of stdio; over HTTP it is empty, and each request has its own."""
+
+    url: str
+    token: str = ""
+    document: Json = field(default_factory=dict)
+
+    async def tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
+        async with self._client(ctx) as client:
+            if not self.document:
+                self.document = _json(await client.get(f"{V1}/openapi.json"))
+            scopes = await _scopes(client)
+        return types.ListToolsResult(tools=[self._tool(name) for name, (scope, *_) in TOOLS.items() if scope in scopes])
+
+    async def call(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in TOOLS:
+            return _result(f"There is no tool {params.name!r}.", is_error=True)
+        _, method, path = TOOLS[params.name]
+        given = dict(params.arguments or {})
+        try:
+            for name in _names_in(path):
+                path = path.replace(f"{{{name}}}", quote(str(given.pop(name)), safe=""))
+        except KeyError as missing:
+            return _result(f"The argument {missing} is missing.", is_error=True)
+        body = given.pop("body", None)
+        try:
+            async with self._client(ctx) as client:
+                response = await client.request(method, path, params=given, json=body)
+        except (httpx.HTTPError, PermissionError) as error:
+            return _result(f"{type(error).__name__}: {error}", is_error=True)
+        return _result(response.text, is_error=response.is_error)
+
+    def _client(self, ctx: Any) -> httpx.AsyncClient:
+        sent = ctx.request.headers.get("authorization", "") if ctx.request is not None else f"Bearer {self.token}"
+        if not sent.removeprefix("Bearer").strip():
+            raise PermissionError("Send an API token: WINNOW_TOKEN, or Authorization: Bearer with each HTTP request.")
+        return httpx.AsyncClient(base_url=self.url, headers={"Authorization": sent}, timeout=60)
+
+    def _tool(self, name: str) -> types.Tool:
+        _, method, path = TOOLS[name]
+        operation = self.document["paths"][path][method]
+        parameters = operation.get("parameters", [])
+        schema: Json = {"type": "object", "additionalProperties": False}
+        schema["properties"] = {one["name"]: one["schema"] for one in parameters if one["in"] in {"path", "query"}}
+        schema["required"] = [one["name"] for one in parameters if one.get("required") and one["in"] != "header"]
+        if "requestBody" in operation:
+            schema["properties"]["body"] = operation["requestBody"]["content"]["application/json"]["schema"]
+            schema["required"].append("body")
+        description = ". ".join(filter(None, (operation["summary"], operation.get("description", ""))))
+        hints = types.ToolAnnotations(read_only_hint=TOOLS[name][0] == "read", destructive_hint=False)
+        known = self.document["components"]["schemas"]
+        return types.Tool(
+            name=name, description=description, input_schema=_with_definitions(schema, known), annotations=hints
+        )
+
+
+def server_of(site: Site) -> "Server[Any]":
+    return Server(
+        "winnow",
+        instructions="Winnow makes training data for agent models. Begin with list_projects; most tools need its slug.",
+        on_list_tools=site.tools,
+        on_call_tool=site.call,
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until the client leaves, or until the process ends."""
+    parser = argparse.ArgumentParser(prog="winnow mcp", description="An MCP server for agents.")
+    parser.add_argument("--url", default="http://127.0.0.1:8000", help="the site (default %(default)s)")
+    parser.add_argument("--http", type=int, metavar="PORT", help="serve streamable HTTP at /mcp instead of stdio")
+    parser.add_argument("--host", default="127.0.0.1", help="the address of --http (default %(default)s)")
+    options = parser.parse_args(arguments)
+    if options.http is None:
+        if not (token := os.environ.get("WINNOW_TOKEN", "")):
+            parser.error("WINNOW_TOKEN has no API token. Create one under Settings, Tokens.")
+        asyncio.run(_over_stdio(server_of(Site(options.url, token))))
+    else:
+        import uvicorn
+
+        app = server_of(Site(options.url)).streamable_http_app(stateless_http=True, host=options.host)
+        uvicorn.run(app, host=options.host, port=options.http, log_level="warning")
+
+
+async def _over_stdio(server: "Server[Any]") -> None:
+    async with stdio_server() as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())
+
+
+async def _scopes(client: httpx.AsyncClient) -> set[str]:
+    """What the token may do at most; a role may allow less, which the call then says."""
+    prefix = str(client.headers["Authorization"]).removeprefix("Bearer ")[:8]
+    rows = _json(await client.get(f"{V1}/tokens", params={"limit": 500}))["data"]
+    return {scope for row in rows if row["prefix"] == prefix for scope in row["scopes"]}
+
+
+def _json(response: httpx.Response) -> Json:
+    response.raise_for_status()
+    found: Json = response.json()
+    return found
+
+
+def _names_in(path: str) -> list[str]:
+    return [part[1:-1] for part in path.split("/") if part.startswith("{")]
+
+
+def _with_definitions(schema: Json, known: Json) -> Json:
+    """The schema with the definitions that it refers to, so that it can be read alone."""
+    text = json.dumps(schema)
+    definitions: Json = {}
+    waiting = [name for name in known if f'"#/components/schemas/{name}"' in text]
+    while waiting:
+        name = waiting.pop()
+        definitions[name] = known[name]
+        inner = json.dumps(known[name])
+        waiting += [other for other in known if f'"#/components/schemas/{other}"' in inner and other not in definitions]
+    whole = json.dumps({**schema, **({"$defs": definitions} if definitions else {})})
+    found: Json = json.loads(whole.replace("#/components/schemas/", "#/$defs/"))
+    return found
+
+
+def _result(text: str, *, is_error: bool) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
