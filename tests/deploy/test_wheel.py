@@ -151,7 +151,8 @@ def test_the_demo_is_ready_in_an_empty_folder(installed: Path, tmp_path: Path) -
         _write_and_check_a_backup(installed, work)
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(40) == 0
+        status = process.wait(40)
+    assert status == 0
 
 
 def _write_and_check_an_export(installed: Path, work: Path) -> None:
