@@ -1,6 +1,5 @@
 """How right each judge is on duels whose outcome is known, and how far it agrees with people."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,6 @@ from judging.controls.faults import Control
 from judging.statistics.judges import preferred
 from judging.statistics.rates import Interval, wilson
 from judging.statistics.readings import JudgedDuel, Readings, panel_readings
-
-_Z_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +58,10 @@ def control_figures(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> tu
 def cohens_kappa(one: Sequence[object], two: Sequence[object]) -> Kappa:
     """Return κ of two raters' values for the same things.
 
-    J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960), with
-    his standard error √(po (1 − po) / n) / (1 − pe). Raises ValueError for lengths that differ.
+    J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960). Like
+    his standard error, the interval takes the agreement by chance, pe, as given, but it is that of Wilson for the share
+    of pairs that agree: his has no width where all agree, and covers 0.2 to 0.9 instead of 0.95 close to that.
+    Raises ValueError for lengths that differ.
     """
     n = len(one)
     pairs = list(zip(one, two, strict=True))
@@ -73,9 +72,9 @@ def cohens_kappa(one: Sequence[object], two: Sequence[object]) -> Kappa:
     expected = sum(counts[0][value] * counts[1][value] for value in counts[0]) / n**2
     if expected >= 1:
         return Kappa(None, None, n)
-    kappa = (observed - expected) / (1 - expected)
-    half = _Z_95 * math.sqrt(observed * (1 - observed) / n) / (1 - expected)
-    return Kappa(kappa, Interval(max(-1.0, kappa - half), min(1.0, kappa + half)), n)
+    share = wilson(sum(a == b for a, b in pairs), n)
+    kappa, low, high = ((each - expected) / (1 - expected) for each in (observed, share.low, share.high))
+    return Kappa(kappa, Interval(max(-1.0, low), high), n)
 
 
 def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:

@@ -1,5 +1,6 @@
 """Accuracy on known outcomes by hand, and κ against published values."""
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -58,10 +59,31 @@ def test_kappa_is_cohens_own_example() -> None:
     assert found.n == 200 and found.kappa == pytest.approx(0.492, abs=0.0005)
 
 
-def test_kappa_with_its_interval_by_hand() -> None:
-    found = cohens_kappa(*pairs({("y", "y"): 20, ("y", "n"): 5, ("n", "y"): 10, ("n", "n"): 15}))
-    assert found.kappa == pytest.approx(0.4) and found.interval is not None
-    assert found.interval.high - 0.4 == pytest.approx(1.959964 * (0.7 * 0.3 / 50) ** 0.5 / 0.5)
+@pytest.mark.parametrize(("agree", "differ"), [((20, 15), (5, 10)), ((30, 20), (0, 0)), ((3, 2), (0, 0))])
+def test_the_interval_of_kappa_is_wilsons_of_the_agreement(agree: tuple[int, int], differ: tuple[int, int]) -> None:
+    cells = {("y", "y"): agree[0], ("n", "n"): agree[1], ("y", "n"): differ[0], ("n", "y"): differ[1]}
+    found = cohens_kappa(*pairs(cells))
+    n = found.n
+    yes = (agree[0] + differ[0], agree[0] + differ[1])
+    chance = (yes[0] * yes[1] + (n - yes[0]) * (n - yes[1])) / n**2
+    share = stats.binomtest(sum(agree), n).proportion_ci(method="wilson")
+    expected = [(each - chance) / (1 - chance) for each in (sum(agree) / n, share.low, share.high)]
+    assert found.interval is not None and found.kappa is not None
+    assert [found.kappa, found.interval.low, found.interval.high] == pytest.approx(expected)
+    assert found.interval.low < found.kappa
+
+
+@pytest.mark.parametrize("kappa", [0.2, 0.6, 0.9, 0.98])
+@pytest.mark.parametrize("n", [20, 200])
+def test_the_interval_of_kappa_covers(kappa: float, n: int) -> None:
+    chosen, margins = np.random.default_rng(1), np.array([0.5, 0.35, 0.15])
+    cells = (1 - kappa) * np.outer(margins, margins) + kappa * np.diag(margins)
+    covered = []
+    for table in chosen.multinomial(n, cells.ravel(), size=400):
+        found = cohens_kappa(*pairs({(str(cell // 3), str(cell % 3)): int(count) for cell, count in enumerate(table)}))
+        if found.interval is not None:
+            covered.append(found.interval.low <= kappa <= found.interval.high)
+    assert 0.92 <= sum(covered) / len(covered) <= 0.99
 
 
 def test_kappa_is_that_of_scikit_learn_and_statsmodels() -> None:
@@ -69,10 +91,11 @@ def test_kappa_is_that_of_scikit_learn_and_statsmodels() -> None:
     cells = {(str(row), str(column)): count for row, line in enumerate(table) for column, count in enumerate(line)}
     found = cohens_kappa(*pairs(cells))
     # scikit-learn 1.9.1 and statsmodels 0.15.0. The latter has the standard error of Fleiss, Cohen and Everitt (1969),
-    # whose interval is close to that of Cohen (1960).
+    # whose interval is about as wide, but symmetric.
     assert found.kappa == pytest.approx(0.6452702702702702)
     assert found.interval is not None
-    assert [found.interval.low, found.interval.high] == pytest.approx([0.48582, 0.80472], abs=0.005)
+    assert found.interval.high - found.interval.low == pytest.approx(0.80472 - 0.48582, abs=0.01)
+    assert [found.interval.low, found.interval.high] == pytest.approx([0.48582, 0.80472], abs=0.05)
 
 
 def test_kappa_of_one_value_or_of_nothing_is_unknown() -> None:
