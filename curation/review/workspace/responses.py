@@ -7,11 +7,13 @@ from django.shortcuts import redirect, render
 from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access
+from curation.projects.models import Scope
 from curation.review.queue.pace import progress_of
 from curation.review.queue.take import Order, own_open, take_next
 from curation.review.workspace.navigation import Location, last_done, navigation_of, queue_url, sample_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Sample
 from curation.web.problems import FieldError, Problem
 
 ORDERS: dict[str, Order] = {"borderline": "borderline", "newest": "newest", "random": "random"}
@@ -48,6 +50,8 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
         context = {
             "project": access.project,
             "progress": progress_of(access),
+            "any_sample": Sample.objects.of(access.project).exists(),
+            "may_run": access.may(Scope.RUN),
             "order": order_of(query),
             "query": query,
             "filtered": not wanted.is_empty(),

@@ -20,7 +20,7 @@ HELP = {
     "samples": "Answers per prompt, or rollouts per scenario.",
     "attempts": "Attempts per answer or verdict, if one is refused or cannot be parsed.",
     "swap": "Every judge reads both orders.",
-    "mode": "2: against the king; 1: against the source's own turn.",
+    "mode": "What the challenger's answer is compared with.",
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
     "fresh": "Call the model even if the record has an answer.",
@@ -38,6 +38,7 @@ HELP = {
     "weights": 'Weight per dimension, as JSON: {"correctness": 2}.',
     "run": "Id of the run whose duels are scored again. Empty uses the filter.",
 }
+CHOICES = {"mode": {1: "Against the source's own turn", 2: "Against the king"}}
 FALLBACKS = {
     "king_model": ("generation", "king_model"),
     "challenger_model": ("generation", "challenger_model"),
@@ -105,7 +106,7 @@ def _field(name: str, info: FieldInfo, models: list[str]) -> forms.Field:
     if get_origin(kind) is Literal:
         values = get_args(kind)
         return forms.TypedChoiceField(
-            choices=[(value, str(value)) for value in values],
+            choices=[(value, CHOICES.get(name, {}).get(value, str(value))) for value in values],
             coerce=int if isinstance(values[0], int) else str,
             empty_value=None,
             **common,

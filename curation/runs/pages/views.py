@@ -50,7 +50,14 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     kind = launchable_kind(request.GET.get("kind") or "duel")
     if kind.launch_page != "run-new":
         return redirect(kind.launch_page, access.project.slug)
-    asked = {name: request.GET[name] for name in kind.params.model_fields if name in request.GET}
+    source = (
+        find(Run.objects.of(access.project).filter(kind=kind.name), request.GET["from"], "run")
+        if request.GET.get("from")
+        else None
+    )
+    asked: dict[str, Any] = {name: request.GET[name] for name in kind.params.model_fields if name in request.GET}
+    if source is not None:
+        asked = {**source.params, "budget": source.budget, **asked}
     form = LaunchForm(kind, access.project, request.POST or None, initial=asked)
     if request.method == "POST" and form.is_valid():
         try:
@@ -61,12 +68,14 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
                 params=form.params(),
                 user=access.user,
                 budget=_budget(form),
+                cloned_from=source,
             )
             return redirect("run-page", access.project.slug, run.pk)
         except Problem as problem:
             explain(form, problem)
     context = {
         "kind": kind,
+        "source": source,
         "kinds": _choices(access),
         "form": form,
         "api_path": f"/api/v1/projects/{access.project.slug}/runs",
@@ -143,7 +152,11 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
         control.cancel(run=run, user=access.user)
     elif verb == "resume":
         given = request.POST.get("budget", "").strip()
-        control.resume(run=run, user=access.user, budget=_decimal(given) if given else None)
+        try:
+            control.resume(run=run, user=access.user, budget=_decimal(given) if given else None)
+        except Problem as problem:
+            context = {**_run_context(request, access, run), "resume_problem": problem.detail, "resume_budget": given}
+            return render(request, "runs/page.html", context, status=problem.status)
     elif verb == "retry-failed":
         control.retry_failed(run=run, user=access.user)
     else:
@@ -209,6 +222,9 @@ def _budget(form: LaunchForm) -> Decimal | None:
 
 def _decimal(text: str) -> Decimal:
     try:
-        return Decimal(text)
+        amount = Decimal(text)
     except ArithmeticError:
-        raise Problem(f"{text!r} is not an amount.") from None
+        amount = Decimal("nan")
+    if not amount.is_finite():
+        raise Problem(f"{text!r} is not an amount. Write US dollars with a point, such as 2.50.")
+    return amount

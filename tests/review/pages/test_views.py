@@ -62,8 +62,10 @@ def test_not_blind_shows_names_and_judges_at_once(client: Client, project: Proje
 
 
 def test_the_end_of_the_queue_says_so(client: Client, me: Access, project: Project) -> None:
+    assert "Nothing to review yet" in body(open_queue(client))
+    make_sample(project, status="approved")
     assert "Everything is decided" in body(open_queue(client))
-    make_sample(project)
+    Sample.objects.update(status="pending")
     other = reviewer_of(project)
     Lease.objects.create(
         sample=Sample.objects.get(), reviewer=other.user, swapped=False, until=timezone.now() + timedelta(minutes=1)

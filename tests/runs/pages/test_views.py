@@ -1,5 +1,7 @@
 """The pages of runs: what they show, what they do, whom they refuse."""
 
+from decimal import Decimal
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -124,6 +126,38 @@ class TestControl:
         clone = Run.objects.latest("pk")
         assert clone.cloned_from == run
         assert clone.params["model"] == "king"
+
+    def test_run_again_opens_the_form_with_the_runs_parameters(self, curator: Client, project: Project) -> None:
+        params = {"king_model": "king", "challenger_model": "challenger", "judges": ["judge-careful"], "mode": 1}
+        run = make_run(project, params=params, kind="duel", state="succeeded", budget=Decimal("2.50"))
+        address = f"/p/acme/runs/new/?kind=duel&from={run.pk}"
+        assert address.replace("&", "&amp;") in curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
+        page = curator.get(address).content.decode()
+        assert '<option value="1" selected>Against the source&#x27;s own turn</option>' in page
+        assert 'value="2.50' in page and '<option value="challenger" selected>' in page
+        curator.post(address, {**TestLaunch.FORM, "budget": "3"})
+        again = Run.objects.latest("pk")
+        assert again.cloned_from == run
+        assert again.params["mode"] == 2 and again.budget == Decimal(3)
+        assert curator.get("/p/acme/runs/new/?kind=rollout&from=" + str(run.pk)).status_code == 404
+
+    @pytest.mark.parametrize("amount", ["two", "nan", "Infinity", "0.01"])
+    def test_a_bad_amount_on_resume_stays_on_the_page(self, curator: Client, project: Project, amount: str) -> None:
+        run = make_run(
+            project,
+            params={"model": "king"},
+            kind="king",
+            state="cancelled",
+            stage="king",
+            budget=1,
+            cost=Decimal("0.5"),
+        )
+        answer = curator.post(f"/p/acme/runs/{run.pk}/resume/", {"budget": amount})
+        page = answer.content.decode()
+        assert 400 <= answer.status_code < 500 and "The run is not resumed" in page
+        assert f'value="{amount}" aria-invalid="true"' in page
+        run.refresh_from_db()
+        assert run.state == "cancelled"
 
     def test_reviewers_control_nothing(self, client: Client, project: Project) -> None:
         run = make_run(project, params={"model": "king"}, kind="king", state="running", stage="king")
