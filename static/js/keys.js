@@ -3,6 +3,7 @@
 //   <button data-key="mod+enter">Save and next</button>     Ctrl or Cmd with Enter, also while typing
 //   <button data-key="shift+g">Last <kbd>G</kbd></button>   a capital
 //   <a data-goto="q" href="…">Queue</a>                     g, then q
+// Ctrl or Cmd with k sends what the page declares as the event "palette:open" (palette.js).
 // No key acts while typing, on key repeat, during an htmx request (except one marked data-background), or while <html> has
 // data-keys-wait. A key that is pressed then is sent as the event "key:busy"; unless a listener cancels it, a hint says that it was
 // not used. While a dialog is open only the keys inside it act. Backspace and Delete cannot be bound. A key that no element declares
@@ -114,6 +115,7 @@ function onModEnter(event) {
 document.addEventListener("keydown", (event) => {
   if (event.repeat || event.isComposing || event.defaultPrevented) return;
   if (event.key === "Escape") return onEscape(event);
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && keyName(event) === "k") return onPalette(event);
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.altKey) return onModEnter(event);
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   const key = keyName(event);
@@ -134,8 +136,29 @@ document.addEventListener("keydown", (event) => {
   if (!document.dispatchEvent(free)) event.preventDefault();
 });
 
+// What can be done here: actions of the page, then pages. `run` does nothing while a request is under way.
+function commands() {
+  const here = [...document.querySelectorAll("[data-key]")].filter((element) => !element.closest("dialog") && isUsable(element));
+  const pages = [...document.querySelectorAll("[data-goto]")];
+  const command = (element, group, keys) => ({
+    group, label: labelOf(element), keys: keys.map(printed),
+    run: () => { if (!isBusy() && isUsable(element)) press(element); },
+  });
+  return [
+    ...pages.map((link) => ({ ...command(link, "Page", ["g", link.dataset.goto]), run: () => { if (!isBusy()) link.click(); } })),
+    ...here.map((element) => command(element, "Action", keysOf(element))),
+  ];
+}
+
+function onPalette(event) {
+  event.preventDefault(); // the browser's own search
+  if (openDialog()) return;
+  if (isBusy()) return onBusy("mod+k", event);
+  document.dispatchEvent(new CustomEvent("palette:open", { detail: { commands: commands() } }));
+}
+
 // The dialog of all keys is built from the keys that the page shows now.
-const PRINTED = { "mod+enter": "Ctrl+Enter", "shift+g": "G", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
+const PRINTED = { "mod+enter": "Ctrl+Enter", "mod+k": "Ctrl+K", "shift+g": "G", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
 const printed = (key) => PRINTED[key] ?? key;
 
 function labelOf(element) {
@@ -170,7 +193,7 @@ function showKeys(event) {
   const rows = document.querySelector("[data-rows]");
   if (rows) here.push(line(["j", "k"], `Next / previous ${rows.dataset.rows || "row"}`));
   const destinations = [...document.querySelectorAll("[data-goto]")].map((link) => line(["g", link.dataset.goto], labelOf(link)));
-  const always = [line(["escape"], "Leave the field, close"), line(["?"], "All keys")];
+  const always = [line(["escape"], "Leave the field, close"), line(["?"], "All keys"), ...(document.querySelector("#palette") ? [line(["mod+k"], "Find a page, a sample or an action")] : [])];
   const group = (text) => Object.assign(document.createElement("li"), { className: "keys__group", textContent: text });
   dialog.querySelector("[data-keys-list]").replaceChildren(group("On this page"), ...here, ...always, group("Go to"), ...destinations);
   dialog.showModal();

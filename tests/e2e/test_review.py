@@ -276,3 +276,82 @@ def test_a_lost_connection_is_told_until_it_is_back_and_covers_nothing(tab: Page
     tab.context.set_offline(False)
     expect(toast).to_have_count(0)
     assert Draft.objects.count() == 0
+
+
+def widths(tab: Page) -> tuple[float, float]:
+    """The widths of the answers and of the page of review, in CSS pixels."""
+    answers, page = (tab.locator(place).bounding_box() for place in ("#answers", "#review"))
+    assert answers and page
+    return answers["width"], page["width"]
+
+
+def test_answers_have_most_of_the_width_and_columns_are_remembered(tab: Page, project: Project) -> None:
+    command = f"THOUGHT\n\n```bash\nprintf '%s' {'long_argument_' * 30}\n```"
+    rows = [make_duel(project, priority=float(n), king=command, challenger=command) for n in range(2)]
+    first, second = (sample_of(row) for row in rows)
+    tab.goto("/p/billing/queue/")
+    at(tab, first)
+    answers, page = widths(tab)
+    assert answers >= 0.599 * page
+    code = tab.locator("#seat-left pre.code").first
+    assert code.evaluate("e => e.scrollWidth > e.clientWidth && e.clientHeight < 60")
+    press(tab, "w")
+    assert code.evaluate("e => e.scrollWidth <= e.clientWidth && e.clientHeight > 60")
+    press(tab, "w")
+
+    handle = tab.get_by_role("separator", name="Width of the history")
+    handle.focus()
+    press(tab, *["ArrowRight"] * 5)
+    assert widths(tab)[0] >= 0.599 * page
+    press(tab, "ArrowLeft", "ArrowLeft")
+    at(tab, first)
+    narrower = widths(tab)[0]
+    assert narrower > answers
+    box = handle.bounding_box()
+    assert box
+    tab.mouse.move(box["x"] + 3, box["y"] + 50)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] - 400, box["y"] + 50)
+    tab.mouse.up()
+    dragged = widths(tab)[0]
+    assert dragged > narrower
+
+    drawer = tab.get_by_label("Rubric, judges and decisions")
+    press(tab, "i")
+    expect(drawer).to_be_hidden()
+    assert widths(tab)[0] > dragged
+    press(tab, "c")  # a key of something in the drawer opens it
+    expect(tab.locator("#comment")).to_be_focused()
+    press(tab, "Escape", "i", "1", "a")
+    at(tab, second)
+    expect(drawer).to_be_hidden()
+    closed = widths(tab)[0]
+    tab.reload()
+    at(tab, second)
+    expect(drawer).to_be_hidden()
+    assert widths(tab)[0] == closed
+    expect(tab.get_by_role("button", name="Rubric")).to_have_attribute("aria-expanded", "false")
+
+
+def test_the_palette_finds_pages_samples_by_number_and_actions(tab: Page, project: Project) -> None:
+    _, second = duels(project, 2)
+    tab.goto("/p/billing/")
+    palette = tab.get_by_role("dialog", name="Find a page, a sample or an action")
+    press(tab, "Control+k")
+    tab.keyboard.type(str(second.pk))
+    expect(palette.get_by_role("option", selected=True)).to_contain_text(f"Sample {second.pk}")
+    press(tab, "Enter")
+    at(tab, second)
+
+    press(tab, "Control+k")
+    tab.keyboard.type("page samples")
+    expect(palette.get_by_role("option", selected=True)).to_contain_text("Samples")
+    press(tab, "Escape")
+    expect(palette).to_be_hidden()
+
+    press(tab, "Control+k")
+    tab.keyboard.type("action skip")
+    expect(palette.get_by_role("option", selected=True)).to_contain_text("Skip")
+    press(tab, "ArrowDown", "ArrowUp", "Enter")
+    expect(palette).to_be_hidden()
+    expect(tab.locator(".review__last")).to_contain_text(f"Sample {second.pk}: skipped")
