@@ -66,18 +66,18 @@ def shell(request: HttpRequest) -> Context:
     context["projects"] = Project.objects.visible_to(user).archived(False).only("slug", "name")[:50]
     if isinstance(access, Access):
         context |= {
-            "nav": _nav(request, access.project),
+            "nav": _nav(request, access),
             "search_url": reverse("sample-list", args=[access.project.slug]),
         }
     return context
 
 
-def _nav(request: HttpRequest, project: Project) -> list[NavItem]:
+def _nav(request: HttpRequest, access: Access) -> list[NavItem]:
     items = []
     for key, label, view, goto in ENTRIES:
-        url = reverse(view, args=[project.slug])
+        url = reverse(view, args=[access.project.slug])
         active = request.path == url if key == "overview" else request.path.startswith(url)
-        count = open_count(project) if key == "queue" else None
+        count = open_count(access.project, access.user.pk) if key == "queue" else None
         items.append(NavItem(key, label, url, goto, count, active))
     return items
 

@@ -10,11 +10,13 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
+from curation.review.agreement.api import router as agreement_router
 from curation.review.bulk.api import router as bulk_router
 from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.filters import DecisionList
 from curation.review.decisions.findings import findings_of
+from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Action, Decision, Lease, Pick, Revision
@@ -32,7 +34,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
-from curation.web.ids import find, number
+from curation.web.ids import find, id_number, number
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotFound
 
@@ -42,6 +44,7 @@ router = Router(tags=["review"])
 router.add_router("", bulk_router)
 router.add_router("", calls)
 router.add_router("", thresholds_router)
+router.add_router("", agreement_router)
 
 
 class OldestFirst(ListParams):
@@ -95,18 +98,23 @@ def list_project_decisions(request: HttpRequest, slug: str, params: Query[Decisi
 def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     """While you review blind, your own and the flags."""
     access, sample = _sample(request, sample_id, Scope.READ)
-    rows = Decision.objects.filter(sample=sample).select_related("reviewer")
+    rows = Decision.objects.filter(decisions_shown_to(access), sample=sample).select_related("reviewer", "sample")
     blind = _reads_blind(access, sample)
     if blind:
         rows = rows.filter(Q(reviewer=access.user) | Q(action=Action.FLAG))
-    return params.page(rows).response(lambda row: s.DecisionOut.of(row, blind=blind))
+    page = params.page(rows)
+    look_at_opinions(access, page.rows)
+    return page.response(lambda row: s.DecisionOut.of(row, blind=blind))
 
 
 @calls.post("/samples/{sample_id}/decisions", response={201: s.DecisionOut}, summary="Decide")
 def post_decision(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.DecisionIn
 ) -> Status[s.DecisionOut]:
-    """Needs no lease, unless someone else has one on the sample. A stale `If-Match` or `version`: 412."""
+    """Needs no lease, unless someone else has one on the sample. A stale `If-Match` or `version`: 412.
+
+    Where several people decide (`settings.review.overlap`), a decision may wait for others (`waits`). The decision of a
+    curator on a disputed sample adjudicates it."""
     access, sample = _sample(request, sample_id, Scope.REVIEW)
     done = decide(
         access=access,
@@ -117,6 +125,7 @@ def post_decision(
         reason=body.reason,
         comment=body.comment,
         seconds=body.seconds,
+        keep=None if body.keep is None else id_number(body.keep) or 0,
     )
     set_etag(response, done.sample.version)
     return Status(201, s.DecisionOut.of(done.decision, blind=is_blind(access, done.sample)))
@@ -135,8 +144,8 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     access, sample = _sample(request, sample_id, Scope.READ)
     seats, unscored = _blind_seats(access, sample), is_blind(access, sample)
-    rows = Revision.objects.filter(sample=sample).select_related("author", "parent", "suggestion")
-    rows = rows.prefetch_related("text_scores")
+    rows = Revision.objects.seen_by(access.user.pk).filter(sample=sample)
+    rows = rows.select_related("author", "parent", "suggestion").prefetch_related("text_scores")
     return params.page(rows).response(lambda row: _revision(row, sample, seats, unscored=unscored))
 
 
@@ -232,7 +241,7 @@ def _detail(
     access: Access, sample: Sample, holder: User | None, lease: Lease | None, *, blind: bool
 ) -> dict[str, object]:
     rolled_out = sample.kind == Kind.TRAJECTORY
-    found = None if rolled_out else detail_of(sample)
+    found = None if rolled_out else detail_of(sample, access.user.pk)
     sides = [_side(answer) for _, _, answer in answers_shown(access, sample, found, lease)] if found and blind else []
     answers = (
         None

@@ -89,8 +89,12 @@ class DecisionQuerySet(models.QuerySet["Decision"]):
     def standing(self, *actions: str) -> "DecisionQuerySet":
         """The decisions with these actions that nobody has undone, and that no later decision or text has replaced."""
         later = Decision.objects.filter(sample=models.OuterRef("sample"), id__gt=models.OuterRef("id"))
-        later = later.filter(action__in=SETTLING).not_undone()
-        return self.filter(action__in=actions).not_undone().exclude(models.Exists(later))
+        later = later.filter(action__in=SETTLING, settles=True).not_undone()
+        return self.filter(action__in=actions, settles=True).not_undone().exclude(models.Exists(later))
+
+    def opinions(self) -> "DecisionQuerySet":
+        """What people decided independently of each other and have not taken back. A person's last one counts."""
+        return self.filter(round__gt=0, action__in=DECIDING).not_undone()
 
     def standing_approvals(self) -> "DecisionQuerySet":
         """What stands approved, for every page, count and export: of each sample the approval that `standing` returns.
@@ -118,6 +122,10 @@ class Decision(models.Model):
     preference = models.CharField(max_length=10, blank=True, default="", help_text="As given: left, right, draw, …")
     seconds = models.FloatField(null=True)
     seat = models.CharField(max_length=16, blank=True, default="", help_text="king_left or challenger_left.")
+    round = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Independent decisions on a sample have the same; 0: decided alone."
+    )
+    settles = models.BooleanField(default=True, db_default=True, help_text="False: it waits for others.")
     version = models.PositiveIntegerField()
     batch = models.CharField(max_length=32, blank=True, default="", help_text="Id of the bulk action it belongs to.")
     revision = models.ForeignKey("Revision", models.SET_NULL, null=True, help_text="The revision that was kept.")
@@ -143,6 +151,10 @@ class Decision(models.Model):
     def __str__(self) -> str:
         return f"{self.action} of {self.sample_id}"
 
+    def waits_in(self, sample: Sample) -> bool:
+        """Whether it waits for the decisions of others on its sample, or for someone who adjudicates."""
+        return not self.settles and self.undone_by_id is None and self.round == sample.round
+
 
 class Batch(models.Model):
     """One bulk action; `Decision.batch` has its `key`. `restored` counts the samples whose decision was undone with the
@@ -166,6 +178,12 @@ class Batch(models.Model):
         return f"{self.action} of {self.changed}"
 
 
+class RevisionQuerySet(models.QuerySet["Revision"]):
+    def seen_by(self, reader: int | None) -> "RevisionQuerySet":
+        """Everybody's revisions, and those of a reader (a user's id) that nobody else sees."""
+        return self.filter(models.Q(private_to=None) | models.Q(private_to=reader))
+
+
 class Revision(models.Model):
     """A new text for one side's answer, by a person or by a model. `parent` is None where it revises the model's own
     answer.
@@ -181,10 +199,19 @@ class Revision(models.Model):
     of = models.CharField(max_length=9, choices=Pick, default=Pick.CHALLENGER, help_text="Whose answer it revises.")
     text = models.TextField()
     note = models.TextField(blank=True, default="")
+    private_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        null=True,
+        related_name="private_revisions",
+        help_text="Only they see it and approve by it, since others decide the sample too.",
+    )
     leak_score = models.FloatField(null=True, help_text="As of an answer; None where nothing was compared.")
     leak_flag = models.BooleanField(default=False)
     leak_spans = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = RevisionQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["sample", "number"], name="revision_number_once")]

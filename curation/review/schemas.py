@@ -109,6 +109,11 @@ class DecisionIn(Request):
     )
     seconds: float | None = Field(None, description="Time spent on the sample.", examples=[12.5])
     version: int | None = Field(None, description="The version that was seen; the same as `If-Match`.", examples=[1])
+    keep: str | None = Field(
+        None,
+        description="To adjudicate a disputed sample: the id of the decision that is right. `action` is its action.",
+        examples=[None],
+    )
 
 
 class DecisionOut(Schema):
@@ -131,6 +136,12 @@ class DecisionOut(Schema):
         examples=[None],
     )
     text_sha256: str | None = Field(description="Of the approved text; an export compares it", examples=[None])
+    waits: bool = Field(
+        examples=[False], description="It waits for the decisions of others, or for somebody who adjudicates."
+    )
+    round: int | None = Field(
+        examples=[None], description="Independent decisions on a sample have the same number; null: decided alone."
+    )
     batch: str | None = Field(examples=[None])
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
     undone: bool = Field(examples=[False])
@@ -152,6 +163,8 @@ class DecisionOut(Schema):
             version=row.version,
             revision=str(row.revision_id) if row.revision_id else None,
             text_sha256=row.text_sha256 or None,
+            waits=row.waits_in(row.sample),
+            round=row.round or None,
             batch=row.batch or None,
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
             undone=row.undone_by_id is not None,

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from curation.review.agreement import views as agreement_views
 from curation.review.bulk import views as bulk_views
 from curation.review.flags import views as flag_views
 from curation.review.labels.views import sample_labels
@@ -23,6 +24,9 @@ urlpatterns = [
     path("p/<slug:slug>/revisions/<str:pk>/rejudge/", refine_views.revision_rejudge, name="revision-rejudge"),
     path("p/<slug:slug>/samples/flags/", flag_views.flag_list, name="flag-list"),
     path(f"{SAMPLE}flags/resolve/", flag_views.flags_resolve, name="flags-resolve"),
+    path("p/<slug:slug>/samples/disputes/", agreement_views.dispute_list, name="dispute-list"),
+    path("p/<slug:slug>/samples/agreement/", agreement_views.agreement_page, name="agreement-page"),
+    path(f"{SAMPLE}adjudicate/", agreement_views.sample_adjudicate, name="sample-adjudicate"),
     path(SAMPLE, views.sample_page, name="sample-page"),
     path(f"{SAMPLE}panel/", views.sample_panel, name="sample-panel"),
     path(f"{SAMPLE}decide/", actions.sample_decide, name="sample-decide"),

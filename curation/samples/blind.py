@@ -37,6 +37,8 @@ OPEN_FIELDS = frozenset(
     }
     | {"created_after", "created_before"}
 )
+# What tells how people decided who do not see each other's decisions.
+OF_CURATORS = ("disputed", "decided_by", "independent")
 OPEN_SORTS = ("-id", "id", "-created_at", "created_at")
 
 
@@ -55,6 +57,14 @@ def shown_flags(sample: Sample, *, hidden: bool) -> int:
 
 def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
     """Refuse a filter or an order that tells what is hidden. One that matches no pending sample is not refused."""
+    told = [name for name in OF_CURATORS if getattr(wanted, name) not in ((), None)]
+    if told and access.role not in (Role.CURATOR, Role.ADMIN):
+        raise NotAllowed(
+            f"{', '.join(told)} would tell what others decided before their sample is settled. Curators and admins may "
+            "use it.",
+            code="blind",
+            errors=[FieldError(name, "hidden while samples are pending") for name in told],
+        )
     if not reviews_blind(access) or any(Status.PENDING not in group for group in wanted.status):
         return
     named = [
@@ -94,9 +104,11 @@ def refuse_pending(access: Access, samples: "models.QuerySet[Sample]", what: str
 
 def look(access: Access, sample: Sample | None) -> None:
     """Refuse a reviewer to look at what is hidden of this sample; note that a curator or admin looked."""
-    if sample is None or sample.status != Status.PENDING or not access.project.settings.review.blind:
+    if sample is None or sample.status != Status.PENDING:
         return
-    if access.role == Role.REVIEWER:
+    if not sample.opinions and not access.project.settings.review.blind:
+        return
+    if reviews_blind(access):
         raise NotAllowed(
             f"You review blind, and sample {sample.pk} is pending. This opens when it is decided.", code="blind"
         )

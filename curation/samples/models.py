@@ -143,6 +143,14 @@ class Sample(models.Model):
     axes = models.JSONField(default=dict, blank=True, help_text="Axes of the scenario; empty for a turn.")
     preview = models.CharField(max_length=200, blank=True, default="")
     version = models.PositiveIntegerField(default=1)
+    # Where several people decide. They change without a new version, which would say that somebody has decided.
+    opinions = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="People who must decide it, from the first decision on; else 0."
+    )
+    disputed = models.BooleanField(default=False, db_default=False, help_text="They disagree: it is adjudicated.")
+    round = models.PositiveIntegerField(
+        default=1, db_default=1, help_text="`Decision.round` of the decisions that count together."
+    )
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decided_samples", db_index=False
     )
@@ -187,6 +195,8 @@ class Sample(models.Model):
             # The queue: what is undecided, the most borderline first. Not a partial index: SQLite uses those only
             # where the condition is written out, and Django sends it as a parameter.
             models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
+            # Those that wait for more people, or for somebody who adjudicates.
+            models.Index(fields=["project", "id"], name="sample_opinions", condition=models.Q(opinions__gt=0)),
         ]
 
     def __str__(self) -> str:

@@ -55,6 +55,8 @@ OF_PROJECT = (
         "threshold-page",
         "batch-list",
         "flag-list",
+        "dispute-list",
+        "agreement-page",
         "duel-list",
         "panel-list",
         "judge-list",

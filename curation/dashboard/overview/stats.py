@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.core.cache import cache
-from django.db.models import Count, F, FloatField, IntegerField, QuerySet, Sum
+from django.db.models import Count, F, FloatField, IntegerField, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Floor, TruncDate
 from django.utils import timezone
 
@@ -25,6 +25,8 @@ Json = dict[str, Any]
 CACHE_SECONDS = 15
 BIN = 5
 DAYS = 14
+# A decision that waits for others counts when its sample is settled, so that no figure tells of it before.
+COUNTED = Q(settles=True) | ~Q(sample__status=Status.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def _pace(project: Project) -> list[Json]:
     """Decisions per day and reviewer over the last two weeks."""
     since = timezone.now() - timedelta(days=DAYS)
     decisions = Decision.objects.filter(
-        sample__project=project, action__in=DECIDING, created_at__gte=since
+        COUNTED, sample__project=project, action__in=DECIDING, created_at__gte=since
     ).not_undone()
     counted = decisions.annotate(day=TruncDate("created_at")).values("day", "reviewer__username")
     rows = counted.annotate(n=Count("id")).order_by("day", "reviewer__username")
@@ -158,7 +160,7 @@ def _pace(project: Project) -> list[Json]:
 
 def _seconds_per_decision(project: Project) -> float | None:
     """Median seconds of the last 200 decisions; one lunch break would distort the mean."""
-    rows = Decision.objects.filter(sample__project=project, action__in=DECIDING, seconds__isnull=False)
+    rows = Decision.objects.filter(COUNTED, sample__project=project, action__in=DECIDING, seconds__isnull=False)
     seconds = sorted(
         value for value in rows.order_by("-id").values_list("seconds", flat=True)[:200] if value is not None
     )

@@ -4,12 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from django.db.models import Q
+
 from curation.duels.models import Answer, Duel, Opponent
+from curation.samples.models import Status
 from curation.web.lists.id_list import IdList
 from judging.controls.faults import Control, faults_in_turn
 from judging.messages import content_of
 
 OUTCOME_OF_PICK = {"opponent": -1, "candidate": 1, "draw": 0}  # curation.review.models.Pick
+# Where several people decide, their votes count when the sample is settled: a figure tells nobody before.
+SETTLED_VOTES = Q(sample__decisions__settles=True) | ~Q(sample__status=Status.PENDING)
 MOST_DECISIONS = 2000
 ROUND = (Control.FAULT, Control.SAME, Control.PEOPLE)
 
@@ -105,6 +110,7 @@ def _decided(duels: Sequence[int]) -> _Decided:
     """Return duels of the same project with a preference that stands, of which most reviewers say the same."""
     project = Duel.objects.filter(pk=duels[0]).values("project")
     rows = Duel.objects.filter(
+        SETTLED_VOTES,
         project__in=project,
         opponent=Opponent.KING,
         sample__decisions__undone_by=None,

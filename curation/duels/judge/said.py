@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from curation.duels.judge.controls import OUTCOME_OF_PICK
+from curation.duels.judge.controls import OUTCOME_OF_PICK, SETTLED_VOTES
 from curation.duels.models import Duel
 from curation.duels.params import DuelParams, JudgeParams, panel_of
 from curation.duels.score.models import Score
@@ -64,6 +64,7 @@ def controls_of(run: Run) -> list[int]:
 def choices_of_people(run: Run) -> dict[int, int]:
     """Return 1 for the challenger, -1 for its opponent, 0 for a draw, by duel with preferences that were not undone."""
     rows = Duel.objects.filter(
+        SETTLED_VOTES,
         scores__run=run,
         sample__decisions__undone_by=None,
         sample__decisions__pick__in=OUTCOME_OF_PICK,

@@ -149,6 +149,17 @@ class Review(Section):
     """How reviewers decide."""
 
     blind: bool = Field(True, title="Blind", description="Reviewers see the decisions of others only after their own.")
+    overlap: Annotated[int, Field(ge=1, le=9)] = Field(
+        1,
+        title="Overlap",
+        description="People who must decide a sample, each without seeing the others. It counts from a sample's first "
+        "decision on.",
+    )
+    overlap_on: Literal["all", "borderline"] = Field(
+        "all",
+        title="Overlap on",
+        description="`all` samples, or `borderline` ones: in the bucket refined, or with judges who flipped.",
+    )
     advance: bool = Field(True, title="Advance", description="A decision opens the next sample.")
     lease_seconds: Annotated[int, Field(ge=30, le=3600)] = Field(
         300, title="Lease", description="Seconds that a sample stays reserved for an inactive reviewer."

@@ -17,11 +17,12 @@ from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
 from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.state import log_line
+from curation.review.decisions.opinions import enter_opinion
+from curation.review.decisions.state import change, log_line
 from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import LEAKS, Sample
+from curation.samples.models import LEAKS, Sample, Status
 from curation.samples.scans.store import scan_texts
 from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
@@ -128,21 +129,52 @@ def decide_chunk(
     lines = [log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing]
     values = {"project": access.project, "reviewer": access.user, "action": action, "reason": reason, "query": query}
     row, _ = Batch.objects.get_or_create(key=batch, defaults=values)
-    Batch.objects.filter(pk=row.pk).update(changed=F("changed") + len(changing))
     if action == Action.APPROVE:
         name_approved_texts(lines)
+    lines, several = _enter_opinions(lines, access, rows)
     Decision.objects.bulk_create(lines)
+    Batch.objects.filter(pk=row.pk).update(changed=F("changed") + len(lines))
     for leak in (False, True):
-        pks = [sample.pk for sample in changing if bool(sample.flags & LEAKS) is leak]
+        settled = [line.sample for line in lines if line.settles and bool(line.sample.flags & LEAKS) is leak]
+        fields = fields_after(action, access, leak=leak)
+        pks = [sample.pk for sample in settled if sample.pk not in several]
         if pks:
-            fields = fields_after(action, access, leak=leak)
             Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)
+        for sample in settled:
+            if sample.pk in several:
+                change(sample, **fields, **several[sample.pk])
     noted = bool(scan_texts([reason, comment]))
     for line in lines:
         if noted or (action == Action.APPROVE and not line.scan_rules):
             flag_findings(line.sample)
-    Lease.objects.filter(sample_id__in=[sample.pk for sample in changing]).delete()
+    Lease.objects.filter(sample_id__in=[line.sample_id for line in lines]).delete()
     return rows
+
+
+def _enter_opinions(
+    lines: list[Decision], access: Access, rows: list[Row]
+) -> tuple[list[Decision], dict[int, dict[str, object]]]:
+    """Return the lines that are not refused, and what else settling changes of samples that several people decide.
+    `rows` then say which samples wait for others, and why lines were refused."""
+    review = access.project.settings.review
+    entered, fields, places = (
+        list[Decision](),
+        dict[int, dict[str, object]](),
+        {row.sample_id: n for n, row in enumerate(rows)},
+    )
+    for line in lines:
+        sample = line.sample
+        try:
+            found = enter_opinion(line, access, review)
+        except Conflict as problem:
+            rows[places[str(sample.pk)]] = Row(str(sample.pk), refusal=problem.detail)
+            continue
+        entered.append(line)
+        if found:
+            fields[sample.pk] = found
+        if not line.settles:
+            rows[places[str(sample.pk)]] = Row(str(sample.pk), sample.status, sample.version)
+    return entered, fields
 
 
 def _finish(
@@ -158,6 +190,8 @@ def _finish(
         data={"changed": changed, "refused": len(refused), "query": query},
     )
     link = reverse("batch-list", args=[access.project.slug])
+    if action != Action.QUEUE and any(row.status == Status.PENDING for row in rows):
+        said = ""  # A remark on decisions that wait would tell of them.
     notify_mentioned(
         access=access, text=said, about=f"{changed:,} sample{pluralize(changed)} decided at once", link=link
     )

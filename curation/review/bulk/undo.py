@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
+from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
 from curation.review.decisions.outcome import standing_approvals
-from curation.review.decisions.state import log_line, restored
+from curation.review.decisions.state import change, log_line, restored
 from curation.review.decisions.undo import NOT_DECIDING, Undone, undo
 from curation.review.models import IMPORTED, Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
@@ -86,7 +87,13 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
     Decision.objects.bulk_create(log_line(samples[pk], access, Action.UNDO, batch=batch) for pk in taken)
     line = Decision.objects.filter(sample=OuterRef("sample"), batch=batch, action=Action.UNDO).order_by("-id")
     Decision.objects.filter(pk__in=[row.pk for row in taken.values()]).update(undone_by=Subquery(line.values("id")[:1]))
-    _restore(taken)
+    _restore({pk: row for pk, row in taken.items() if row.settles and "round" not in row.before})
+    for pk, row in taken.items():
+        if not row.settles:
+            take_opinion_back(samples[pk])
+        elif "round" in row.before:
+            withdraw_revision(row)
+            change(samples[pk], **restored(row.before, approved=False))
     return len(taken), refused
 
 
@@ -96,12 +103,12 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
     leases = Lease.objects.filter(sample_id__in=decisions, until__gt=timezone.now()).exclude(reviewer=access.user)
     for pk, name in leases.values_list("sample_id", "reviewer__username"):
         refused[pk] = f"It is in review by {name}."
-    revisions = Revision.objects.filter(sample_id__in=decisions).exclude(author=access.user)
+    revisions = Revision.objects.filter(sample_id__in=decisions, private_to=None).exclude(author=access.user)
     for revision in revisions.select_related("author").defer("text"):
         if revision.created_at > decisions[revision.sample_id].created_at:
             refused[revision.sample_id] = f"{revision.written_by} has revised it since."
     later = Decision.objects.filter(sample_id__in=decisions).not_undone()
-    later = later.exclude(action__in=NOT_DECIDING)
+    later = later.exclude(action__in=NOT_DECIDING).exclude(settles=False)
     for pk, row, name in later.values_list("sample_id", "id", "reviewer__username"):
         if row > decisions[pk].pk:
             refused[pk] = f"{name} has decided it since."

@@ -23,10 +23,11 @@ _AT_ONCE = 50
 
 def name_approved_texts(approvals: Sequence[Decision]) -> None:
     """Set `revision` and `text_sha256` of approvals that are not yet written, and what the scan says about their texts.
-    The caller locks their samples."""
+    The caller locks their samples. They are by one person, who may have revisions that others do not see."""
     turns = [line for line in approvals if line.sample.kind == Kind.TURN]
     # A revision would have raised the first version.
-    latest = latest_revisions([line.sample_id for line in turns if line.sample.version > 1])
+    revised_ids = [line.sample_id for line in turns if line.sample.version > 1 or line.sample.opinions]
+    latest = latest_revisions(revised_ids, reader=approvals[0].reviewer_id) if revised_ids else {}
     as_recorded: list[Decision] = []
     for line in turns:
         revision = latest.get(line.sample_id, {}).get(kept_side(line.pick))

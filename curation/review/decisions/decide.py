@@ -15,8 +15,9 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.findings import flag_findings
+from curation.review.decisions.opinions import decision_to_keep, enter_opinion, outcome_of
 from curation.review.decisions.state import change, log_line, refuse_errors, refuse_stale_version
-from curation.review.models import STATUS_AFTER, Action, Decision, Lease
+from curation.review.models import DECIDING, STATUS_AFTER, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Kind, Sample, Status
@@ -48,14 +49,17 @@ def decide(
     reason: str = "",
     comment: str = "",
     seconds: float | None = None,
+    keep: int | None = None,
 ) -> Decided:
     """Write the decision, the sample's new status and version, and end the lease, all in one transaction.
 
-    approve, reject and refine settle the sample. skip gives it back. flag gives it back undecided with its reason in
-    the log, and raises the version, since others must read it before they decide. `page_lease` is the lease that the
-    page showed, None for a script. Refused: `Stale` where `version` is not the present one; `Conflict` where another
-    reviewer has the sample, where left and right were drawn again, or where another has settled it and no version was
-    sent; `Invalid` for an approval before the caller has answered the project's required questions.
+    approve, reject and refine settle the sample; where several people decide, they may wait for others (`opinions`).
+    skip gives it back. flag gives it back undecided with its reason in the log, and raises the version, since others
+    must read it before they decide. `page_lease` is the lease that the page showed, None for a script. `keep`
+    adjudicates: it is the id of the decision that is right. Refused: `Stale` where `version` is not the present one;
+    `Conflict` where another reviewer has the sample, where left and right were drawn again, or where another has
+    settled it and no version was sent; `Invalid` for an approval before the caller has answered the project's required
+    questions.
     """
     refuse_wrong_input(action, DECISIONS, reason, comment, seconds)
     with transaction.atomic():
@@ -77,25 +81,38 @@ def decide(
         decision.preference, decision.seconds = preference, seconds
         if seats and sample.kind == Kind.TURN:
             decision.seat = seats.value
+        kept = None if keep is None else decision_to_keep(decision, access, keep)
         if action == Action.APPROVE:
             name_approved_texts([decision])
+        if kept is not None and outcome_of(decision) != outcome_of(kept):
+            raise Conflict(
+                f"The answer that decision {keep} approved has another text now. Open the sample and decide.",
+                code="changed_since",
+            )
+        fields = enter_opinion(decision, access, access.project.settings.review) if action in DECIDING else {}
         decision.save()
         if comment or reason or (action == Action.APPROVE and not decision.scan_rules):
             flag_findings(sample)
         if action == Action.FLAG:
             change(sample)
-        elif action != Action.SKIP:
-            change(sample, **fields_after(action, access, leak=bool(sample.flags & LEAKS)))
+        elif action != Action.SKIP and decision.settles:
+            change(sample, **fields_after(action, access, leak=bool(sample.flags & LEAKS)), **fields)
         Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=timezone.now()), sample=sample).delete()
         audit.record(
             actor=access.user,
             action=f"sample.{action}",
             subject=str(sample.pk),
             project=access.project,
-            data={"decision": decision.pk, "version": decision.version},
+            data={
+                "decision": decision.pk,
+                "version": decision.version,
+                **({} if decision.settles else {"waits": True}),
+            },
         )
         link = reverse("sample-page", args=[access.project.slug, sample.pk])
-        notify_mentioned(access=access, text=f"{reason}\n{comment}", about=f"sample {sample.pk}", link=link)
+        # A remark on a decision that waits would tell of it.
+        said = f"{reason}\n{comment}" if decision.settles else ""
+        notify_mentioned(access=access, text=said, about=f"sample {sample.pk}", link=link)
         data = {"sample": str(sample.pk), "decision": str(decision.pk), "action": action, "status": sample.status}
         emit(access.project, Event.REVIEW_DECIDED, data)
     return Decided(decision, sample)

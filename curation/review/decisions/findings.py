@@ -118,7 +118,8 @@ def _places(sample: Sample) -> Iterator[Place]:
         for index, turn in enumerate(turns):
             for text in texts_of(turn):
                 yield Place("turn", index, text)
-    for pk, comment, reason in sample.decisions.values_list("pk", "comment", "reason"):
+    # What waits for the decisions of others is not shown to them, neither as a finding.
+    for pk, comment, reason in sample.decisions.filter(settles=True).values_list("pk", "comment", "reason"):
         yield from (Place("comment", pk, text) for text in (comment, reason) if text)
-    for pk, note in sample.revisions.exclude(note="").values_list("pk", "note"):
+    for pk, note in sample.revisions.seen_by(None).exclude(note="").values_list("pk", "note"):
         yield Place("note", pk, note)

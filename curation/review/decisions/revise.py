@@ -13,6 +13,7 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT, clear_draft
 from curation.review.decisions.findings import flag_findings
+from curation.review.decisions.opinions import SETTLED, next_round, opinions_needed
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
 from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import Action, Decision, Pick, Revision, Suggestion
@@ -60,12 +61,13 @@ def revise(
         if holder is not None:
             raise held_by_other(sample.pk, holder)
         draft = None if suggestion is None else _draft(access, sample, of, suggestion)
-        parent = latest_revision(sample, of)
+        private = _is_for_several(sample, access)
+        parent = latest_revision(sample, of, reader=access.user.pk)
         if text == (parent.text if parent else original_text(sample, of)):
             raise Invalid(
                 "The text is the same as before.", code="unchanged", errors=[FieldError("text", "is unchanged")]
             )
-        revision = add_revision(access, sample=sample, parent=parent, of=of, text=text, note=note)
+        revision = add_revision(access, sample=sample, parent=parent, of=of, text=text, note=note, private=private)
         clear_draft(access=access, sample_id=sample.pk, of=of)
         data: dict[str, Any] = {"revision": revision.pk, "number": revision.number, "of": of}
         if draft is not None:
@@ -79,16 +81,17 @@ def revise(
             data=data,
         )
         link = reverse("sample-page", args=[access.project.slug, sample.pk])
-        notify_mentioned(access=access, text=note, about=f"sample {sample.pk}", link=link)
+        notify_mentioned(access=access, text="" if private else note, about=f"sample {sample.pk}", link=link)
     return Revised(revision, sample)
 
 
 def add_revision(
-    by: Access | str, *, sample: Sample, parent: Revision | None, of: str, text: str, note: str
+    by: Access | str, *, sample: Sample, parent: Revision | None, of: str, text: str, note: str, private: bool = False
 ) -> Revision:
     """Write the revision, its leak lint, and the sample's next version. Every later text of a sample comes through
     here: an approval named an earlier text, so the sample is pending again and the log says why. `by` is a person, or
-    the name of a model, which revises no approved sample. The caller holds the sample's lock."""
+    the name of a model, which revises no approved sample. Only its author sees a `private` one, which changes nothing
+    of the sample until it is approved. The caller holds the sample's lock."""
     last = Revision.objects.filter(sample=sample).order_by("-number").values_list("number", flat=True).first()
     revision = Revision(
         sample=sample,
@@ -99,11 +102,14 @@ def add_revision(
         of=of,
         text=text,
         note=note,
+        private_to=by.user if private and isinstance(by, Access) else None,
     )
     lint = lint_revision(revision)
     if lint is not None:
         revision.leak_score, revision.leak_flag, revision.leak_spans = lint.score, lint.flagged, lint.spans
     revision.save()
+    if private:
+        return revision
     approvals = Decision.objects.filter(sample=sample, action__in=(Action.APPROVE, Action.REOPEN)).not_undone()
     latest = approvals.order_by("-id").values_list("action", flat=True).first()
     if latest == Action.APPROVE and isinstance(by, Access):
@@ -111,7 +117,9 @@ def add_revision(
         line.revision = revision
         line.save()
     reopened = UNDECIDED if sample.status == Status.APPROVED else {}
-    change(sample, flags=flags_after(sample, revision), **reopened)
+    # What people decided about the text before does not count for this one.
+    again = next_round(sample) if sample.opinions else {}
+    change(sample, flags=flags_after(sample, revision), **reopened, **again)
     flag_findings(sample)
     return revision
 
@@ -127,6 +135,18 @@ def _draft(access: Access, sample: Sample, of: str, suggestion: int) -> Suggesti
     else:
         return row
     raise Invalid(text, errors=[FieldError("suggestion", text)])
+
+
+def _is_for_several(sample: Sample, access: Access) -> bool:
+    """Whether others decide the undecided sample too, and so may not see this text. Noted on the sample, so that its
+    author's decision reads the text."""
+    needed = opinions_needed(sample, access.project.settings.review)
+    if needed == 1 or sample.status in SETTLED:
+        return False
+    if not sample.opinions:
+        Sample.objects.filter(pk=sample.pk).update(opinions=needed)
+        sample.opinions = needed
+    return True
 
 
 def lint_revision(revision: Revision) -> Lint | None:

@@ -1,7 +1,7 @@
 """What decisions change of a sample, how the log keeps it for an undo, and the refusal of a stale version."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from django.utils.dateparse import parse_datetime
 
@@ -12,12 +12,17 @@ from curation.web.problems import FieldError, Invalid, Stale
 
 
 class Before(TypedDict):
-    """`Decision.before`: the state that an undo restores. Times are ISO 8601."""
+    """`Decision.before`: the state that an undo restores. Times are ISO 8601. The last four are there where several
+    people decide; `published` is the revision that the decision showed to everybody."""
 
     status: str
     decided_by: int | None
     decided_at: str | None
     leak_cleared: bool
+    opinions: NotRequired[int]
+    disputed: NotRequired[bool]
+    round: NotRequired[int]
+    published: NotRequired[int]
 
 
 def log_line(
@@ -33,6 +38,8 @@ def log_line(
         "decided_at": sample.decided_at.isoformat() if sample.decided_at else None,
         "leak_cleared": sample.leak_cleared,
     }
+    if sample.opinions:
+        before |= {"opinions": sample.opinions, "disputed": sample.disputed, "round": sample.round}
     return Decision(
         sample=sample,
         reviewer=access.user,
@@ -61,7 +68,8 @@ def restored(before: Before, *, approved: bool) -> dict[str, object]:
     if before["status"] == Status.APPROVED and not approved:
         return dict(UNDECIDED)
     at = before["decided_at"]
-    return {
+    several = {name: before[name] for name in ("opinions", "disputed", "round") if name in before}
+    return several | {
         "status": before["status"],
         "decided_by_id": before["decided_by"],
         "decided_at": parse_datetime(at) if at else None,

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from curation.projects import audit
 from curation.projects.access import Access
+from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
 from curation.review.decisions.state import change, log_line, restored
 from curation.review.models import Action, Decision, Draft, Revision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
@@ -46,7 +47,10 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
         decision.save(update_fields=["undone_by"])
         if decision.action == Action.FLAG:
             change(sample)
+        elif not decision.settles:
+            take_opinion_back(sample)
         elif decision.action != Action.SKIP:
+            withdraw_revision(decision)
             approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
             change(sample, **restored(decision.before, approved=approved))
         _restore_draft(decision, access)
@@ -73,11 +77,13 @@ def _restore_draft(decision: Decision, access: Access) -> None:
 def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
     """Refuse to undo what someone else has built on, or has open."""
     later = Decision.objects.filter(sample=sample, id__gt=decision.pk).not_undone()
-    later = later.exclude(reviewer=access.user).exclude(action__in=NOT_DECIDING)
+    # A decision that waits has built on nothing, and nobody may learn of it.
+    later = later.exclude(reviewer=access.user).exclude(action__in=NOT_DECIDING).exclude(settles=False)
     other = later.select_related("reviewer").first()
     if other is not None:
         raise _changed(sample, f"{other.reviewer.get_username()} has since decided {other.get_action_display()!r}")
-    revision = Revision.objects.filter(sample=sample, created_at__gt=decision.created_at).exclude(author=access.user)
+    newer_texts = Revision.objects.filter(sample=sample, created_at__gt=decision.created_at, private_to=None)
+    revision = newer_texts.exclude(author=access.user)
     if (newer := revision.select_related("author").first()) is not None:
         raise _changed(sample, f"{newer.written_by} has since saved revision {newer.number}")
     holder = holder_of(sample.pk, other_than=access.user)

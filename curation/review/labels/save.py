@@ -94,7 +94,7 @@ def _checked(access: Access, sample: Sample, question: Question, value: object) 
             if not isinstance(span, dict):
                 continue
             span["field"] = field_of(access, sample, span.get("field"))
-            found = text_of(sample, span["field"], span.get("revision", NEWEST))
+            found = text_of(sample, span["field"], span.get("revision", NEWEST), access.user.pk)
             if found is not None:
                 span["revision"] = found[1]
                 texts[span_key(span)] = found[0]

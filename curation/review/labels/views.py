@@ -99,7 +99,7 @@ def _quoted(access: Access, sample: Sample, sent: QueryDict) -> dict[str, object
         }
     else:
         place = sent.get("quote_in") or "challenger"
-        found = text_of(sample, field_of(access, sample, place), NEWEST)
+        found = text_of(sample, field_of(access, sample, place), NEWEST, access.user.pk)
         texts = {place: found} if found else {}
     places: list[dict[str, object]] = [
         {"field": field, "revision": revision, "start": start, "end": start + len(quote)}

@@ -34,7 +34,7 @@ def progress_of(access: Access) -> Progress:
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     seconds = own.exclude(seconds=None).order_by("-id").values_list("seconds", flat=True)[:RECENT]
     spent = [value for value in seconds if value is not None]
-    left = open_count(access.project)
+    left = open_count(access.project, access.user.pk)
     return Progress(
         done=own.filter(created_at__gte=today).count(),
         left=left,

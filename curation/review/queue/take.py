@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from django.db import transaction
-from django.db.models import Exists, Max, Min, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from curation.projects.access import Access
@@ -14,6 +14,7 @@ from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
 from curation.review.queue.lease import claim
 from curation.samples.blind import refuse_hidden
+from curation.samples.list.clauses import HasOpinions
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.prepared import Prepared
@@ -34,9 +35,16 @@ class Taken:
     skipped_before: bool
 
 
-def open_count(project: Project) -> int:
-    """Undecided samples, counted up to `COUNTED_UP_TO`; pages show "10,000+" for more."""
-    return Sample.objects.of(project).filter(status=Status.PENDING).order_by()[:COUNTED_UP_TO].count()
+def open_count(project: Project, reviewer: int | None = None) -> int:
+    """Undecided samples, counted up to `COUNTED_UP_TO`; pages show "10,000+" for more. With a reviewer (a user's id)
+    those that the queue offers to them."""
+    rows = Sample.objects.of(project).filter(status=Status.PENDING).order_by()
+    count = rows[:COUNTED_UP_TO].count()
+    if reviewer is None or not count:
+        return count
+    # Few rows, by their index; to look at each undecided sample would cost every page more than the count.
+    several = rows.filter(HasOpinions(F("opinions")))
+    return count - several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer))).count()
 
 
 def take_next(
@@ -105,7 +113,7 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
         fresh = _next_plain.first(project=access.project.pk, reviewer=access.user.pk, now=timezone.now())
         if fresh is not None:
             return fresh, False
-    free, skips = _free(rows, timezone.now()), _skips(access.user.pk)
+    free, skips = _undecided_by(_free(rows, timezone.now()), access.user.pk), _skips(access.user.pk)
     if not plain:
         fresh = _in_order(free.filter(~Exists(skips)), access.project, order)
         if fresh is not None:
@@ -125,9 +133,19 @@ def _skips(reviewer: int) -> QuerySet[Decision]:
     return skips.not_undone()
 
 
+def _undecided_by(rows: SampleQuerySet, reviewer: int) -> SampleQuerySet:
+    """Without the samples that wait for the decisions of others, or for someone who adjudicates."""
+    return rows.filter(disputed=False).exclude(Q(opinions__gt=0) & Exists(_own_opinions(reviewer)))
+
+
+def _own_opinions(reviewer: int) -> QuerySet[Decision]:
+    own = Decision.objects.filter(sample=OuterRef("pk"), reviewer=reviewer, round=OuterRef("round"), settles=False)
+    return own.not_undone()
+
+
 _next_plain = Prepared(
     lambda project, reviewer, now: (
-        _free(Sample.objects.filter(project=project, status=Status.PENDING), now)
+        _undecided_by(_free(Sample.objects.filter(project=project, status=Status.PENDING), now), reviewer)
         .filter(~Exists(_skips(reviewer)))
         .order_by("priority", "id")
     ),

@@ -64,7 +64,11 @@ def post_rejudge(
 ) -> Status[dict[str, object]]:
     """The panel compares it with the king and with its parent. The run adds two scores to the revision."""
     visible = Project.objects.visible_to(principal_of(request).user)
-    rows = Revision.objects.filter(sample__project__in=visible).select_related("sample__project")
+    rows = (
+        Revision.objects.seen_by(principal_of(request).user.pk)
+        .filter(sample__project__in=visible)
+        .select_related("sample__project")
+    )
     revision = find(rows, revision_id, "revision")
     access = enter(request, revision.sample.project, Scope.REVIEW)
     params = {"revision": str(revision.pk), **(body.model_dump(exclude_none=True) if body else {})}

@@ -118,7 +118,7 @@ class SuggestStage:
             call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens}),
             row.sample_id,
             duel,
-            latest_revision(row.sample, row.of),
+            latest_revision(row.sample, row.of, reader=row.asked_by_id),
             reasons_for([duel], row.of).get(duel.pk, "") if self._params.reasons else "",
             records_of(run.project_id, [duel]).get(duel.prompt.instance_id),
             row.of,

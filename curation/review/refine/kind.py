@@ -88,7 +88,7 @@ class RejudgeRun(Kind[RejudgeParams]):
         return [CompareStage(params, _revision), SettleStage(params, _revision)]
 
     def check(self, project: Project, params: RejudgeParams) -> None:
-        rows = Revision.objects.filter(sample__project=project).select_related("sample__duel")
+        rows = Revision.objects.seen_by(None).filter(sample__project=project).select_related("sample__duel")
         revision = find_param(rows, params.revision, "revision", "params.revision")
         if revision.of != Pick.CHALLENGER:
             raise Invalid("It revises the king. Only a revision of the challenger's answer is judged against the king.")
@@ -98,7 +98,7 @@ class RejudgeRun(Kind[RejudgeParams]):
 
     def estimate(self, project: Project, params: RejudgeParams) -> Estimate:
         found = find_param(
-            Revision.objects.filter(sample__project=project).select_related("sample__duel__prompt"),
+            Revision.objects.seen_by(None).filter(sample__project=project).select_related("sample__duel__prompt"),
             params.revision,
             "revision",
             "params.revision",

@@ -43,7 +43,7 @@ def suggestion_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.REVIEW)
 def revision_rejudge(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    revision = find(Revision.objects.filter(sample__project=access.project), pk, "revision")
+    revision = find(Revision.objects.seen_by(access.user.pk).filter(sample__project=access.project), pk, "revision")
     params = {"revision": str(revision.pk)}
     run = launch(project=access.project, kind="rejudge", params=params, user=access.user)
     return HttpResponseRedirect(reverse("run-page", args=[access.project.slug, run.pk]))

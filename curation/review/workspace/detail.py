@@ -94,13 +94,14 @@ def facts_of(text: str) -> Facts:
     return Facts(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
 
 
-def detail_of(sample: Sample) -> Detail | None:
+def detail_of(sample: Sample, reader: int | None = None) -> Detail | None:
     """The sample's duel, None where it has none. Two queries; one more where the king's side is the reference."""
     duel = _duel_of.first(sample=sample.pk)
     if duel is None:
         return None
-    # A revision raises the first version.
-    latest = latest_revisions([sample.pk]).get(sample.pk, {}) if sample.version > 1 else {}
+    # A revision raises the first version, or waits for others.
+    revised = sample.version > 1 or sample.opinions
+    latest = latest_revisions([sample.pk], reader=reader).get(sample.pk, {}) if revised else {}
     challenger = _answer(Pick.CHALLENGER, duel.challenger, latest)
     if duel.king is not None:
         return Detail(duel, _answer(Pick.KING, duel.king, latest), challenger)

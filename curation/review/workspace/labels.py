@@ -112,7 +112,7 @@ def _view(sample: Sample, question: Question, own: Label | None, seats: Seats | 
         else [Choice(str(one), key, one in chosen) for one, key in zip(question.choices, keys, strict=True)],
         key=keys[0] if is_text else "",
         text=value if is_text and value else "",
-        spans=_spans(sample, value, seats) if is_span and value else [],
+        spans=_spans(sample, value, seats, own.author_id) if own and is_span and value else [],
         label_id=str(own.pk) if own else "",
         answer=_answer(sample, own, seats) if own else "",
     )
@@ -120,14 +120,17 @@ def _view(sample: Sample, question: Question, own: Label | None, seats: Seats | 
 
 def _answer(sample: Sample, label: Label, seats: Seats | None) -> str:
     if label.question.kind == QuestionKind.SPAN:
-        return "; ".join(f"{span.label}: “{span.quote}” ({span.place})" for span in _spans(sample, label.value, seats))
+        return "; ".join(
+            f"{span.label}: “{span.quote}” ({span.place})"
+            for span in _spans(sample, label.value, seats, label.author_id)
+        )
     return ", ".join(label.value) if isinstance(label.value, list) else str(label.value)
 
 
-def _spans(sample: Sample, value: object, seats: Seats | None) -> list[SpanView]:
+def _spans(sample: Sample, value: object, seats: Seats | None, author: int) -> list[SpanView]:
     views = []
     for span in value if isinstance(value, list) else []:
-        found = text_of(sample, span["field"], span["revision"])
+        found = text_of(sample, span["field"], span["revision"], author)
         quote = found[0][span["start"] : span["end"]] if found else ""
         short = quote if len(quote) <= MAX_QUOTE else f"{quote[:MAX_QUOTE]}…"
         views.append(SpanView(_place(sample, span["field"], seats), with_signs(short), span["label"]))

@@ -15,8 +15,9 @@ FIELDS = {pick: name for name, pick in SIDES.items()}
 NEWEST = object()
 
 
-def text_of(sample: Sample, field: str, revision: object) -> tuple[str, str | None] | None:
-    """The text that a span is about, and the id of its revision; None where the sample has no such text."""
+def text_of(sample: Sample, field: str, revision: object, reader: int) -> tuple[str, str | None] | None:
+    """The text that a span of this reader (a user's id) is about, and the id of its revision; None where the sample has
+    no such text, or where only another person sees it."""
     if sample.kind == Kind.TRAJECTORY:
         name, _, index = field.partition(":")
         turns, at = turn_texts(sample), number(index)
@@ -26,7 +27,7 @@ def text_of(sample: Sample, field: str, revision: object) -> tuple[str, str | No
     side = SIDES.get(field)
     if side is None:
         return None
-    latest = latest_revisions([sample.pk]).get(sample.pk, {}).get(side) if revision is NEWEST else None
+    latest = latest_revisions([sample.pk], reader=reader).get(sample.pk, {}).get(side) if revision is NEWEST else None
     if latest is not None:
         return latest.text, str(latest.pk)
     if revision in (NEWEST, None):
@@ -35,7 +36,7 @@ def text_of(sample: Sample, field: str, revision: object) -> tuple[str, str | No
         except Invalid:
             return None
     pk = id_number(revision) if isinstance(revision, str) else None
-    row = Revision.objects.filter(sample=sample, of=side, pk=pk or 0).first()
+    row = Revision.objects.seen_by(reader).filter(sample=sample, of=side, pk=pk or 0).first()
     return (row.text, str(row.pk)) if row else None
 
 

@@ -13,6 +13,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
+from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
@@ -63,6 +64,7 @@ class DecisionView:
     row: Decision
     reason: SafeString
     comment: SafeString
+    waits_for_others: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,17 @@ class Workspace:
     labels: LabelPanel | None
     skipped_before: bool = False
     notice: str = ""
+    may_adjudicate: bool = False
+
+    @property
+    def waiting(self) -> Decision | None:
+        """The caller's decision, if it waits for those of others."""
+        return next((view.row for view in self.decisions if view.waits_for_others), None)
+
+    @property
+    def adjudicates(self) -> bool:
+        """Whether the caller's decision settles what others disagree about."""
+        return self.may_adjudicate and self.sample.disputed and self.waiting is None
 
     @property
     def needs_pick(self) -> bool:
@@ -172,21 +185,18 @@ def workspace_of(
     """
     review = access.project.settings.review
     rolled_out = sample.kind == Kind.TRAJECTORY
-    found = None if rolled_out else detail_of(sample)
+    found = None if rolled_out else detail_of(sample, access.user.pk)
     blind = is_blind(access, sample)
     rollout = rollout_of(sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
-    decisions = list(
-        Decision.objects.filter(sample=sample)
-        .select_related("reviewer", "revision", "resolution__resolved_by")
-        .order_by("-id")[:50]
-    )
+    log = Decision.objects.filter(own_and_settled(access), sample=sample).order_by("-id")
+    decisions = list(log.select_related("reviewer", "revision", "resolution__resolved_by")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None and not notice
     draft = draft_of(access=access, sample_id=sample.pk) if may_decide else None
     pick = Reviewed([sample.pk]).pick(sample.pk) if sample.status == Status.APPROVED else draft.pick if draft else ""
     answers = answers_shown(access, sample, found, lease) if found else []
     history = None if rollout else history_of(sample)
-    revisions = _revisions(sample) if found and not blind else []
+    revisions = _revisions(sample, access) if found and not blind else []
     shown = ShownTexts(
         answers={
             SIDES[answer.side]: ShownAnswer(place, answer.revision.pk if answer.revision else 0)
@@ -213,7 +223,12 @@ def workspace_of(
         findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=[
-            DecisionView(row, *(_remark(findings, "comment", row.pk, text) for text in (row.reason, row.comment)))
+            DecisionView(
+                row,
+                _remark(findings, "comment", row.pk, row.reason),
+                _remark(findings, "comment", row.pk, row.comment),
+                row.reviewer_id == access.user.pk and row.waits_in(sample),
+            )
             for row in decisions
         ],
         attention=[
@@ -232,6 +247,7 @@ def workspace_of(
         labels=label_panel(access, sample, lease, [place for place, _, _ in answers]),
         skipped_before=skipped_before,
         notice=notice,
+        may_adjudicate=sees_opinions(access),
     )
 
 
@@ -282,9 +298,10 @@ def _seats(
     ]
 
 
-def _revisions(sample: Sample) -> list[Revision]:
-    rows = Revision.objects.filter(sample=sample).select_related("author", "parent", "suggestion")
-    return list(rows.order_by("-number").prefetch_related("text_scores")[:20])
+def _revisions(sample: Sample, access: Access) -> list[Revision]:
+    rows = Revision.objects.seen_by(access.user.pk).filter(sample=sample)
+    rows = rows.select_related("author", "parent", "suggestion").order_by("-number")
+    return list(rows.prefetch_related("text_scores")[:20])
 
 
 def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView]) -> Revealed:

@@ -44,6 +44,10 @@ class SampleOut(Schema):
     panel: str | None = Field(
         examples=["3f9a1c0b77de"], description="The panel that scored it; null for a duel without a score that counts."
     )
+    disputed: bool | None = Field(
+        examples=[False],
+        description="Several people decided it differently and somebody must adjudicate; null for who may not know.",
+    )
 
 
 class SamplePage(Schema):
@@ -76,6 +80,7 @@ def sample_out(sample: Sample, access: Access, *, hidden: bool | None = None) ->
         "trajectory": None if trajectory is None else str(trajectory),
         "opponent": getattr(sample, "opponent", None),
         "panel": None if hidden else getattr(sample, "ran_panel", None) or getattr(sample, "scored_by_panel", None),
+        "disputed": sample.disputed if access.may(Scope.RUN) else None,
     }
 
 

@@ -40,6 +40,14 @@ class IsTrajectory(models.Func):
     output_field = models.BooleanField()
 
 
+class HasOpinions(models.Func):
+    """The condition as the partial index of samples that several people are deciding writes it."""
+
+    arity = 1
+    template = "%(expressions)s > 0"
+    output_field = models.BooleanField()
+
+
 class HasAxis(models.Func):
     """The scenario's axis has this value; PostgreSQL uses an index.
 

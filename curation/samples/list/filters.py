@@ -16,6 +16,7 @@ from curation.samples.list.clauses import (
     FEW,
     Clause,
     HasAxis,
+    HasOpinions,
     IsTrajectory,
     all_matching,
     column_in,
@@ -27,6 +28,8 @@ from curation.web.ids import known_ids
 from curation.web.lists.filters import Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams
 
+# `curation.review.models.DECIDING`.
+DECIDING = ("approve", "reject", "refine")
 # `curation.duels.models.Opponent`.
 OPPONENTS = ("king", "reference", "none")
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
@@ -61,6 +64,15 @@ class SampleFilter(RowFilter):
     opponent: Annotated[Words, one_of(OPPONENTS)] = Field(
         default=(), description="What a turn's answer was compared with; `none`: imported without another answer."
     )
+    disputed: bool | None = Field(
+        default=None, description="Whether several people decided differently and somebody must adjudicate."
+    )
+    decided_by: Words = Field(
+        default=(), description="Usernames of people who decided it, each without seeing the others."
+    )
+    independent: bool | None = Field(
+        default=None, description="Whether two or more people decided it, each without seeing the others."
+    )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     label: Axes = Field(
         default=(), description="`question=answer` of decided samples; `question=*` finds any answer to it."
@@ -93,6 +105,11 @@ class SampleFilter(RowFilter):
         found += [_duel_clause("opponent", group) for group in self.opponent]
         found += [_duel_clause("counting__panel__digest", group) for group in self.panel]
         found += [column_in("decided_by_id", _user_ids(group)) for group in self.reviewer]
+        found += [_decided_clause(Q(reviewer__username__in=group)) for group in self.decided_by]
+        if self.independent is not None:
+            found.append(_independent_clause(self.independent))
+        if self.disputed is not None:
+            found.append(_disputed_clause(self.disputed))
         if self.axes:
             found.append(_axes_clause(self.axes))
         found += [_label_clause(group) for group in self.label]
@@ -142,6 +159,41 @@ def _kind_clause(kinds: Sequence[str]) -> Clause:
             sorted_by=frozenset({"id"}),
         )
     return Clause(indexed=lambda rows: rows.filter(kind__in=kinds))
+
+
+def _opinions(rows: SampleQuerySet) -> models.QuerySet[models.Model]:
+    """The decisions that people made independently (`curation.review.models.Decision`, which is above this app)."""
+    decisions = rows.model._meta.get_field("decisions").related_model
+    found = decisions._default_manager.filter(round__gt=0, action__in=DECIDING, batch="", undone_by=None)
+    return found.filter(sample__project=rows.project) if rows.project else found
+
+
+def _decided_clause(condition: Q) -> Clause:
+    def decided(rows: SampleQuerySet) -> SampleQuerySet:
+        return rows.filter(pk__in=_opinions(rows).filter(condition).values("sample_id"))
+
+    return Clause(indexed=decided, scanned=decided)
+
+
+def _independent_clause(wanted: bool) -> Clause:
+    def decided(rows: SampleQuerySet) -> SampleQuerySet:
+        counted = _opinions(rows).order_by().values("sample_id", "round")
+        several = counted.annotate(people=models.Count("reviewer", distinct=True)).filter(people__gt=1)
+        found = rows.model.objects.filter(pk__in=several.values("sample_id")).values("pk")
+        return rows.filter(pk__in=found) if wanted else rows.exclude(pk__in=found)
+
+    return Clause(indexed=decided)
+
+
+def _disputed_clause(disputed: bool) -> Clause:
+    if disputed:
+        found = Q(HasOpinions(models.F("opinions")), disputed=True)
+        return Clause(
+            indexed=lambda rows: rows.filter(found),
+            scanned=lambda rows: rows.filter(found),
+            sorted_by=frozenset({"id"}),
+        )
+    return Clause(indexed=lambda rows: rows.filter(disputed=False))
 
 
 def _run_clause(ids: Sequence[int], buckets: Groups, scores: Mapping[str, object]) -> Clause:

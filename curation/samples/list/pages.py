@@ -92,6 +92,7 @@ class ListPage:
     columns: dict[str, Column]
     views: tuple[ViewLink, ...]
     may_decide: bool
+    may_adjudicate: bool
     rows: list[Row] = field(default_factory=list)
     newer_url: str = ""
     older_url: str = ""
@@ -128,6 +129,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         },
         views=_views(access, url, params.url(url)),
         may_decide=access.may(Scope.REVIEW),
+        may_adjudicate=access.may(Scope.RUN),
         rows=_linked(access, rows),
         newer_url=params.url(url, **newer) if newer else "",
         older_url=params.url(url, **older) if older else "",

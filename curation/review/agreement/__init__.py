@@ -1,0 +1,1 @@
+"""Where people agree and disagree: samples to adjudicate, and figures."""

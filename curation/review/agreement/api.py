@@ -1,0 +1,27 @@
+"""REST calls: samples to adjudicate, and how far people agree."""
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from curation.projects.access import enter
+from curation.projects.models import Scope
+from curation.review.agreement.disputes import DisputeList
+from curation.review.agreement.figures import figures_of
+from curation.review.agreement.schemas import AgreementOut, DisputeOut, DisputePage, FigureOut
+
+router = Router(tags=["review"])
+
+
+@router.get("/projects/{slug}/disputes", response=DisputePage, exclude_unset=True, summary="Samples to adjudicate")
+def list_disputes(request: HttpRequest, slug: str, params: Query[DisputeList]) -> dict[str, object]:
+    """Needs the scope `run`, since reviewers do not see each other's decisions before a sample is settled. A decision
+    with `keep` (`POST /samples/{id}/decisions`) adjudicates."""
+    page, disputes = params.page_of(enter(request, slug, Scope.RUN))
+    return page.response(lambda sample: DisputeOut.of(disputes[sample.pk]))
+
+
+@router.get("/projects/{slug}/agreement", response=AgreementOut, summary="How far people agree")
+def get_agreement(request: HttpRequest, slug: str) -> AgreementOut:
+    """Over the samples that several people decided independently (`settings.review.overlap`). Needs the scope `run`."""
+    access = enter(request, slug, Scope.RUN)
+    return AgreementOut(data=[FigureOut.of_figure(figure) for figure in figures_of(access.project)])

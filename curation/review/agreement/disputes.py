@@ -1,0 +1,43 @@
+"""The samples that people decided differently, with what each of them decided."""
+
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from curation.projects.access import Access
+from curation.review.decisions.opinions import look_at_opinions
+from curation.review.models import Decision
+from curation.samples.list.clauses import HasOpinions
+from curation.samples.models import Sample
+from curation.web.lists.keyset import Page
+from curation.web.lists.params import ListParams
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """`may_keep`: the caller is none of those who disagree, and so may adjudicate."""
+
+    sample: Sample
+    decisions: list[Decision]
+    may_keep: bool
+
+
+class DisputeList(ListParams):
+    """Samples to adjudicate, the longest waiting first."""
+
+    sorts = ("id", "-id")
+
+    def page_of(self, access: Access) -> tuple[Page[Sample], dict[int, Dispute]]:
+        """Return a page of samples and the dispute about each. The log notes that the caller looked."""
+        rows = Sample.objects.of(access.project).filter(HasOpinions(F("opinions")), disputed=True)
+        page = self.page(rows)
+        found = Decision.objects.opinions().filter(sample__in=page.rows, settles=False, round=F("sample__round"))
+        latest: dict[int, dict[int, Decision]] = {}
+        for row in found.select_related("reviewer", "revision", "sample").order_by("id"):
+            latest.setdefault(row.sample_id, {})[row.reviewer_id] = row
+        disputes = {}
+        for sample in page.rows:
+            given = latest.get(sample.pk, {})
+            look_at_opinions(access, given.values())
+            disputes[sample.pk] = Dispute(sample, list(given.values()), access.user.pk not in given)
+        return page, disputes

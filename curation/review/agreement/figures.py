@@ -1,0 +1,117 @@
+"""How far the people of a project agree: each pair, each reviewer, each bucket, all of them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from django.db.models import Exists, OuterRef
+from django.utils.http import urlencode
+
+from curation.projects.models import Project
+from curation.review.models import Action, Decision
+from curation.samples.models import Bucket, Look
+from judging.statistics.agreement import Agreement, group_agreement, pair_agreement
+
+# What two people can agree about, in words.
+DIMENSIONS = {
+    "outcome": "approve, reject or refine",
+    "kept": "the answer that an approval keeps, where both approve",
+    "both": "the outcome and the kept answer",
+}
+
+
+class Opinion(NamedTuple):
+    reviewer: str
+    action: str
+    pick: str
+
+    def value(self, dimension: str) -> str | None:
+        """The value in a dimension; None where it has none."""
+        if dimension == "outcome":
+            return self.action
+        if dimension == "kept":
+            return self.pick or "kept" if self.action == Action.APPROVE else None
+        return f"{self.action} {self.pick}" if self.action == Action.APPROVE else self.action
+
+
+class Unit(NamedTuple):
+    """A sample that two or more people decided independently."""
+
+    bucket: str
+    opinions: tuple[Opinion, ...]
+
+    @property
+    def reviewers(self) -> set[str]:
+        return {opinion.reviewer for opinion in self.opinions}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`of` is all, pair, reviewer or bucket; `query` lists the samples behind it."""
+
+    of: str
+    names: tuple[str, ...]
+    dimension: str
+    measure: str
+    agreement: Agreement
+    query: str
+
+
+def units_of(project: Project) -> list[Unit]:
+    """Return the samples that two or more people decided, settled or disputed, with their latest round. Left out are
+    bulk decisions, which follow a filter, imported ones, and those of people who had looked at what is hidden."""
+    before = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}
+    looked = Look.objects.filter(**before)
+    rows = Decision.objects.opinions().filter(sample__project=project, batch="").exclude(Exists(looked)).order_by("id")
+    columns = ("sample_id", "round", "sample__bucket", "reviewer__username", "action", "pick")
+    found: dict[int, dict[int, dict[str, Opinion]]] = defaultdict(lambda: defaultdict(dict))
+    buckets: dict[int, str] = {}
+    for sample, number, bucket, reviewer, action, pick in rows.values_list(*columns).iterator(chunk_size=5_000):
+        found[sample][number][reviewer] = Opinion(reviewer, action, pick)
+        buckets[sample] = bucket
+    units = []
+    for sample, rounds in found.items():
+        complete = [number for number, given in rounds.items() if len(given) > 1]
+        if complete:
+            units.append(Unit(buckets[sample], tuple(rounds[max(complete)].values())))
+    return units
+
+
+def figures_of(project: Project) -> list[Figure]:
+    """Return all figures, in each dimension: Cohen's κ of pairs, Krippendorff's α of everything else."""
+    units = units_of(project)
+    return [figure for dimension in DIMENSIONS for figure in _figures(units, dimension)]
+
+
+def _figures(units: Sequence[Unit], dimension: str) -> Iterator[Figure]:
+    def alpha(of: str, names: tuple[str, ...], included: Sequence[Unit], **query: str) -> Figure:
+        values = [_values(unit, dimension) for unit in included]
+        shown = urlencode({"independent": "true", **query})
+        return Figure(of, names, dimension, "alpha", group_agreement(values), shown)
+
+    yield alpha("all", (), units)
+    people = sorted({opinion.reviewer for unit in units for opinion in unit.opinions})
+    of_person = {name: [unit for unit in units if name in unit.reviewers] for name in people}
+    for one, two in combinations(people, 2):
+        both = [unit for unit in of_person[one] if two in unit.reviewers]
+        if both:
+            pairs = [pair for unit in both if (pair := _pair(unit, one, two, dimension)) is not None]
+            query = urlencode([("decided_by", one), ("decided_by", two), ("independent", "true")])
+            yield Figure("pair", (one, two), dimension, "kappa", pair_agreement(pairs), query)
+    for name in people:
+        yield alpha("reviewer", (name,), of_person[name], decided_by=name)
+    for bucket in Bucket.values:
+        if in_bucket := [unit for unit in units if unit.bucket == bucket]:
+            yield alpha("bucket", (bucket,), in_bucket, bucket=bucket)
+
+
+def _values(unit: Unit, dimension: str) -> list[str]:
+    return [value for opinion in unit.opinions if (value := opinion.value(dimension)) is not None]
+
+
+def _pair(unit: Unit, one: str, two: str, dimension: str) -> tuple[str, str] | None:
+    by = {opinion.reviewer: opinion.value(dimension) for opinion in unit.opinions}
+    first, second = by.get(one), by.get(two)
+    return None if first is None or second is None else (first, second)

@@ -1,0 +1,50 @@
+"""Pages: samples to adjudicate, and how far people agree."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.review.agreement.disputes import DisputeList
+from curation.review.agreement.figures import DIMENSIONS, figures_of
+from curation.review.decisions.decide import decide
+from curation.web.ids import number
+from curation.web.lists.pages import list_context
+
+
+@require_GET
+@project_page(Scope.RUN)
+def dispute_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = DisputeList.from_query(request.GET)
+    page, disputes = params.page_of(access)
+    context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/disputes")
+    return render(request, "review/agreement/disputes.html", context | {"disputes": list(disputes.values())})
+
+
+@require_POST
+@project_page(Scope.RUN)
+def sample_adjudicate(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Settle a disputed sample as one of the decisions says."""
+    keep, action = number(request.POST.get("keep", "")) or 0, request.POST.get("action", "")
+    done = decide(access=access, sample_id=pk, action=action, keep=keep)
+    messages.success(request, f"Sample {pk} is {done.sample.get_status_display().lower()}.")
+    return HttpResponseRedirect(reverse("dispute-list", args=[access.project.slug]))
+
+
+@require_GET
+@project_page(Scope.RUN)
+def agreement_page(request: HttpRequest, access: Access) -> HttpResponse:
+    figures = figures_of(access.project)
+    tables = [
+        (name, words, [figure for figure in figures if figure.dimension == name]) for name, words in DIMENSIONS.items()
+    ]
+    context = {
+        "tables": tables,
+        "overlap": access.project.settings.review.overlap,
+        "counted": max(figure.agreement.n for figure in figures),
+        "api_path": f"/api/v1/projects/{access.project.slug}/agreement",
+    }
+    return render(request, "review/agreement/page.html", context)

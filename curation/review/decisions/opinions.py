@@ -1,0 +1,167 @@
+"""Several people decide one sample, each without seeing the others (`settings.review.overlap`).
+
+Their decisions wait (`Decision.settles` is False) until enough people have decided. Equal ones settle the sample by the
+last of them; different ones make it disputed, and someone who may launch runs adjudicates. A waiting decision changes
+neither the sample's status nor its version, so no page and no call can tell that it was made.
+"""
+
+from collections.abc import Iterable
+
+from django.db.models import F, Max, Q
+
+from curation.projects.access import Access
+from curation.projects.models import Scope
+from curation.projects.settings.document import Review
+from curation.review.models import Action, Decision, Revision
+from curation.samples.blind import look
+from curation.samples.models import Bucket, Flag, Sample, Status
+from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
+
+SETTLED = (Status.APPROVED, Status.REJECTED)
+
+
+def opinions_needed(sample: Sample, review: Review) -> int:
+    """Return how many people must decide the sample. The first decision fixes it: a later change of the setting or
+    of the score counts for samples that nobody has decided."""
+    if sample.opinions:
+        return sample.opinions
+    if review.overlap == 1 or review.overlap_on == "all":
+        return review.overlap
+    return review.overlap if sample.bucket == Bucket.REFINED or sample.flags & Flag.FLIP else 1
+
+
+def sees_opinions(access: Access) -> bool:
+    """Whether the caller adjudicates, and so sees what others decided before the sample is settled."""
+    return access.may(Scope.RUN)
+
+
+def decisions_shown_to(access: Access) -> Q:
+    """The decisions that the caller may see: others' only when their sample is settled, or to adjudicate."""
+    return Q() if sees_opinions(access) else own_and_settled(access)
+
+
+def own_and_settled(access: Access) -> Q:
+    """The caller's decisions and those that wait for nobody: what also curators see on a page where they decide."""
+    return Q(settles=True) | Q(reviewer=access.user) | ~Q(sample__status=Status.PENDING)
+
+
+def look_at_opinions(access: Access, rows: Iterable[Decision]) -> None:
+    """Note that the caller saw what others decided about samples that are not settled. Their samples are read."""
+    for row in rows:
+        if row.reviewer_id != access.user.pk and row.waits_in(row.sample):
+            look(access, row.sample)
+
+
+def outcome_of(line: Decision) -> tuple[str, str, str]:
+    """What two decisions must share to agree: the action, and of an approval the picked side and the exact text, a
+    revision's too. Reasons, comments and the time spent may differ."""
+    return (line.action, line.pick, line.text_sha256) if line.action == Action.APPROVE else (line.action, "", "")
+
+
+def opinions_of(sample: Sample) -> list[Decision]:
+    """Return what people decided in the sample's present round, one decision per person, the oldest first."""
+    rows = Decision.objects.opinions().filter(sample=sample, round=sample.round, settles=False)
+    return list({row.reviewer_id: row for row in rows.select_related("reviewer", "revision").order_by("id")}.values())
+
+
+def enter_opinion(line: Decision, access: Access, review: Review) -> dict[str, object]:
+    """Decide whether a new line of the log settles its sample, and return the fields that settling changes beside
+    the status. A line that waits has `settles` False. The caller holds the sample's lock and has named the approved
+    text."""
+    sample = line.sample
+    needed = opinions_needed(sample, review)
+    if needed == 1:
+        return {}
+    if sample.status in SETTLED:
+        if not sees_opinions(access):
+            raise Conflict(
+                f"Several people settled sample {sample.pk}. A curator can change that; you can undo your decision.",
+                code="settled_by_several",
+                current={"version": sample.version, "status": sample.status},
+            )
+        return {}
+    if line.action == Action.QUEUE:
+        return next_round(sample)
+    others = [row for row in opinions_of(sample) if row.reviewer_id != access.user.pk]
+    if sample.disputed and sees_opinions(access):
+        _refuse_party(sample, access)
+        publish_revision(line, line.revision)
+        return next_round(sample)
+    line.round = sample.round
+    given = [*others, line]
+    agree = len({outcome_of(row) for row in given}) == 1
+    if len(given) >= needed and agree:
+        publish_revision(line, line.revision)
+        return next_round(sample)
+    line.settles = False
+    _note(sample, opinions=needed, disputed=len(given) >= needed)
+    return {}
+
+
+def next_round(sample: Sample) -> dict[str, object]:
+    """The fields after which no earlier opinion counts."""
+    return {"opinions": 0, "disputed": False, "round": sample.round + 1}
+
+
+def take_opinion_back(sample: Sample) -> None:
+    """Count again after a waiting decision was undone."""
+    given = opinions_of(sample)
+    private = Revision.objects.filter(sample=sample).exclude(private_to=None).exists()
+    needed = sample.opinions if given or private else 0
+    agree = len({outcome_of(row) for row in given}) <= 1
+    _note(sample, opinions=needed, disputed=bool(given) and len(given) >= needed and not agree)
+
+
+def publish_revision(line: Decision, revision: Revision | None) -> None:
+    """Show everybody the revision that a settling approval keeps, as the latest one of its answer. `before` notes it
+    for an undo."""
+    if revision is None or revision.private_to_id is None:
+        return
+    last = Revision.objects.filter(sample=line.sample).aggregate(last=Max("number"))["last"]
+    number = revision.number if revision.number == last else last + 1
+    Revision.objects.filter(pk=revision.pk).update(private_to=None, number=number)
+    line.before["published"] = revision.pk
+    if revision.leak_flag:
+        line.sample.flags |= Flag.LEAK
+        Sample.objects.filter(pk=line.sample_id).update(flags=line.sample.flags)
+
+
+def withdraw_revision(line: Decision) -> None:
+    """Hide the revision again that an undone decision has shown to everybody."""
+    published = line.before.get("published")
+    if published is not None:
+        Revision.objects.filter(pk=published).update(private_to=F("author"))
+
+
+def decision_to_keep(line: Decision, access: Access, decision_id: int) -> Decision:
+    """Return the opinion that an adjudicator makes the outcome of a disputed sample, whose side and text the line then
+    has."""
+    sample = line.sample
+    if not sees_opinions(access):
+        raise NotAllowed("Adjudicating needs the scope `run`: curators and admins have it.")
+    kept = next((row for row in opinions_of(sample) if row.pk == decision_id), None)
+    if kept is None or not sample.disputed:
+        raise Conflict(
+            f"Decision {decision_id} is none of those that disagree about sample {sample.pk} now.", code="changed_since"
+        )
+    if line.action != kept.action:
+        raise Invalid("The action is not that of the decision to keep.", errors=[FieldError("action", "differs")])
+    line.pick = kept.pick
+    publish_revision(line, kept.revision)
+    return kept
+
+
+def _refuse_party(sample: Sample, access: Access) -> None:
+    if any(row.reviewer_id == access.user.pk for row in opinions_of(sample)):
+        raise Conflict(
+            f"People disagree about sample {sample.pk}, and you are one of them. Someone else adjudicates, or you undo "
+            "your decision first.",
+            code="own_dispute",
+        )
+
+
+def _note(sample: Sample, *, opinions: int, disputed: bool) -> None:
+    """Without a new version, which would tell others that somebody has decided."""
+    if (sample.opinions, sample.disputed) != (opinions, disputed):
+        Sample.objects.filter(pk=sample.pk).update(opinions=opinions, disputed=disputed)
+        sample.opinions, sample.disputed = opinions, disputed

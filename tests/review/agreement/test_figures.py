@@ -1,0 +1,63 @@
+import krippendorff
+import numpy as np
+import pytest
+from django.test import Client
+
+from curation.projects.models import Project, Role
+from curation.review.agreement.figures import figures_of
+from curation.review.decisions.decide import decide
+from curation.samples.models import Look
+from judging.statistics.controls import cohens_kappa
+from tests.factories import make_bearer, make_member, make_project
+from tests.review.rows import judged, reviewer_of
+
+pytestmark = pytest.mark.django_db
+ONE = ["approve"] * 7 + ["reject"] * 5
+TWO = ["approve"] * 5 + ["reject"] * 2 + ["reject"] * 4 + ["approve"]
+
+
+@pytest.fixture
+def project() -> Project:
+    """Twelve samples that two people decided; they agree about nine."""
+    project = make_project("billing", settings_json={"review": {"overlap": 2}})
+    people = [reviewer_of(project), reviewer_of(project)]
+    for number, actions in enumerate(zip(ONE, TWO, strict=True)):
+        sample = judged(project, bucket="refined" if number < 11 else "final")
+        for person, action in zip(people, actions, strict=True):
+            decide(access=person, sample_id=sample.pk, action=action)
+    return project
+
+
+def test_figures_are_those_of_the_libraries_and_small_numbers_say_too_few(project: Project) -> None:
+    figures = {(one.of, one.names, one.dimension): one for one in figures_of(project)}
+    codes = np.array([[word == "reject" for word in words] for words in (ONE, TWO)], dtype=float)
+    alpha = krippendorff.alpha(reliability_data=codes, level_of_measurement="nominal")
+    everybody = figures["all", (), "outcome"].agreement
+    assert everybody.value == pytest.approx(alpha) and (everybody.n, everybody.same) == (12, 9)
+    assert everybody.interval is not None and everybody.interval.low < alpha < everybody.interval.high
+    pair = next(one for key, one in figures.items() if key[0] == "pair" and key[2] == "outcome")
+    assert pair.agreement.value == pytest.approx(cohens_kappa(ONE, TWO).kappa)
+    final = figures["bucket", ("final",), "outcome"].agreement
+    assert (final.n, final.value, final.too_few) == (1, None, True)
+
+
+def test_every_figure_opens_its_samples(client: Client, project: Project) -> None:
+    curator = make_member(project, role=Role.CURATOR)
+    answer = client.get("/api/v1/projects/billing/agreement", headers=make_bearer(curator))
+    counted = [row for row in answer.json()["data"] if row["dimension"] == "outcome"]
+    assert {row["of"] for row in counted} == {"all", "pair", "reviewer", "bucket"}
+    for row in counted:
+        listed = client.get(f"/api/v1/projects/billing/samples?count=true&{row['query']}", headers=make_bearer(curator))
+        assert listed.json()["total"] == row["n"], row["query"]
+    client.force_login(curator)
+    page = client.get("/p/billing/samples/agreement/").content.decode()
+    assert "too few" in page and "κ 0.50" in page
+
+
+def test_the_decision_of_someone_who_looked_before_is_not_independent(project: Project) -> None:
+    curator, ada = reviewer_of(project, Role.CURATOR), reviewer_of(project)
+    sample = judged(project)
+    Look.objects.create(sample=sample, user=curator.user)
+    for person in (curator, ada):
+        decide(access=person, sample_id=sample.pk, action="approve")
+    assert max(one.agreement.n for one in figures_of(project)) == 12
