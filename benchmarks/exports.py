@@ -207,7 +207,7 @@ def _export(
     with transaction.atomic():
         freeze(export=export)
     froze = time.perf_counter()
-    plan = plan_export(export=export, checkpoint=checkpoint)
+    plan = plan_export(export=export, embedded=False, checkpoint=checkpoint)
     with transaction.atomic():
         store_plan(export=export, plan=plan)
     planned = time.perf_counter()

@@ -30,11 +30,12 @@ MATCH = "The version that was seen, as `ETag` gave it. Another one is 412, and n
 NONE_MATCH = "An `ETag` of this address. If the answer is the same, it is 304 without a body."
 # Calls that compare `If-Match` with the version of the row they change.
 VERSIONED = {
-    *("patch_project", "patch_model", "put_scenario", "clear_scenario_axes"),
+    *("patch_project", "patch_model", "put_scenario", "clear_scenario_axes", "put_experiment"),
     *("post_decision", "post_revision", "post_labels"),
 }
-# The answers' `ETag` is the row's version, which says less than the whole answer: it is never 304.
-VERSION_TAGS = {"get_project", "get_model", "get_sample", "get_scenario", "get_bundle"}
+# The answers' `ETag` is what `If-Match` names, mostly the row's version, which says less than the whole answer: it is
+# never 304.
+VERSION_TAGS = {"get_project", "get_model", "get_sample", "get_scenario", "get_bundle", "get_experiment"}
 PATHS = {"slug": "demo", "name": "example", "username": "ada", "rule": "email", "value_sha256": "9f86d081"}
 
 

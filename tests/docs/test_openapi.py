@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+import re
 from typing import Any
 
 import pytest
@@ -205,7 +206,7 @@ def test_the_calls_that_compare_versions_are_those_that_declare_it() -> None:
                 name = operation.view_func.__name__
                 if "refuse_stale(" in source or "seen_version(" in source:
                     compare.add(name)
-                if "GET" in operation.methods and ("set_etag(" in source or "_respond(response" in source):
+                if "GET" in operation.methods and re.search(r"set_etag\(|_respond\(response|_answer\(response", source):
                     tag.add(name)
     assert (compare, tag) == (VERSIONED, VERSION_TAGS)
 

@@ -79,7 +79,8 @@ def test_a_sample_is_labelled_and_approved_by_keys_alone(page: Page, asked: None
 
     values = dict(Label.objects.values_list("question__name", "value"))
     assert (values["error"], values["severity"], values["why"]) == ("no test", 3, "It guesses, a lot.")
-    (span,) = values["where"] or ()
+    assert values["where"]
+    (span,) = values["where"]
     text = {"challenger": "ls, then ls again", "king": "pwd, then ls"}[span["field"]]
     assert span["start"] == text.rindex("ls") and Decision.objects.get().action == "approve"
     if SHOTS:

@@ -12,7 +12,7 @@ from django.utils.http import parse_etags
 from curation.web.problems import Stale
 
 
-def set_etag(response: HttpResponse, version: int) -> None:
+def set_etag(response: HttpResponse, version: int | str) -> None:
     response["ETag"] = f'"{version}"'
 
 
