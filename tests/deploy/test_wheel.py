@@ -19,7 +19,7 @@ from tests.dashboard.demo.test_supervisor import free_port
 
 pytestmark = [pytest.mark.long, pytest.mark.embedded]
 ROOT = Path(__file__).resolve().parents[2]
-SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "manage.py", "gunicorn.conf.py")
+SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs", "manage.py", "gunicorn.conf.py")
 READY_WITHIN = 60.0
 # The parts that an installation without extras does not have.
 NOT_INSTALLED = ("boto3", "botocore", "openenv", "storages")
@@ -39,6 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "config",
         "curation",
         "deploy",
+        "docs",
         "judging",
         "sandbox",
         "static",
