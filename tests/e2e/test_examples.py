@@ -71,7 +71,9 @@ def test_the_three_commands_work_as_printed(product: Product) -> None:
     export = product.get(f"/exports/{run['result']['export']}")
     approved = product.get("/projects/demo/samples", status="approved", count="true", limit=1)["total"]
     assert {file["format"] for file in export["files"] if file["format"]} >= {"sft-messages", "dpo"}
-    assert sum(file["rows"] for file in export["files"] if file["format"] == "sft-messages") == approved
+    rows = sum(file["rows"] for file in export["files"] if file["format"] == "sft-messages")
+    # Operators of both rounds do some tasks in the same way.
+    assert rows + export["counts"]["excluded"].get("duplicate", 0) == approved
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_leak_spans_and_revisions_are_shown_after_the_decision(client: Client, m
     assert page.count('<mark class="leak">parse_comma</mark>') == 2
     revise(access=me, sample_id=sample_of(duel).pk, text="THOUGHT: call split now.", note="no names")
     page = body(client.post(url("sample-page", duel.sample_id)))
-    assert "Revision 1 of the challenger" in page and "no names" in page and "<del>" in page and "<ins>" in page
+    assert "<b>Revision 1</b> of the challenger" in page and "no names" in page and "<del>" in page and "<ins>" in page
 
 
 def test_the_diff_marks_the_words_of_one_side(client: Client, me: Access, project: Project) -> None:
