@@ -167,6 +167,7 @@ NO_PAGES = {
         "sample-bulk-undo",
         "sample-panel",
         "sample-decide",
+        "sample-adjudicate",
         "sample-revise",
         "sample-draft",
         "sample-clear",
