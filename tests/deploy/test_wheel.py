@@ -101,6 +101,7 @@ def test_heavy_parts_are_extras(wheel: Path) -> None:
 
     assert 'openenv-core; extra == "live"' in needed
     assert 'django-storages[s3]; extra == "s3"' in needed
+    assert [name for name in needed if name.startswith("mcp") and name.endswith('extra == "mcp"')]
     core = [name for name in needed if "extra ==" not in name]
     assert "litellm" in " ".join(core)
     assert not [name for name in core if "openenv" in name or "storages" in name or "boto" in name]
