@@ -274,10 +274,10 @@ CONTENT_SECURITY_POLICY = {
 # --- files -----------------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
 # Collected when the image is built, or when `serve` or `demo` starts; until then the source folders are served.
-DOCS_FOLDER = BASE_DIR / "docs"
 STATIC_ROOT = Path(env.text("STATIC_ROOT", str(WINNOW_DATA / "static")))
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly.__file__).parent / "package_data")]
 WHITENOISE_USE_FINDERS = True
+DOCS_FOLDER = BASE_DIR / "docs"
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 warnings.filterwarnings("ignore", message="No directory at", module="django.core.handlers.base")
 FILES_URL = env.url("FILES_URL", f"file://{WINNOW_DATA / 'files'}", schemes={"file", "s3"})

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from curation.projects.models import Project
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Kind, Sample, Status
 
 
 class QuestionKind(models.TextChoices):
@@ -55,7 +55,7 @@ class Question(models.Model):
 class LabelQuerySet(models.QuerySet["Label"]):
     def visible_to(self, user_id: int) -> "LabelQuerySet":
         """A person's own labels, and those of others on samples that are decided."""
-        return self.filter(Q(author=user_id) | ~Q(sample__status="pending"))
+        return self.filter(Q(author=user_id) | ~Q(sample__status=Status.PENDING))
 
 
 class Label(models.Model):

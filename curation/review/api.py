@@ -29,14 +29,13 @@ from curation.review.workspace.diff import unified_diff
 from curation.review.workspace.rollout import turns_of
 from curation.review.workspace.workspace import answers_shown
 from curation.samples.blind import hides, look, reviews_blind
-from curation.samples.list.api import sample_out
+from curation.samples.list.api import enter_sample, sample_out
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find, id_number, number
 from curation.web.lists.params import ListParams
-from curation.web.problems import NotFound
 
 calls = Router(tags=["review"])
 router = Router(tags=["review"])
@@ -80,7 +79,7 @@ def delete_lease(request: HttpRequest, lease_id: str) -> Status[None]:
 
 @calls.get("/samples/{sample_id}", response=s.SampleDetail, summary="One sample with its answers or turns")
 def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> dict[str, object]:
-    access, sample = _sample(request, sample_id, Scope.READ)
+    access, sample = enter_sample(request, sample_id, Scope.READ)
     set_etag(response, sample.version)
     blind = _reads_blind(access, sample)
     lease = own_lease(sample, access) if blind else None
@@ -97,7 +96,7 @@ def list_project_decisions(request: HttpRequest, slug: str, params: Query[Decisi
 @calls.get("/samples/{sample_id}/decisions", response=s.DecisionPage, exclude_unset=True, summary="The decisions log")
 def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     """While you review blind, your own and the flags."""
-    access, sample = _sample(request, sample_id, Scope.READ)
+    access, sample = enter_sample(request, sample_id, Scope.READ)
     rows = Decision.objects.filter(decisions_shown_to(access), sample=sample).select_related("reviewer", "sample")
     blind = _reads_blind(access, sample)
     if blind:
@@ -115,7 +114,7 @@ def post_decision(
 
     Where several people decide (`settings.review.overlap`), a decision may wait for others (`waits`). The decision of a
     curator on a disputed sample adjudicates it."""
-    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     done = decide(
         access=access,
         sample_id=sample.pk,
@@ -134,7 +133,7 @@ def post_decision(
 @calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last decision on it")
 def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s.DecisionOut:
     """Answers with the decision that is now undone; 409 where someone else has changed the sample since."""
-    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     done = undo(access=access, sample_id=sample.pk)
     set_etag(response, done.sample.version)
     return s.DecisionOut.of(done.undone, blind=is_blind(access, done.sample))
@@ -142,7 +141,7 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
 
 @calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
-    access, sample = _sample(request, sample_id, Scope.READ)
+    access, sample = enter_sample(request, sample_id, Scope.READ)
     seats, unscored = _blind_seats(access, sample), is_blind(access, sample)
     rows = Revision.objects.seen_by(access.user.pk).filter(sample=sample)
     rows = rows.select_related("author", "parent", "suggestion").prefetch_related("text_scores")
@@ -153,7 +152,7 @@ def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFir
 def post_revision(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.RevisionIn
 ) -> Status[s.RevisionOut]:
-    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     version = s.seen_version(request, body.version)
     lease = own_lease(sample, access)
     side = body.side(seats_of(lease) if lease else None)
@@ -172,7 +171,7 @@ def post_revision(
 
 @calls.get("/samples/{sample_id}/findings", response=s.ScanFindingsOut, summary="Secrets and personal data in it")
 def list_findings(request: HttpRequest, sample_id: str) -> dict[str, object]:
-    access, sample = _sample(request, sample_id, Scope.READ)
+    access, sample = enter_sample(request, sample_id, Scope.READ)
     return _findings(access, sample)
 
 
@@ -181,7 +180,7 @@ def post_clearance(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.ClearanceIn
 ) -> Status[dict[str, object]]:
     """Clears this value for this rule in this sample, and nothing else. The reason is in the audit log."""
-    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     done = clear(access=access, sample_id=sample.pk, **body.model_dump())
     set_etag(response, done.version)
     return Status(201, _findings(access, done))
@@ -191,7 +190,7 @@ def post_clearance(
     "/samples/{sample_id}/clearances/{rule}/{value_sha256}", response={204: None}, summary="Withdraw a clearance"
 )
 def delete_clearance(request: HttpRequest, sample_id: str, rule: str, value_sha256: str) -> Status[None]:
-    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     withdraw(access=access, sample_id=sample.pk, rule=rule, value_sha256=value_sha256)
     return Status(204, None)
 
@@ -217,17 +216,6 @@ def _blind_seats(access: Access, sample: Sample) -> Seats | None:
     if not _reads_blind(access, sample):
         return None
     return shown_seats(access, sample, own_lease(sample, access))
-
-
-def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
-    """The sample and the caller's access to its project; 404 for a stranger. Only reading calls get the whole row: a
-    call that changes the sample reads it again under its lock."""
-    rows = Sample.objects.for_list() if scope == Scope.READ else Sample.objects.only("id", "project")
-    sample = find(rows.select_related("project"), sample_id, "sample")
-    try:
-        return enter(request, sample.project, scope), sample
-    except NotFound:  # as for an id that does not exist, so that no foreign project is named
-        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
 
 
 def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:

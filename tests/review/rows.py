@@ -29,7 +29,7 @@ def sample_of(duel: Duel) -> Sample:
 
 
 def outcome_of(sample: Sample) -> Outcome:
-    found = detail_of(sample)
+    found = detail_of(sample, None)
     assert found is not None and found.king is not None
     return Reviewed([sample.pk]).outcome(sample.pk, Answered(found.challenger.text), Answered(found.king.text))
 

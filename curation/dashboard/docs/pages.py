@@ -91,25 +91,15 @@ def anchor_of(heading: str) -> str:
 def _read(name: str) -> Document:
     source = (settings.DOCS_FOLDER / f"{name}.md").read_text()
     tokens = _markdown.parse(source)
-    title, *_ = _headings(tokens)
+    sections = list(_sections(tokens))
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
             token.attrSet("id", anchor_of(tokens[index + 1].content))
         for child in token.children or ():
             _lead_here(child)
-    html = _markdown.renderer.render(_without_title(tokens), _markdown.options, {})
-    return Document(name, title, list(_sections(tokens)), mark_safe(html))  # noqa: S308 - our own documents, no raw HTML
-
-
-def _headings(tokens: Sequence[Token]) -> Iterator[str]:
-    for index, token in enumerate(tokens):
-        if token.type == "heading_open":
-            yield tokens[index + 1].content
-
-
-def _without_title(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Leave out the heading of level 1, which the page shows as its own."""
-    return tokens[3:] if tokens[0].type == "heading_open" and tokens[0].tag == "h1" else tokens
+    # Without the title, which is the heading of the page: it is three tokens.
+    html = _markdown.renderer.render(tokens[3:], _markdown.options, {})
+    return Document(name, sections[0].title, sections, mark_safe(html))  # noqa: S308 - our own documents, no raw HTML
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:

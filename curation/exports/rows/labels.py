@@ -54,7 +54,7 @@ class LabelColumns:
         return {key: list(given.items()) for key, given in found.items()}
 
     def values(self, sample_id: int, given: Given, reviewers: Sequence[str]) -> dict[str, object]:
-        """The columns of one sample: the answer of whoever approved it, else the newest of another person."""
+        """The columns of one sample: the answer of the person who approved it, else the newest of another person."""
         columns = {}
         for question in self._questions:
             answers = given.get((sample_id, question.pk), ())

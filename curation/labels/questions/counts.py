@@ -23,7 +23,7 @@ class Counted:
 
 def counted_questions(project: Project) -> list[Counted]:
     """The project's questions, those in use first. The filter `label=name=value` lists the samples behind a count."""
-    questions = Question.objects.filter(project=project).order_by("archived_at", "id")
+    questions = Question.objects.filter(project=project)
     found = sorted(questions, key=lambda question: (question.archived_at is not None, question.pk))
     chosen: dict[int, dict[str, int]] = defaultdict(dict)
     values = LabelValue.objects.filter(question__in=found).exclude(sample__status=Status.PENDING)

@@ -4,6 +4,7 @@ A person is known by issuer and subject. The first sign-in creates an account, o
 """
 
 import logging
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -51,7 +52,7 @@ def oidc_return(request: HttpRequest) -> HttpResponse:
     return _or_sign_in_page(request, lambda: _finish(request))
 
 
-def _or_sign_in_page(request: HttpRequest, step: Any) -> HttpResponse:
+def _or_sign_in_page(request: HttpRequest, step: Callable[[], HttpResponse]) -> HttpResponse:
     """The step's response; if the provider fails or refuses, the sign-in page says so."""
     if not settings.OIDC_ISSUER:
         raise Http404
@@ -60,8 +61,7 @@ def _or_sign_in_page(request: HttpRequest, step: Any) -> HttpResponse:
     from requests import RequestException
 
     try:
-        response: HttpResponse = step()
-        return response
+        return step()
     except SignInFailed as failed:
         messages.error(request, str(failed))
     except (RequestException, AuthlibBaseError, JoseError, ValueError, KeyError) as error:

@@ -7,11 +7,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef
-from django.utils.http import urlencode
 
 from curation.projects.models import Project
 from curation.review.models import Action, Decision
 from curation.samples.models import Bucket, Look
+from curation.web.lists.filters import url_query
 from judging.statistics.agreement import Agreement, group_agreement, pair_agreement
 
 # What two people can agree about, in words.
@@ -49,7 +49,8 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`of` is all, pair, reviewer or bucket; `query` lists the samples behind it."""
+    """`of` is all, pair, reviewer or bucket. `query` lists the samples behind it; it is empty for the kept answer,
+    since no filter tells where both approve."""
 
     of: str
     names: tuple[str, ...]
@@ -88,7 +89,7 @@ def figures_of(project: Project) -> list[Figure]:
 def _figures(units: Sequence[Unit], dimension: str) -> Iterator[Figure]:
     def alpha(of: str, names: tuple[str, ...], included: Sequence[Unit], **query: str) -> Figure:
         values = [_values(unit, dimension) for unit in included]
-        shown = urlencode({"independent": "true", **query})
+        shown = _query(dimension, [*query.items()])
         return Figure(of, names, dimension, "alpha", group_agreement(values), shown)
 
     yield alpha("all", (), units)
@@ -98,13 +99,17 @@ def _figures(units: Sequence[Unit], dimension: str) -> Iterator[Figure]:
         both = [unit for unit in of_person[one] if two in unit.reviewers]
         if both:
             pairs = [pair for unit in both if (pair := _pair(unit, one, two, dimension)) is not None]
-            query = urlencode([("decided_by", one), ("decided_by", two), ("independent", "true")])
+            query = _query(dimension, [("decided_by", one), ("decided_by", two)])
             yield Figure("pair", (one, two), dimension, "kappa", pair_agreement(pairs), query)
     for name in people:
         yield alpha("reviewer", (name,), of_person[name], decided_by=name)
     for bucket in Bucket.values:
         if in_bucket := [unit for unit in units if unit.bucket == bucket]:
             yield alpha("bucket", (bucket,), in_bucket, bucket=bucket)
+
+
+def _query(dimension: str, pairs: Sequence[tuple[str, str]]) -> str:
+    return "" if dimension == "kept" else url_query([*pairs, ("independent", "true")])
 
 
 def _values(unit: Unit, dimension: str) -> list[str]:

@@ -38,7 +38,9 @@ class FigureOut(Schema):
     value: float | None = Field(examples=[0.71])
     interval: list[float] | None = Field(description="95 %", examples=[[0.52, 0.9]])
     too_few: bool = Field(examples=[False])
-    query: str = Field(description="The list of its samples.", examples=["decided_by=ada&decided_by=ben"])
+    query: str = Field(
+        description="The list of its samples; empty for `kept`.", examples=["decided_by=ada&decided_by=ben"]
+    )
 
     @classmethod
     def of_figure(cls, row: Figure) -> "FigureOut":

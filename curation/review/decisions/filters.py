@@ -18,7 +18,7 @@ from curation.web.lists.params import ListParams
 
 class DecisionList(ListParams):
     """Everybody's decisions. Someone who reviews blind gets their own, and all those on samples that are decided. Those
-    that wait for others are listed for curators and for whoever made them."""
+    that wait for others are listed for curators and for their authors."""
 
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {

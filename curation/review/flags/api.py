@@ -11,9 +11,7 @@ from curation.projects.models import Scope
 from curation.review.flags.filters import FlagList
 from curation.review.flags.resolve import resolve_flags
 from curation.review.models import Decision, FlagResolution
-from curation.samples.models import Sample
-from curation.web.ids import find
-from curation.web.problems import NotFound
+from curation.samples.list.api import enter_sample
 
 router = Router(tags=["review"])
 
@@ -77,9 +75,5 @@ def list_flags(request: HttpRequest, slug: str, params: Query[FlagList]) -> dict
 @router.post("/samples/{sample_id}/flags/resolve", response=ResolvedOut, summary="Resolve a sample's open flags")
 def post_resolve_flags(request: HttpRequest, sample_id: str, body: ResolveIn) -> dict[str, object]:
     """409 `no_open_flag` without one. Who flagged it is notified."""
-    sample = find(Sample.objects.select_related("project"), sample_id, "sample")
-    try:
-        access = enter(request, sample.project, Scope.REVIEW)
-    except NotFound:  # as for an id that does not exist, so that no foreign project is named
-        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     return {"resolved": [str(flag.pk) for flag in resolve_flags(access=access, sample_id=sample.pk, note=body.note)]}

@@ -4,15 +4,13 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from curation.labels.models import Label
-from curation.projects.access import Access, enter
+from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.review.labels import schemas as s
 from curation.review.labels.save import save_labels
 from curation.review.schemas import seen_version
-from curation.samples.models import Sample
+from curation.samples.list.api import enter_sample
 from curation.web.http.etag import set_etag
-from curation.web.ids import find
-from curation.web.problems import NotFound
 
 router = Router(tags=["labels"])
 
@@ -27,7 +25,7 @@ def list_project_labels(request: HttpRequest, slug: str, params: Query[s.LabelLi
 @router.get("/samples/{sample_id}/labels", response=s.LabelsOut, summary="The current labels of a sample")
 def list_labels(request: HttpRequest, sample_id: str) -> dict[str, object]:
     """While the sample is pending, your own."""
-    access, sample = _sample(request, sample_id, Scope.READ)
+    access, sample = enter_sample(request, sample_id, Scope.READ)
     rows = Label.objects.filter(sample=sample, current=True, value__isnull=False).visible_to(access.user.pk)
     rows = rows.select_related("question", "author", "sample").order_by("id")
     return {"data": [s.LabelOut.of(access, row) for row in rows]}
@@ -38,16 +36,8 @@ def post_labels(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.LabelsIn
 ) -> Status[dict[str, object]]:
     """Answers with your current labels on it. Needs no lease. A stale `If-Match` or `version`: 412."""
-    access, sample = _sample(request, sample_id, Scope.REVIEW)
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     version = seen_version(request, body.version)
     rows = save_labels(access=access, sample_id=sample.pk, given=body.labels, version=version)
     set_etag(response, sample.version)
     return Status(201, {"data": [s.LabelOut.of(access, row) for row in rows]})
-
-
-def _sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
-    sample = find(Sample.objects.select_related("project"), sample_id, "sample")
-    try:
-        return enter(request, sample.project, scope), sample
-    except NotFound:  # as for an id that does not exist, so that no foreign project is named
-        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None

@@ -42,7 +42,7 @@ def sample_labels(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         return refused
     if not is_htmx:
         return HttpResponseRedirect(sample_url(access.project.slug, pk))
-    found = detail_of(sample) if sample.kind == Kind.TURN else None
+    found = detail_of(sample, access.user.pk) if sample.kind == Kind.TURN else None
     places = [place for place, _, _ in answers_shown(access, sample, found)] if found else []
     panel = label_panel(access, sample, own_lease(sample, access), places)
     context = {"labels": panel, "sample": sample, "project": access.project}

@@ -64,7 +64,7 @@ def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpRespons
 def answer_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Both answers; words that only one of them has are marked."""
     sample = sample_of(access, pk)
-    found = detail_of(sample)
+    found = detail_of(sample, access.user.pk)
     if found is None or found.king is None:
         raise NotFound(f"Sample {pk} has no two answers to compare.")
     shown = answers_shown(access, sample, found)
@@ -87,7 +87,7 @@ def answer_editor(request: HttpRequest, access: Access, pk: int) -> HttpResponse
 def show_editor(
     request: HttpRequest, access: Access, sample: Sample, *, of: Pick, preference: str, page_lease: str
 ) -> HttpResponse:
-    found = detail_of(sample)
+    found = detail_of(sample, access.user.pk)
     if found is None:
         raise NotFound(f"Sample {sample.pk} has no answer to revise.")
     answer = found.side(of)
@@ -120,7 +120,7 @@ def show_editor(
 def editor_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """What the text in the editor changes: of the answer as it is kept now, or of the other answer."""
     sample = sample_of(access, pk)
-    found = detail_of(sample)
+    found = detail_of(sample, access.user.pk)
     if found is None:
         raise NotFound(f"Sample {pk} has no answer to revise.")
     of, text = side_of_token(access, sample, request.POST.get("of", "")), request.POST.get("text", "")

@@ -12,6 +12,7 @@ from curation.review.refine.draft import ask_for_draft
 from curation.review.refine.schemas import RejudgeIn, SuggestIn, SuggestionList, SuggestionOut, SuggestionPage
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.samples.list.api import enter_sample
 from curation.samples.models import Sample
 from curation.web.ids import find
 
@@ -35,9 +36,7 @@ def post_suggestion(
 ) -> Status[SuggestionOut]:
     """A worker asks the model; read the suggestion again until its `state` has ended. It is a draft: to save it, send
     its text and id to `POST /samples/{id}/revisions`. While the sample is blind, the model gets no judges' reasons."""
-    visible = Project.objects.visible_to(principal_of(request).user)
-    sample = find(Sample.objects.filter(project__in=visible).select_related("project"), sample_id, "sample")
-    access = enter(request, sample.project, Scope.REVIEW)
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     lease = own_lease(sample, access)
     side = pick_of(body.of, seats_of(lease) if lease else None)
     row = ask_for_draft(access=access, sample=sample, model=body.model, of=side, note=body.note)

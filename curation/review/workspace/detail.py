@@ -94,8 +94,9 @@ def facts_of(text: str) -> Facts:
     return Facts(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
 
 
-def detail_of(sample: Sample, reader: int | None = None) -> Detail | None:
-    """The sample's duel, None where it has none. Two queries; one more where the king's side is the reference."""
+def detail_of(sample: Sample, reader: int | None) -> Detail | None:
+    """The sample's duel with the texts that a reader (a user's id) sees, None where it has none. Two queries; one more
+    where the king's side is the reference."""
     duel = _duel_of.first(sample=sample.pk)
     if duel is None:
         return None

@@ -12,6 +12,7 @@ from curation.samples.list.queries import sample_page, source_url
 from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.models import Sample, SavedView, flag_names
 from curation.web.ids import find
+from curation.web.problems import NotFound
 
 router = Router(tags=["samples"])
 
@@ -109,6 +110,19 @@ class SavedViewList(Schema):
 
 def saved_view_out(view: SavedView) -> dict[str, object]:
     return {"id": str(view.pk), "name": view.name, "query": view.query}
+
+
+def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
+    """Return the caller's access to the sample's project, and the sample; 404 for a stranger.
+
+    Only reading calls get the whole row: a call that changes the sample reads it again under its lock.
+    """
+    rows = Sample.objects.for_list() if scope == Scope.READ else Sample.objects.only("id", "project")
+    sample = find(rows.select_related("project"), sample_id, "sample")
+    try:
+        return enter(request, sample.project, scope), sample
+    except NotFound:  # as for an id that does not exist, so that no foreign project is named
+        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
 
 
 @router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from django.contrib.auth.models import User
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
@@ -23,7 +23,7 @@ from curation.samples.list.clauses import (
     column_range,
 )
 from curation.samples.list.search import Reading, best_reading, matching
-from curation.samples.models import Bucket, Flag, Kind, SampleQuerySet, Status, flag_bits, with_any_flag
+from curation.samples.models import Bucket, Flag, Kind, Look, SampleQuerySet, Status, flag_bits, with_any_flag
 from curation.web.ids import known_ids
 from curation.web.lists.filters import Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams
@@ -162,9 +162,14 @@ def _kind_clause(kinds: Sequence[str]) -> Clause:
 
 
 def _opinions(rows: SampleQuerySet) -> models.QuerySet[models.Model]:
-    """The decisions that people made independently (`curation.review.models.Decision`, which is above this app)."""
+    """The decisions that people made independently (`curation.review.models.Decision`, which is above this app).
+
+    Those of people who had looked at what is hidden are left out.
+    """
     decisions = rows.model._meta.get_field("decisions").related_model
+    outer = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}
     found = decisions._default_manager.filter(round__gt=0, action__in=DECIDING, batch="", undone_by=None)
+    found = found.exclude(Exists(Look.objects.filter(**outer)))
     return found.filter(sample__project=rows.project) if rows.project else found
 
 

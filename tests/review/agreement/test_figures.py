@@ -44,7 +44,10 @@ def test_figures_are_those_of_the_libraries_and_small_numbers_say_too_few(projec
 def test_every_figure_opens_its_samples(client: Client, project: Project) -> None:
     curator = make_member(project, role=Role.CURATOR)
     answer = client.get("/api/v1/projects/billing/agreement", headers=make_bearer(curator))
-    counted = [row for row in answer.json()["data"] if row["dimension"] == "outcome"]
+    rows = answer.json()["data"]
+    # No filter tells where both approve.
+    assert all(bool(row["query"]) != (row["dimension"] == "kept") for row in rows)
+    counted = [row for row in rows if row["query"]]
     assert {row["of"] for row in counted} == {"all", "pair", "reviewer", "bucket"}
     for row in counted:
         listed = client.get(f"/api/v1/projects/billing/samples?count=true&{row['query']}", headers=make_bearer(curator))
@@ -54,10 +57,12 @@ def test_every_figure_opens_its_samples(client: Client, project: Project) -> Non
     assert "too few" in page and "κ 0.50" in page
 
 
-def test_the_decision_of_someone_who_looked_before_is_not_independent(project: Project) -> None:
+def test_the_decision_of_someone_who_looked_before_is_not_independent(client: Client, project: Project) -> None:
     curator, ada = reviewer_of(project, Role.CURATOR), reviewer_of(project)
     sample = judged(project)
     Look.objects.create(sample=sample, user=curator.user)
     for person in (curator, ada):
         decide(access=person, sample_id=sample.pk, action="approve")
     assert max(one.agreement.n for one in figures_of(project)) == 12
+    path = "/api/v1/projects/billing/samples?count=true&independent=true"
+    assert client.get(path, headers=make_bearer(curator.user)).json()["total"] == 12

@@ -7,6 +7,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from curation.exports.recipes.recipe import read_recipe
 from curation.exports.rows.freeze import current_samples
@@ -107,6 +108,20 @@ def test_texts_of_refinements_must_be_equal_and_nobody_sees_those_of_others(proj
     assert (outcome.chosen_text, outcome.as_approved, outcome.reviewers) == (REVISED, True, (curator.user.username,))
     undo(access=curator, sample_id=other.pk)
     assert now(other).disputed and not Revision.objects.filter(sample=other, private_to=None).exists()
+
+
+def test_the_editor_goes_on_from_the_own_text_that_others_do_not_see(project: Project, client: Client) -> None:
+    ada, ben = reviewer_of(project), reviewer_of(project)
+    sample = judged(project)
+    revise(access=ada, sample_id=sample.pk, text=REVISED)
+    decide(access=ada, sample_id=sample.pk, action="approve", preference="challenger", version=1)
+    undo(access=ada, sample_id=sample.pk)
+    shown = {}
+    for person in (ada, ben):
+        client.force_login(person.user)
+        path = reverse("answer-editor", args=[project.slug, sample.pk])
+        shown[person.user.pk] = "sed -n 1,40p" in client.get(path).content.decode()
+    assert shown == {ada.user.pk: True, ben.user.pk: False}
 
 
 def test_a_curator_adjudicates_and_nobody_else(project: Project) -> None:
