@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--on-servers"):
         config.hook.pytest_deselected(items=[item for item in items if not _on_servers(item)])
         items[:] = filter(_on_servers, items)
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("long", "image"))))
 
 
 def _on_servers(item: pytest.Item) -> bool:

@@ -1,38 +1,79 @@
-"""The two passes of `.ci/run`: what one leaves out, the other runs."""
+"""The passes of `.ci/run`: each test that is not slow runs in one of them."""
 
+import ast
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PASS = re.compile(r'-m "not \((?P<marks>[^)]*)\)"(?P<rest>(?:[^\n]*\\\n)*[^\n]*)')
+PYTEST = re.compile(r"-m pytest (?P<options>(?:[^\n]*\\\n)*[^\n]*)")
 # In no pass: `make soak` runs them.
 SLOW = "slow"
 
 
-def passes() -> list[tuple[set[str], list[Path]]]:
-    """The marks and the files that each pass leaves out."""
-    found = []
-    for one in PASS.finditer((ROOT / ".ci/run").read_text()):
-        ignored = [ROOT / path for path in re.findall(r"--ignore (\S+)", one["rest"])]
-        files = [file for path in ignored for file in ([path] if path.is_file() else path.rglob("*.py"))]
-        found.append((set(one["marks"].split(" or ")) - {SLOW}, files))
-    return found
+@dataclass(frozen=True)
+class Pass:
+    """A call of pytest: the marks that it asks for, those that it leaves out, and the files that it ignores."""
+
+    asked: frozenset[str]
+    left_out: frozenset[str]
+    ignored: tuple[Path, ...]
+
+    def runs(self, file: Path, marks: frozenset[str]) -> bool:
+        ignored = any(file.is_relative_to(path) for path in self.ignored)
+        return self.asked <= marks and not marks & self.left_out and not ignored
 
 
-def test_no_mark_is_left_out_of_both() -> None:
-    (first, _), (second, _) = passes()
-    assert first and second
-    assert not first & second
+def passes() -> Iterator[Pass]:
+    for call in PYTEST.finditer((ROOT / ".ci/run").read_text()):
+        if "--collect-only" in call["options"]:
+            continue
+        (expression,) = re.findall(r'-m "([^"]*)"', call["options"])
+        asked, _, left_out = expression.rpartition("not ")
+        yield Pass(
+            asked=frozenset(asked.replace(" and ", " ").split()),
+            left_out=frozenset(left_out.strip("()").split(" or ")),
+            ignored=tuple(ROOT / path for path in re.findall(r"--ignore (\S+)", call["options"])),
+        )
 
 
-def test_a_file_that_one_pass_leaves_out_has_no_mark_that_the_other_leaves_out() -> None:
-    (first_marks, first_files), (second_marks, second_files) = passes()
-    assert first_files
+def marks_in(tree: ast.AST) -> frozenset[str]:
+    """The names of `pytest.mark.NAME` in a piece of code."""
+    return frozenset(
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "mark"
+    )
+
+
+def marked(file: Path) -> Iterator[tuple[str, frozenset[str]]]:
+    """The classes and functions of a file of tests, and the marks of each: the file's, its own and its cases'."""
+    body = ast.parse(file.read_text()).body
+    of_file = [node for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"]
+    common = frozenset().union(*map(marks_in, of_file))
+    for node in body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or not node.name.lower().startswith("test"):
+            continue
+        own = frozenset().union(*map(marks_in, node.decorator_list))
+        yield node.name, common | own
+        inner = node.body if isinstance(node, ast.ClassDef) else []
+        for method in inner:
+            if isinstance(method, ast.FunctionDef) and method.name.startswith("test"):
+                yield (
+                    f"{node.name}.{method.name}",
+                    common | own | frozenset().union(*map(marks_in, method.decorator_list)),
+                )
+
+
+def test_each_test_runs_in_a_pass() -> None:
+    made = list(passes())
+    assert len(made) == 3
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
     lost = [
-        f"{file.relative_to(ROOT)}: {mark}"
-        for files, marks in ((first_files, second_marks), (second_files, first_marks))
+        f"{file.relative_to(ROOT)}: {name}"
         for file in files
-        for mark in sorted(marks)
-        if re.search(rf"mark\.{mark}\b", file.read_text())
+        for name, marks in marked(file)
+        if SLOW not in marks and not any(one.runs(file, marks) for one in made)
     ]
     assert lost == []
