@@ -25,6 +25,7 @@ from curation.labels.questions.api import router as questions_router
 from curation.llm.endpoints.api import router as llm_router
 from curation.notifications.api import router as notifications_router
 from curation.projects.pages.api import router as projects_router
+from curation.projects.preferences.api import router as preferences_router
 from curation.projects.tokens.auth import AUTH
 from curation.review.api import router as review_router
 from curation.review.flags.api import router as flags_router
@@ -61,6 +62,7 @@ api = Api(
 install_problem_handlers(api)
 for router in (
     projects_router,
+    preferences_router,
     llm_router,
     runs_router,
     trial_router,

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 
+import orjson
 from django.contrib.auth.models import User
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +13,8 @@ from django.urls import reverse
 from curation.notifications.filters import unread_count
 from curation.projects.access import Access
 from curation.projects.models import Project
+from curation.projects.preferences.change import preferences_of
+from curation.projects.preferences.keys import pressed_keys
 from curation.review.queue.take import open_count
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
@@ -51,7 +54,7 @@ ENTRIES = (
 
 
 def shell(request: HttpRequest) -> Context:
-    """Context processor: two indexed counts per page, no query for htmx fragments."""
+    """Context processor: two indexed counts and the user's preferences per page, no query for htmx fragments."""
     access = request.META.get("winnow.access")
     user = getattr(request, "user", None)  # missing where a middleware refused the request
     try:
@@ -62,7 +65,11 @@ def shell(request: HttpRequest) -> Context:
         context |= {"project": access.project, "access": access}
     if request.headers.get("HX-Request") or user is None or not user.is_authenticated:
         return context
-    context["unread"] = unread_count(user) if isinstance(user, User) else 0
+    if isinstance(user, User):
+        own = preferences_of(user)
+        context["unread"] = unread_count(user)
+        context["density"] = own.density
+        context["preferences"] = orjson.dumps({"keys": pressed_keys(own.keys), "tables": own.tables}).decode()
     context["projects"] = Project.objects.visible_to(user).archived(False).only("slug", "name")[:50]
     if isinstance(access, Access):
         context |= {

@@ -336,3 +336,15 @@ class AuditEntry(models.Model):
         if self.pk is not None:
             raise Problem("The audit log is append-only.", code="append_only")
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
+
+
+class Preferences(models.Model):
+    """What a person has set for themselves, on every device; no row: the defaults."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="preferences", primary_key=True)
+    keys = models.JSONField(default=dict, help_text="Keys that differ from the defaults, by action.")
+    tables = models.JSONField(default=dict, help_text="Layouts (`curation.web.lists.tables`) by what a row is.")
+    density = models.CharField(max_length=10, default="normal")
+
+    def __str__(self) -> str:
+        return f"preferences of user {self.pk}"

@@ -6,6 +6,7 @@ from curation.projects.instructions import views as instruction_views
 from curation.projects.invitations import views as invitation_views
 from curation.projects.members import views as member_views
 from curation.projects.pages import views
+from curation.projects.preferences.views import preferences_page
 from curation.projects.removal import views as removal_views
 from curation.projects.service_accounts import views as service_views
 from curation.projects.tokens import views as token_views
@@ -21,6 +22,7 @@ urlpatterns = [
     path("p/<slug:slug>/archive/<slug:noun>/<str:pk>/", removal_views.row_archive, name="row-archive"),
     path("p/<slug:slug>/delete/<slug:noun>/<str:pk>/", removal_views.row_delete, name="row-delete"),
     path("deletions/<str:pk>/", removal_views.deletion_page, name="deletion-page"),
+    path("preferences/", preferences_page, name="preferences"),
     path("audit/", removal_views.server_audit, name="server-audit"),
     path(f"{SETTINGS}/guidelines/preview/", views.guidelines_preview, name="guidelines-preview"),
     path(f"{SETTINGS}/rules/", views.settings_rules, name="settings-rules"),

@@ -8,10 +8,15 @@
 // data-keys-wait. A key that is pressed then is sent as the event "key:busy"; unless a listener cancels it, a hint says that it was
 // not used. While a dialog is open only the keys inside it act. Backspace and Delete cannot be bound. A key that no element declares
 // is sent as the event "key:free" (rows.js, panel.js).
+// A person may change the keys (<meta name="preferences">): a pressed key becomes the declared one before anything else, and every
+// <kbd> prints the key that the person presses. Code and templates only know declared keys.
 
 const GOTO_MS = 1500;
 const REFUSED = new Set(["backspace", "delete", "tab", "enter", " "]);
 const TEXT_INPUTS = new Set(["text", "search", "email", "url", "tel", "password", "number", "date", "datetime-local", "month", "time", "week"]);
+
+const DECLARED = JSON.parse(document.querySelector('meta[name="preferences"]')?.content ?? "{}").keys ?? {};
+const PRESSED = Object.fromEntries(Object.entries(DECLARED).map(([pressed, key]) => [key, pressed]));
 
 const underWay = new Set();
 let leaving = 0;
@@ -118,16 +123,18 @@ document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && keyName(event) === "k") return onPalette(event);
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.altKey) return onModEnter(event);
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  const key = keyName(event);
-  if (REFUSED.has(key)) return;
+  const name = keyName(event);
+  if (REFUSED.has(name)) return;
+  const pressed = event.shiftKey && /^[a-z]$/.test(name) ? `shift+${name}` : name;
+  const key = event.isDeclared ? pressed : DECLARED[pressed] ?? pressed;
   if (isBusy()) return onBusy(key, event);
+  if (!openDialog() && Date.now() < gotoUntil && !event.shiftKey) return void (goTo(name) && event.preventDefault());
   // A capital acts only where the page declares it.
-  if (event.shiftKey && /^[a-z]$/.test(key)) return void pressDeclared(`shift+${key}`, event);
+  if (key.startsWith("shift+")) return void pressDeclared(key, event);
   if (!openDialog()) {
-    if (Date.now() < gotoUntil) return void (goTo(key) && event.preventDefault());
     if (key === "g" && document.querySelector("[data-goto]")) {
       gotoUntil = Date.now() + GOTO_MS;
-      return showPending("g …");
+      return showPending(`${printed("g")} …`);
     }
     if (key === "?") return showKeys(event);
   }
@@ -145,7 +152,7 @@ function commands() {
     run: () => { if (!isBusy() && isUsable(element)) press(element); },
   });
   return [
-    ...pages.map((link) => ({ ...command(link, "Page", ["g", link.dataset.goto]), run: () => { if (!isBusy()) link.click(); } })),
+    ...pages.map((link) => ({ ...command(link, "Page", []), keys: [printed("g"), link.dataset.goto], run: () => { if (!isBusy()) link.click(); } })),
     ...here.map((element) => command(element, "Action", keysOf(element))),
   ];
 }
@@ -158,8 +165,11 @@ function onPalette(event) {
 }
 
 // The dialog of all keys is built from the keys that the page shows now.
-const PRINTED = { "mod+enter": "Ctrl+Enter", "mod+k": "Ctrl+K", "shift+g": "G", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
-const printed = (key) => PRINTED[key] ?? key;
+const PRINTED = { "mod+enter": "Ctrl+Enter", "mod+k": "Ctrl+K", arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc" };
+function printed(declared) {
+  const key = PRESSED[declared] ?? declared;
+  return PRINTED[key] ?? (key.startsWith("shift+") ? key.slice(-1).toUpperCase() : key);
+}
 
 function labelOf(element) {
   if (element.dataset.keyLabel) return element.dataset.keyLabel;
@@ -173,7 +183,7 @@ function labelOf(element) {
 function line(keys, label) {
   const item = document.createElement("li");
   const names = document.createElement("span");
-  for (const key of keys) names.append(Object.assign(document.createElement("kbd"), { textContent: printed(key) }), " ");
+  for (const key of keys) names.append(Object.assign(document.createElement("kbd"), { textContent: key }), " ");
   item.append(Object.assign(document.createElement("span"), { textContent: label }), names);
   return item;
 }
@@ -188,12 +198,12 @@ function showKeys(event) {
     const keys = keysOf(element);
     if (element.closest("dialog") || !element.checkVisibility() || keys.every((key) => seen.has(key))) continue;
     for (const key of keys) seen.add(key);
-    here.push(line(keys, labelOf(element)));
+    here.push(line(keys.map(printed), labelOf(element)));
   }
   const rows = document.querySelector("[data-rows]");
-  if (rows) here.push(line(["j", "k"], `Next / previous ${rows.dataset.rows || "row"}`));
-  const destinations = [...document.querySelectorAll("[data-goto]")].map((link) => line(["g", link.dataset.goto], labelOf(link)));
-  const always = [line(["escape"], "Leave the field, close"), line(["?"], "All keys"), ...(document.querySelector("#palette") ? [line(["mod+k"], "Find a page, a sample or an action")] : [])];
+  if (rows) here.push(line([printed("j"), printed("k")], `Next / previous ${rows.dataset.rows || "row"}`));
+  const destinations = [...document.querySelectorAll("[data-goto]")].map((link) => line([printed("g"), link.dataset.goto], labelOf(link)));
+  const always = [line(["Esc"], "Leave the field, close"), line(["?"], "All keys"), ...(document.querySelector("#palette") ? [line(["Ctrl+K"], "Find a page, a sample or an action")] : [])];
   const group = (text) => Object.assign(document.createElement("li"), { className: "keys__group", textContent: text });
   dialog.querySelector("[data-keys-list]").replaceChildren(group("On this page"), ...here, ...always, group("Go to"), ...destinations);
   dialog.showModal();
@@ -203,11 +213,19 @@ document.addEventListener("click", (event) => {
   if (event.target.closest?.("[data-keys-open]")) showKeys();
 });
 
-// Tell screen readers the keys.
+// Print the person's keys on the page, and tell them to screen readers.
+const SIGNS = Object.fromEntries(["arrowleft", "arrowright", "arrowup", "arrowdown"].map((key) => [PRINTED[key], key]));
+const asDeclared = (sign) => SIGNS[sign] ?? (/^[A-Z]$/.test(sign) ? `shift+${sign.toLowerCase()}` : sign);
+
 function announceKeys(root) {
   for (const element of root.querySelectorAll?.("[data-key]") ?? []) {
-    const shortcuts = keysOf(element).map((key) => ({ "mod+enter": "Control+Enter", "shift+g": "Shift+G" })[key] ?? key);
+    const shortcuts = keysOf(element).map((key) => PRESSED[key] ?? key).map((key) => ({ "mod+enter": "Control+Enter" })[key] ?? key.replace("shift+", "Shift+"));
     element.setAttribute("aria-keyshortcuts", shortcuts.join(" "));
+  }
+  for (const kbd of root.querySelectorAll?.("kbd:not([data-printed])") ?? []) {
+    kbd.dataset.printed = "";
+    const [first, ...rest] = kbd.textContent.trim().split(" "); // after g comes the key of a page, which stays
+    if (PRESSED[asDeclared(first)]) kbd.textContent = [printed(asDeclared(first)), ...rest].join(" ");
   }
 }
 announceKeys(document);

@@ -124,14 +124,16 @@ document.addEventListener("key:free", (event) => {
 });
 
 // Keys of duels that do nothing for a trajectory explain what to press instead.
+const printedKey = (key) => find(`[data-key="${key}"] kbd`)?.textContent ?? key;
+const decideIt = () => `Press ${printedKey("a")} to approve or ${printedKey("x")} to reject it.`;
 const NOT_HERE = {
-  1: "A trajectory has no sides to pick. Press a to approve or x to reject it.",
-  2: "A trajectory has no sides to pick. Press a to approve or x to reject it.",
-  0: "A trajectory has no sides, so there is no draw. Press a to approve or x to reject it.",
-  d: "There are no two answers to compare. Press n to compare with the next sibling.",
+  1: () => `A trajectory has no sides to pick. ${decideIt()}`,
+  2: () => `A trajectory has no sides to pick. ${decideIt()}`,
+  0: () => `A trajectory has no sides, so there is no draw. ${decideIt()}`,
+  d: () => `There are no two answers to compare. Press ${printedKey("n")} to compare with the next sibling.`,
 };
 document.addEventListener("key:free", (event) => {
-  const text = NOT_HERE[event.detail.key];
+  const text = NOT_HERE[event.detail.key]?.();
   if (!text || !("rollout" in (find("#review")?.dataset ?? {}))) return;
   event.preventDefault();
   document.dispatchEvent(new CustomEvent("toast", { detail: { text } }));
@@ -172,6 +174,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault(); // the browser would press the form's first button, which approves
     dialog.querySelector("[data-enter]")?.click();
   } else if (/^\p{L}$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !(event.target instanceof HTMLInputElement)) {
+    if ([...dialog.querySelectorAll("button kbd")].some((kbd) => kbd.textContent === event.key)) return; // a person's own key
     dialog.querySelector("[data-type-into]")?.focus(); // focused before the letter is typed, so it goes there
   }
 }, true);
@@ -249,7 +252,7 @@ function refuse(keys, why = "The next sample was not there yet.") {
   unused.push(...keys);
   clearTimeout(forget);
   forget = setTimeout(() => { unused = []; }, SHOWN_MS);
-  const text = `Not used: ${unused.slice(-20).join(" ")}. ${why}`;
+  const text = `Not used: ${unused.slice(-20).map(printedKey).join(" ")}. ${why}`;
   document.dispatchEvent(new CustomEvent("toast", { detail: { text, title: `${unused.length} key${unused.length === 1 ? "" : "s"} refused`, tone: "borderline", id: "keys" } }));
   if ("refused" in find("#review").dataset) return; // it has no key that could decide
   clearTimeout(inBurst);
@@ -275,7 +278,7 @@ function pressWaiting() {
     if (!isPick && first !== "x") break; // the begin of this gesture went to another sample
     const decides = isPick ? second === "a" : /^\d$/.test(second);
     document.documentElement.removeAttribute("data-keys-wait");
-    for (const key of waiting.splice(0, decides ? 2 : 1)) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    for (const key of waiting.splice(0, decides ? 2 : 1)) document.body.dispatchEvent(Object.assign(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }), { isDeclared: true }));
     if (decides || first === "x") return showWaiting();
   }
   refuse(waiting.splice(0));
@@ -318,7 +321,7 @@ document.addEventListener("key:free", (event) => {
   if (key === "escape") refuse(waiting.splice(0));
   if (!/^[0-9axefsdz]$/.test(key) || !("refused" in (find("#review")?.dataset ?? {}))) return;
   event.preventDefault();
-  refuse([key], "Press o to open the sample as it is now.");
+  refuse([key], `Press ${printedKey("o")} to open the sample as it is now.`);
 });
 
 // A page that the browser kept shows a sample as it was: Back reads it again.

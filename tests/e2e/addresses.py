@@ -87,6 +87,7 @@ PAGES: dict[str, tuple[str, Args]] = {
     "home": ("home", _nothing),
     "notification-list": ("notification-list", _nothing),
     "project-new": ("project-new", _nothing),
+    "preferences": ("preferences", _nothing),
     "change-password": ("change-password", _nothing),
     "project-overview": ("project-overview", _nothing),
     "second-factor": ("second-factor", _nothing),

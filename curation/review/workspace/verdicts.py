@@ -14,6 +14,7 @@ from judging.panel.rubric import DIMENSIONS
 class Reading:
     """One judge's verdict in one order. `winners` has king, reference, challenger, draw or – for each dimension."""
 
+    pk: int
     order: str
     parsed: bool
     winners: tuple[str, ...]
@@ -52,4 +53,4 @@ def _reading(verdict: Verdict, king: str) -> Reading:
     first, second = (king, "challenger") if verdict.order == Order.KING_FIRST else ("challenger", king)
     names = {1: first, 2: second, 0: "draw"}
     winners = tuple(names.get(verdict.dimensions.get(name), "–") for name in DIMENSIONS)
-    return Reading(f"{first} first", verdict.parsed, winners, visible(verdict.reason))
+    return Reading(verdict.pk, f"{first} first", verdict.parsed, winners, visible(verdict.reason))

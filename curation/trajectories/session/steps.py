@@ -1,6 +1,6 @@
 """A recorded trajectory as terminal steps: a command and its output."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from curation.web.text.markup import code_html, marked, without_colours
@@ -9,12 +9,14 @@ from curation.web.text.transcript import (
     Excerpt,
     Fact,
     Form,
+    Landmark,
     Piece,
     Position,
     Recorded,
     Source,
     Step,
     Transcript,
+    summary_line,
 )
 
 # A session with no more steps than this is shown whole.
@@ -79,6 +81,15 @@ class Session(Transcript[Step]):
             note="what the terminal showed first" if output else "nothing but the prompt to begin with",
             facts=() if step.output is None else _facts(self.turns[step.output]),
         )
+
+    def landmarks(self) -> Iterator[Landmark]:
+        for step in self.places:
+            shown = self.text(step.turns[0])
+            failed = (
+                [fact.text for fact in _facts(self.turns[step.output]) if fact.tone] if step.output is not None else []
+            )
+            is_command = step.action is not None
+            yield Landmark(step.turns[0], f"step {step.number}", summary_line(shown), is_command, ", ".join(failed))
 
     def step_of(self, turn: int) -> int | None:
         """Return the number of the step that contains this turn."""

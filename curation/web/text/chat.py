@@ -1,10 +1,22 @@
 """Chat messages as a transcript: the history of a prompt, the row of an evaluation, the raw messages of a rollout."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from curation.web.text.markup import without_colours
-from curation.web.text.transcript import Excerpt, Form, Position, Recorded, Source, Transcript, Turn
+from curation.web.text.transcript import (
+    Excerpt,
+    Form,
+    Landmark,
+    Position,
+    Recorded,
+    Source,
+    Transcript,
+    Turn,
+    summary_line,
+)
+from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
 
 # The last turns, which a page opens with.
@@ -13,6 +25,15 @@ LAST = 4
 AROUND = 2
 # Characters; a longer turn starts folded where all turns are in the page.
 FOLDED_OVER = 3000
+# What an output says of its command's end, and of failures where it does not say it.
+_RETURNED = re.compile(r"<returncode>\s*(-?\d+)|\b(?:exit code|exit status|returncode)[:=]?\s+(-?\d+)", re.IGNORECASE)
+# What wraps an output: its summary is what it says.
+_TAGS = re.compile(r"<returncode>.*?</returncode>|</?output>")
+_FAILED = re.compile(
+    r"^(?:Traceback \(most recent call last\)|\S*(?:Error|Exception): .*|.*: command not found"
+    r"|.*: No such file or directory|.*[Pp]ermission denied.*|(?:fatal|error|ERROR): .*|FAILED .*|.*timed out.*)$",
+    re.MULTILINE,
+)
 
 
 class Chat(Transcript[Turn]):
@@ -76,6 +97,15 @@ class Chat(Transcript[Turn]):
             spans.append((place - AROUND, place + AROUND + 1))
         return self.excerpt(0, len(self), spans, opened=True)
 
+    def landmarks(self) -> Iterator[Landmark]:
+        for index in range(len(self)):
+            text, role = self.text(index), self.role(index)
+            blocks = bash_blocks(text) if role == "assistant" else ()
+            shown = blocks[0].script.strip() or text if blocks else _TAGS.sub(" ", text[:1000])
+            calls = bool(self.turns[index].get("tool_calls"))
+            error = failure_in(text) if role in ("output", "tool") else ""
+            yield Landmark(index, role, summary_line(shown), bool(blocks) or calls, error)
+
     def complete(self) -> list[Turn]:
         """All turns with their whole texts, for pages that load nothing; the last two are opened unless long."""
         return [self.whole(index) for index in range(len(self))]
@@ -83,3 +113,12 @@ class Chat(Transcript[Turn]):
     def whole(self, index: int) -> Turn:
         late = index >= len(self) - 2 and len(self.text(index)) <= FOLDED_OVER
         return self.turn(index, body=self.cut(index, 0, len(self.text(index))), opened=late)
+
+
+def failure_in(output: str) -> str:
+    """Return how a command's output says that it failed: by its exit code, else by a line that reports an error."""
+    returned = _RETURNED.search(output)
+    if returned is not None:
+        code = int(returned[1] or returned[2])
+        return f"exit {code}" if code else ""
+    return "error" if _FAILED.search(output) else ""

@@ -28,9 +28,9 @@ HIGHLIGHT_UP_TO = 20_000
 _BASH = BashLexer()
 
 _WRAPPED = {
-    "text": '<div class="text">{}</div>',
-    "command": '<pre class="code code--command"><code>{}</code></pre>',
-    "code": '<pre class="code"><code>{}</code></pre>',
+    "text": '<div class="text" data-line="{}">{}</div>',
+    "command": '<pre class="code code--command"><code data-line="{}">{}</code></pre>',
+    "code": '<pre class="code"><code data-line="{}">{}</code></pre>',
 }
 
 Span = tuple[int, int]
@@ -51,10 +51,12 @@ Spans = Sequence[Span | Mark]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of an answer; `kind` is text, command (a shell block) or code (any other block)."""
+    """A part of an answer; `kind` is text, command (a shell block) or code (any other block). `line` is the number of
+    its first line."""
 
     kind: str
     html: SafeString
+    line: int
 
 
 def visible(text: str) -> SafeString:
@@ -108,7 +110,8 @@ def answer_segments(text: str, spans: Spans = ()) -> list[Segment]:
             if shell
             else marked(block.script, shifted(spans, block.start))
         )
-        segments.append(Segment("command" if shell else "code", html))
+        line = text.count("\n", 0, block.start) + 1
+        segments.append(Segment("command" if shell else "code", html, line))
         line_end = text.find("\n", block.end)
         position = len(text) if line_end < 0 else line_end + 1
     _add_text(segments, text, position, len(text), spans)
@@ -117,7 +120,7 @@ def answer_segments(text: str, spans: Spans = ()) -> list[Segment]:
 
 def render_text(text: str, spans: Spans = ()) -> SafeString:
     """Render a model's answer: prose as it is, fenced blocks as code, shell highlighted, leak spans marked."""
-    return joined(format_html(_WRAPPED[part.kind], part.html) for part in answer_segments(text, spans))
+    return joined(format_html(_WRAPPED[part.kind], part.line, part.html) for part in answer_segments(text, spans))
 
 
 def render_output(text: str) -> SafeString:
@@ -154,7 +157,8 @@ def _add_text(segments: list[Segment], text: str, start: int, end: int, spans: S
     inner = text[start:end]
     if inner.strip():
         start += len(inner) - len(inner.lstrip("\n"))
-        segments.append(Segment("text", marked(inner.strip("\n"), shifted(spans, start))))
+        line = text.count("\n", 0, start) + 1
+        segments.append(Segment("text", marked(inner.strip("\n"), shifted(spans, start)), line))
 
 
 def shifted(spans: Spans, by: int) -> list[Mark]:

@@ -8,6 +8,8 @@ from curation.web.problems import NotFound
 from curation.web.text.transcript import Entry, Position, Transcript
 
 LONGEST_SEARCH = 200
+# Lines of an outline that a page gets at once.
+OUTLINE = 300
 
 
 def window_response(request: HttpRequest, transcript: Transcript[Entry], *, empty: str = "") -> HttpResponse:
@@ -23,8 +25,10 @@ def window_response(request: HttpRequest, transcript: Transcript[Entry], *, empt
 
 
 def position_in(request: HttpRequest) -> Position | None:
-    """Return the `turn` that must be shown, from its character `start`; None if the request names none."""
-    return Position(number_in(request, "turn"), number_in(request, "start")) if request.GET.get("turn") else None
+    """Return the `turn` that must be shown, from its character `start` or its `line`; None if none is named."""
+    if not request.GET.get("turn"):
+        return None
+    return Position(number_in(request, "turn"), number_in(request, "start"), number_in(request, "line"))
 
 
 def piece_response(request: HttpRequest, transcript: Transcript[Entry], turn: int) -> HttpResponse:
@@ -36,9 +40,34 @@ def piece_response(request: HttpRequest, transcript: Transcript[Entry], turn: in
 
 
 def find_response(request: HttpRequest, transcript: Transcript[Entry]) -> HttpResponse:
-    """The turns that contain `q`."""
+    """The turns that contain `q`; with `outline` one line for each turn, command or error."""
+    if "outline" in request.GET:
+        return _outline_response(request, transcript)
     found = transcript.find(request.GET.get("q", "").strip()[:LONGEST_SEARCH])
     return render(request, "transcript/_found.html", {"found": found, "source": transcript.source})
+
+
+def _outline_response(request: HttpRequest, transcript: Transcript[Entry]) -> HttpResponse:
+    """Up to `OUTLINE` lines from the one numbered `start` on, with how many there are of each kind."""
+    lines = list(transcript.landmarks())
+    kinds = {
+        "turns": lines,
+        "commands": [line for line in lines if line.is_command],
+        "errors": [line for line in lines if line.error],
+    }
+    which = request.GET["outline"] if request.GET["outline"] in kinds else "turns"
+    start = number_in(request, "start")
+    context = {
+        "source": transcript.source,
+        "which": which,
+        "counts": [(kind, len(found)) for kind, found in kinds.items()],
+        "lines": kinds[which][start : start + OUTLINE],
+        "start": start,
+        "next_start": start + OUTLINE if start + OUTLINE < len(kinds[which]) else None,
+        "left": len(kinds[which]) - start - OUTLINE,
+        "last": len(transcript.turns) - 1,
+    }
+    return render(request, "transcript/_outline.html", context)
 
 
 def raw_response(request: HttpRequest, transcript: Transcript[Entry], name: str) -> HttpResponse:

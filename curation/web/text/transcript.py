@@ -5,7 +5,7 @@ terminal step, which is a command and its output. The templates are in `template
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -30,10 +30,11 @@ Form = Literal["blocks", "text", "terminal", "screen"]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A character of one turn's text that a page must show."""
+    """A character of one turn's text that a page must show, or its line, counted from 1."""
 
     turn: int
     start: int = 0
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Piece:
     """A part of one turn's text, from character `start`. `next_start` is None for the last part; `left` in characters.
 
     `form`: an answer's `blocks`, plain `text`, a `terminal` box, or the `screen` of a session, which has no box.
+    `line` is the number of its first line.
     """
 
     turn: int
@@ -61,6 +63,7 @@ class Piece:
     start: int = 0
     next_start: int | None = None
     left: int = 0
+    line: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,11 @@ class Step:
     details: tuple[tuple[str, SafeString], ...] = ()
     turns: str = ""
 
+    @property
+    def link(self) -> str:
+        """The turn by which links name the step."""
+        return self.turns.partition(" ")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -141,6 +149,17 @@ class Excerpt(Generic[Entry]):
     total: int
     size: int
     source: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    """One line of an outline: a turn, what it is, and whether it is a command or an error."""
+
+    turn: int
+    role: str
+    line: SafeString
+    is_command: bool = False
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +212,10 @@ class Transcript(ABC, Generic[Entry]):
     def opening(self) -> Excerpt[Entry]:
         """Return what a page shows first."""
 
+    @abstractmethod
+    def landmarks(self) -> Iterator[Landmark]:
+        """Yield one line for each entry, in the order in which it was recorded."""
+
     def window(self, start: int, end: int, *, bottom: bool = False) -> Excerpt[Entry]:
         """Return the first (or last) `WINDOW` entries of a gap, and the gap that remains."""
         start, end = max(start, 0), min(end, len(self))
@@ -225,7 +248,7 @@ class Transcript(ABC, Generic[Entry]):
         first match, or `at`."""
         text = self.text(turn)
         spans = found_spans(text, wanted)
-        first = spans[0][0] if spans else self.at.start if self.at and self.at.turn == turn else 0
+        first = spans[0][0] if spans else self._shown_from(turn, text)
         start = min(max(start, 0), len(text)) or _line_before(text, first)
         return self.cut(turn, start, start + CHUNK, wanted=wanted)
 
@@ -242,14 +265,25 @@ class Transcript(ABC, Generic[Entry]):
             form = "text"
         part = text[start:end]
         spans = found_spans(part, wanted) if wanted else shifted(marks, start)
-        return Piece(turn, marked(part, spans, "found"), form, start, end if left else None, left)
+        line = text.count("\n", 0, start) + 1
+        return Piece(turn, marked(part, spans, "found"), form, start, end if left else None, left, line)
 
     def marks(self, turn: int) -> list[Mark]:
-        """Return the findings of the scan in a turn, in characters of its text. A transcript without a source is shown
-        beside others, and its marks would have the ids of theirs."""
+        """Return the findings of the scan in a turn and the line of a link, in characters of its text. A transcript
+        without a source is shown beside others, and its marks would have the ids of theirs."""
         if self.source is None:
             return []
-        return scan_marks(self.turns[turn], self.text(turn), self.mark_prefix(turn))
+        found = scan_marks(self.turns[turn], self.text(turn), self.mark_prefix(turn))
+        if self.at is None or self.at.turn != turn or not self.at.line:
+            return found
+        start, end = line_span(self.text(turn), self.at.line)
+        return sorted([*found, *_around(found, Mark(start, end, "linked", f"turn-{turn}-line-{self.at.line}"))])
+
+    def _shown_from(self, turn: int, text: str) -> int:
+        """Return the character of a turn that must be shown."""
+        if self.at is None or self.at.turn != turn:
+            return 0
+        return line_span(text, self.at.line)[0] if self.at.line else self.at.start
 
     def mark_prefix(self, turn: int) -> str:
         """Return what the ids of a turn's marks begin with."""
@@ -280,3 +314,24 @@ def _line_before(text: str, shown: int) -> int:
         return 0
     at = shown - BEFORE
     return text.rfind("\n", at - BEFORE, at) + 1 or at
+
+
+def line_span(text: str, line: int) -> tuple[int, int]:
+    """Return where a line, counted from 1, begins and ends; the end of the text if it has fewer."""
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+        if start == 0:
+            return len(text), len(text)
+    end = text.find("\n", start)
+    return start, len(text) if end < 0 else end
+
+
+def _around(found: Sequence[Mark], wanted: Mark) -> Iterator[Mark]:
+    """Cut a mark at the others, which keep their ids; the first part has its id."""
+    start, anchor = wanted.start, wanted.anchor
+    for begin, end in [*((mark.start, mark.end) for mark in found), (wanted.end, wanted.end)]:
+        if start < min(begin, wanted.end):
+            yield wanted._replace(start=start, end=min(begin, wanted.end), anchor=anchor)
+            anchor = ""
+        start = max(start, end)

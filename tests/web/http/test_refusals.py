@@ -46,6 +46,7 @@ OWN = {
     "/api/v1/overview",
     "/api/v1/audit",
     "/api/v1/audit/export",
+    "/api/v1/preferences",
     "/api/v1/notifications",
     "/api/v1/notifications/read",
     "/api/v1/notifications/{notification_id}/read",

@@ -1,0 +1,1 @@
+"""What each person has set for themselves: keys, and how tables look."""

@@ -1,0 +1,106 @@
+// How a person wants the tables of lists (table[data-rows]): columns shown or hidden, widths, density. What is chosen in the dialog
+// #columns applies at once and is saved on the server (PATCH /api/v1/preferences). A column is named by its heading.
+// The rules are in a style sheet of their own, so that rows that htmx swaps in have them too.
+
+const meta = document.querySelector('meta[name="preferences"]');
+const dialog = document.querySelector("#columns");
+const sheet = new CSSStyleSheet();
+const layouts = meta ? JSON.parse(meta.content).tables : {};
+const SAVE_MS = 400;
+let open = null; // the table that the dialog is about
+let saving = 0;
+
+const headings = (table) => [...(table.tHead?.rows[0]?.cells ?? [])].map((cell, place) => ({ cell, place: place + 1, name: nameOf(cell) }));
+const lists = () => [...document.querySelectorAll(".table-wrap > table[data-rows]")];
+const layoutOf = (table) => ({ hidden: [], shown: [], widths: {}, ...layouts[table.dataset.rows] });
+
+function nameOf(cell) {
+  const copy = cell.cloneNode(true);
+  for (const part of copy.querySelectorAll(".sr-only, input")) part.remove();
+  return copy.textContent.trim().replace(/\s+/g, " ");
+}
+
+function rulesOf(table, number) {
+  table.dataset.layout = String(number);
+  const { hidden, shown, widths } = layoutOf(table);
+  return headings(table).filter(({ name }) => name).flatMap(({ place, name }) => {
+    const cells = `table[data-layout="${number}"] > * > tr > :nth-child(${place}):not([colspan])`;
+    if (hidden.includes(name)) return `${cells} { display: none; }`;
+    const width = widths[name];
+    return [
+      ...(shown.includes(name) ? [`${cells} { display: table-cell; }`] : []),
+      ...(width ? [`${cells} { width: ${width}px; min-width: ${width}px; max-width: ${width}px; overflow: hidden; text-overflow: ellipsis; }`] : []),
+    ];
+  });
+}
+
+function apply() {
+  sheet.replaceSync(lists().flatMap(rulesOf).join("\n"));
+  for (const table of lists()) {
+    const wrap = table.parentElement;
+    if (!wrap.querySelector(":scope > .table-columns")) wrap.prepend(document.querySelector("#columns-button").content.cloneNode(true));
+  }
+}
+
+function save(values) {
+  clearTimeout(saving);
+  saving = setTimeout(async () => {
+    const token = JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+    const said = { tone: "bad", title: "Not saved", text: "The table looks like this until you leave the page. Change it again to try once more." };
+    try {
+      const response = await fetch("/api/v1/preferences", { method: "PATCH", headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body: JSON.stringify(values) });
+      if (!response.ok) document.dispatchEvent(new CustomEvent("toast", { detail: said }));
+    } catch {
+      document.dispatchEvent(new CustomEvent("toast", { detail: said }));
+    }
+  }, SAVE_MS);
+}
+
+function element(name, values, ...children) {
+  const made = Object.assign(document.createElement(name), values);
+  made.append(...children);
+  return made;
+}
+
+function show(table) {
+  open = table;
+  const { hidden, shown, widths } = layoutOf(table);
+  dialog.querySelector("[data-columns]").replaceChildren(...headings(table).filter(({ name }) => name).map(({ name, cell }) => {
+    const state = hidden.includes(name) ? "hidden" : shown.includes(name) ? "shown" : "";
+    const options = [["", "where there is room"], ["shown", "always"], ["hidden", "never"]].map(([value, text]) => element("option", { value, textContent: text, selected: value === state }));
+    const select = element("select", { name, ariaLabel: `Show ${name}` }, ...options);
+    select.dataset.columnShow = name;
+    const width = element("input", { type: "number", min: "40", max: "1200", step: "10", value: widths[name] ?? "", placeholder: String(Math.round(cell.getBoundingClientRect().width) || ""), ariaLabel: `Width of ${name}` });
+    width.dataset.columnWidth = name;
+    return element("tr", {}, element("th", { scope: "row", textContent: name }), element("td", {}, select), element("td", { className: "num" }, width));
+  }));
+  dialog.querySelector(`[name="density"][value="${document.documentElement.dataset.density ?? "normal"}"]`).checked = true;
+  dialog.showModal();
+}
+
+function change() {
+  const layout = { hidden: [], shown: [], widths: {} };
+  for (const select of dialog.querySelectorAll("[data-column-show]")) if (select.value) layout[select.value].push(select.dataset.columnShow);
+  for (const input of dialog.querySelectorAll("[data-column-width]")) if (input.value && input.checkValidity()) layout.widths[input.dataset.columnWidth] = Math.round(Number(input.value));
+  const density = dialog.querySelector('[name="density"]:checked').value;
+  document.documentElement.dataset.density = density;
+  layouts[open.dataset.rows] = layout;
+  apply();
+  save({ tables: { [open.dataset.rows]: layout }, density });
+}
+
+if (meta && dialog) {
+  document.adoptedStyleSheets.push(sheet);
+  dialog.addEventListener("change", change);
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.(".table-columns")) show(event.target.closest(".table-wrap").querySelector("table[data-rows]"));
+    if (!event.target.closest?.("[data-columns-reset]")) return;
+    delete layouts[open.dataset.rows];
+    delete document.documentElement.dataset.density;
+    apply();
+    save({ tables: { [open.dataset.rows]: null }, density: "normal" });
+    dialog.close();
+  });
+  document.addEventListener("htmx:afterSwap", apply);
+  apply();
+}

@@ -1,0 +1,155 @@
+"""In real Chromium: own keys, columns of tables, links to parts of a page, the outline of a long transcript."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from curation.duels.models import Duel, PromptText
+from curation.projects.models import Preferences, Project
+from curation.review.models import Decision
+from tests.e2e.conftest import tab_of
+from tests.factories import make_duel, make_member, make_project
+from tests.review.rows import sample_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SELECT = """(pre, words) => {
+    const range = document.createRange();
+    const at = pre.textContent.indexOf(words);
+    range.setStart(pre.firstChild, at);
+    range.setEnd(pre.firstChild, at + words.length);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+}"""
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing", name="Billing")
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
+    with tab_of(browser, live_server, make_member(project), expected=("422", "Unprocessable")) as page:
+        yield page
+
+
+def settled(tab: Page) -> None:
+    expect(tab.locator("#review[data-sample]")).to_be_visible()
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+    expect(tab.locator("html[data-keys-wait]")).to_have_count(0)
+
+
+def test_keys_of_ones_own_act_and_are_printed(tab: Page, project: Project) -> None:
+    for n in range(2):
+        make_duel(project, priority=float(n))
+    tab.goto("/preferences/")
+    tab.get_by_label("Approve; gate a scenario").fill("z")
+    tab.keyboard.press("Control+Enter")
+    expect(tab.locator(".errorlist")).to_contain_text("“Undo”")
+    tab.get_by_label("Undo", exact=True).fill("Z")
+    tab.get_by_label("Pick the left answer").fill("q")
+    tab.keyboard.press("Control+Enter")
+    expect(tab.get_by_text("Your keys are saved.")).to_be_visible()
+    assert Preferences.objects.get().keys == {"approve": "z", "undo": "Z", "pick_left": "q"}
+    tab.goto("/p/billing/queue/")
+    settled(tab)
+    expect(tab.get_by_role("button", name="Approve z")).to_be_visible()
+    tab.keyboard.press("?")
+    expect(tab.locator("#keys li", has_text="Approve").locator("kbd")).to_have_text("z")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("a")
+    settled(tab)
+    assert not Decision.objects.exists()
+    first = tab.locator("#review").get_attribute("data-sample")
+    tab.keyboard.press("q")
+    tab.keyboard.press("z")
+    expect(tab.locator(".review__last")).to_have_text(f"Sample {first}: approved left · Z")
+    settled(tab)
+    tab.keyboard.press("x")
+    expect(tab.get_by_role("button", name="no reason 0")).to_be_visible()
+    tab.keyboard.press("q")  # the first reason, whose key was 1
+    settled(tab)
+    assert Decision.objects.filter(action="reject").exclude(reason="").exists()
+    tab.keyboard.press("Shift+Z")
+    settled(tab)
+    assert Decision.objects.filter(action="undo").count() == 1
+
+
+def test_columns_are_hidden_widened_and_kept(tab: Page, project: Project) -> None:
+    for n in range(3):
+        make_duel(project, priority=float(n))
+    tab.goto("/p/billing/samples/")
+    tab.get_by_role("button", name="Columns of this table").click()
+    with tab.expect_response(lambda one: one.request.method == "PATCH") as answer:
+        tab.get_by_label("Show Status").select_option("never")
+        tab.get_by_label("Width of Instance").fill("260")
+        tab.get_by_role("radio", name="compact").check()
+    assert answer.value.status == 200
+    tab.reload()
+    expect(tab.get_by_role("columnheader", name="Status")).to_be_hidden()
+    box = tab.get_by_role("columnheader", name="Instance").bounding_box()
+    assert box and abs(box["width"] - 260) < 2
+    tab.get_by_role("link", name="Created").click()  # htmx replaces the table
+    tab.wait_for_url("**sort=**")
+    expect(tab.get_by_role("columnheader", name="Status")).to_be_hidden()
+    assert Preferences.objects.get().density == "compact"
+
+
+def long_history(count: int) -> list[dict[str, str]]:
+    lines = "\n".join(f"line {line}" for line in range(1, 41))
+    return [
+        {"role": "user", "content": "the task"},
+        *(
+            {"role": "assistant", "content": f"THOUGHT {n}\n\n```bash\nls dir{n}\n```"}
+            if n % 2
+            else {"role": "user", "content": f"<returncode>{int(n == 600)}</returncode>\noutput {n}\n{lines}"}
+            for n in range(1, count)
+        ),
+    ]
+
+
+def test_links_and_the_outline_lead_into_a_long_transcript(tab: Page, project: Project) -> None:
+    duel = make_duel(project)
+    sample = sample_of(duel)
+    PromptText.objects.filter(prompt=Duel.objects.get(pk=duel.pk).prompt).update(history=long_history(1152))
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.goto(f"/p/billing/samples/{sample.pk}/#turn-600-line-7")
+    line = tab.locator("#turn-600-line-7")
+    expect(line).to_be_in_viewport()
+    expect(line).to_have_text("line 5")
+    expect(line).to_be_focused()
+    tab.goto("/p/billing/queue/")
+    tab.reload()
+    settled(tab)
+    tab.keyboard.press("t")
+    expect(tab.locator(".outline input")).to_be_focused()
+    tab.get_by_role("button", name="1 error").click()
+    expect(tab.locator(".outline__lines a")).to_have_count(1)
+    tab.locator(".outline__lines a").click()
+    turn = tab.locator('[data-transcript] [data-turn="600"]')
+    expect(turn).to_be_in_viewport()
+    expect(turn).to_have_class("turn turn--output is-linked is-current")
+    turn.locator("pre").evaluate(SELECT, "line 3")
+    turn.get_by_role("link", name="Link to turn 600").click()
+    expect(turn.get_by_role("link", name="Link to turn 600")).to_have_text("Copied")
+    copied = tab.evaluate("navigator.clipboard.readText()")
+    assert copied.endswith(f"/p/billing/samples/{sample.pk}/#turn-600-line-5")
+    tab.keyboard.press("t")
+    tab.keyboard.press("t")
+    tab.keyboard.type("900")
+    tab.keyboard.press("Enter")
+    expect(tab.locator('[data-transcript] [data-turn="900"]')).to_be_in_viewport()
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("1")
+    tab.keyboard.press("a")
+    expect(tab.locator(".review__last")).to_contain_text("approved")
+    decision = Decision.objects.get()
+    tab.goto(f"/p/billing/samples/{sample.pk}/#decision-{decision.pk}")
+    expect(tab.locator(f"#decision-{decision.pk}")).to_be_in_viewport()
+    expect(tab.locator(f"#decision-{decision.pk}")).to_have_class("is-linked")
+    tab.goto(f"/p/billing/samples/{sample.pk}/#verdict-999")
+    tab.reload()
+    expect(tab.locator(".toast")).to_contain_text("does not show that verdict")
