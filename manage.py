@@ -1,10 +1,13 @@
 #!/usr/bin/env python
 """Winnow's command line: `manage.py demo`, `manage.py run`, `manage.py token`, and Django's own commands."""
 
+import gc
 import os
 import sys
 
 if __name__ == "__main__":
+    # What is imported stays: looking for garbage among it takes a sixth of the start.
+    gc.set_threshold(50_000)
     if sys.argv[1:3] == ["demo", "--supervise"]:
         # What `manage.py demo` becomes once the project is made: Django would only stay in memory.
         from curation.dashboard.demo.supervisor import supervise

@@ -305,8 +305,6 @@ METRICS_FOLDER = env.folder("PROMETHEUS_MULTIPROC_DIR", WINNOW_DATA / "metrics")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_FOLDER)
 # Empty on a loopback server: everyone may read the metrics and what is ready.
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")
-# Tells this start of the server from another one on its port; `manage.py demo` sets it.
-INSTANCE = env.text("WINNOW_INSTANCE", "")
 
 # --- other -----------------------------------------------------------------------------------------------------------
 API_REQUESTS_PER_MINUTE = env.number("API_REQUESTS_PER_MINUTE", 60_000, low=60, high=10_000_000)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from curation.dashboard.demo.supervisor import COMMANDS
+from curation.dashboard.demo.children import COMMANDS
 from curation.dashboard.system.pages import QUEUES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from curation.dashboard.demo.supervisor import COMMANDS
+from curation.dashboard.demo.children import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 JUDGES = ("judge-a", "judge-b", "judge-c")

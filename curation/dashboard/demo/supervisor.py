@@ -11,31 +11,17 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
-from curation.runs.workers.parent import die_with
+from curation.dashboard.demo.children import COMMANDS, HEAPS, ROOT, Child, fork_loaded, log_file, start
 
-ROOT = Path(__file__).resolve().parents[3]
-GREETING = "WINNOW_DEMO_GREETING"
+GREETING, INSTANCE = "WINNOW_DEMO_GREETING", "WINNOW_INSTANCE"
 STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
-WORKER = (
-    *("celery", "--app", "config", "--quiet", "worker", "--pool", "threads"),
-    *("--without-mingle", "--without-gossip"),
-)
-COMMANDS = {
-    "web": ["gunicorn", "config.wsgi"],
-    # Calls of models that do not answer may take all slots of the first worker, and none of the second.
-    "models": [*WORKER, "--queues", "llm,rollout", "--concurrency", "32", "--hostname", "models@%h"],
-    "worker": [*WORKER, "--queues", "default,sandbox", "--concurrency", "2", "--beat"],
-}
 
 
 class StartFailed(Exception):
@@ -77,28 +63,16 @@ class Supervisor:
     server on the port is not taken for them.
     """
 
-    def __init__(self, data: Path, host: str, port: int, logs: Path | None) -> None:
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+    def __init__(self, host: str, port: int, logs: Path | None, pids: Sequence[int]) -> None:
+        self._children = dict(zip(COMMANDS, map(Child, pids), strict=True))
         self._stopping = False
-        self._host, self._port = host, port
-        self._instance = secrets.token_hex(16)
-        self._environment: dict[str, str] = os.environ | {
-            "WINNOW_DATA": str(data),
-            "WINNOW_INSTANCE": self._instance,
-            # The threads of a worker share two heaps instead of one each: 15 MB less for each worker.
-            "MALLOC_ARENA_MAX": "2",
-        }
-        self._logs = logs
-        if logs is not None:
-            logs.mkdir(exist_ok=True)
+        self._host, self._port, self._logs = host, port, logs
 
     def run(self, greeting: str) -> None:
         """Start the children, print the greeting once the site responds, and return after they have stopped."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
         try:
-            for name in COMMANDS:
-                self._start(name)
             self._wait_until_ready()
             if greeting and not self._stopping:
                 print(greeting, flush=True)
@@ -111,25 +85,11 @@ class Supervisor:
     def _stop(self, number: int, frame: types.FrameType | None) -> None:
         self._stopping = True
 
-    def _start(self, name: str) -> None:
-        with self._log(name) as log:
-            # In a session of its own, so that Ctrl+C reaches only this process, which then stops the children.
-            self._children[name] = subprocess.Popen(  # noqa: S603 - our own commands
-                [sys.executable, "-m", *COMMANDS[name]],
-                cwd=ROOT,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - this process has one thread
-            )
-
     def _restart_dead(self) -> None:
         for name, child in list(self._children.items()):
             if child.poll() is not None:
-                self._report(name, f"exited with status {child.returncode}, restarted")
-                self._start(name)
+                self._report(name, f"exited with status {child.status}, restarted")
+                self._children[name] = start(name, self._logs)
                 time.sleep(1.0)  # so that a child that dies at once is not restarted in a busy loop
 
     def _wait_until_ready(self) -> None:
@@ -152,41 +112,29 @@ class Supervisor:
             return False
         finally:
             connection.close()
-        return isinstance(answer, dict) and answer.get("instance") == self._instance
+        return isinstance(answer, dict) and answer.get("instance") == os.environ[INSTANCE]
 
     def _stop_all(self) -> None:
-        running = [child for child in self._children.values() if child.poll() is None]
-        for child in running:
-            child.terminate()
+        for child in self._children.values():
+            child.send(signal.SIGTERM)
         until = time.monotonic() + STOPS_WITHIN
-        for child in running:
-            try:
-                child.wait(max(0.1, until - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-
-    @contextmanager
-    def _log(self, name: str) -> Iterator[BinaryIO | None]:
-        if self._logs is None:
-            yield None
-        else:
-            with (self._logs / f"{name}.log").open("ab") as log:
-                yield log
+        for child in self._children.values():
+            if not child.ends_within(max(0.1, until - time.monotonic())):
+                child.send(signal.SIGKILL)
 
     def _report(self, name: str, happened: str) -> None:
-        with self._log(name) as log:
-            if log is not None:
-                log.write(f"--- {happened}\n".encode())
-            elif os.environ.get("LOG_FORMAT") == "json":
-                print(json.dumps({"level": "WARNING", "logger": __name__, "message": f"{name} {happened}"}), flush=True)
-            else:
-                print(f"{name} {happened}", flush=True)
+        if self._logs is not None:
+            with log_file(self._logs, name).open("a") as log:
+                log.write(f"--- {happened}\n")
+        elif os.environ.get("LOG_FORMAT") == "json":
+            print(json.dumps({"level": "WARNING", "logger": __name__, "message": f"{name} {happened}"}), flush=True)
+        else:
+            print(f"{name} {happened}", flush=True)
 
     def _end_of_log(self, name: str) -> str:
         if self._logs is None:
             return "; its log is above."
-        path = self._logs / f"{name}.log"
+        path = log_file(self._logs, name)
         return f" ({path}):\n{path.read_text(errors='replace')[-1500:]}"
 
 
@@ -207,19 +155,29 @@ def lock_data_folder(data: Path) -> TextIO:
     return lock
 
 
-def become_supervisor(data: Path, host: str, port: int, lock: int, *, greeting: str = "", logs: Path | None) -> None:
-    """Replace this process by the supervisor, which keeps the lock's file descriptor open."""
-    os.set_inheritable(lock, True)
+def become_supervisor(data: Path, host: str, port: int, lock: TextIO, *, greeting: str = "", logs: Path | None) -> None:
+    """Start the children and replace this process by their supervisor, which keeps the lock."""
+    if logs is not None:
+        logs.mkdir(exist_ok=True)
+    os.environ |= {
+        INSTANCE: secrets.token_hex(16),
+        "WINNOW_DATA": str(data),
+        "MALLOC_ARENA_MAX": str(HEAPS),
+    }
+    pids = fork_loaded(logs, lock.close)
     os.environ[GREETING] = greeting
+    os.set_inheritable(lock.fileno(), True)
     os.chdir(ROOT)
-    words = [sys.executable, "manage.py", "demo", "--supervise", str(data), host, str(port), str(logs or "")]
-    os.execv(sys.executable, words)  # noqa: S606
+    words = ["demo", "--supervise", host, str(port), str(logs or ""), ",".join(map(str, pids))]
+    os.execv(sys.executable, [sys.executable, "manage.py", *words])  # noqa: S606
 
 
-def supervise(data: str, host: str, port: str, logs: str) -> str | None:
+def supervise(host: str, port: str, logs: str, pids: str) -> str | None:
     """Run the supervisor; return what prevented its start."""
     try:
-        Supervisor(Path(data), host, int(port), Path(logs) if logs else None).run(os.environ.pop(GREETING))
+        Supervisor(host, int(port), Path(logs) if logs else None, [int(pid) for pid in pids.split(",")]).run(
+            os.environ.pop(GREETING)
+        )
     except StartFailed as failed:
         return str(failed)
     return None

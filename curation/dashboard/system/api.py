@@ -1,5 +1,7 @@
 """REST calls for operators: health, readiness, metrics."""
 
+import os
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
@@ -53,7 +55,7 @@ class ReadyOut(Schema):
 
 @router.get("/health", response=HealthOut, exclude_none=True, summary="The process is alive")
 def health(request: HttpRequest) -> HealthOut:
-    return HealthOut(status="ok", instance=settings.INSTANCE or None)
+    return HealthOut(status="ok", instance=os.environ.get("WINNOW_INSTANCE") or None)
 
 
 @router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker, disk, files and sandbox")

@@ -24,7 +24,6 @@ from curation.imports.sources.allowed_sources import duckdb_secret
 from curation.imports.sources.archive import ZipReader
 from curation.imports.sources.array import split_array
 from curation.imports.sources.limits import UnpackLimit
-from curation.imports.sources.parquet import ParquetReader, connect_local, connect_remote
 from curation.imports.sources.rows import Reader, SourceError
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 from curation.web.files import missing_file
@@ -78,6 +77,9 @@ def open_path(path: Path) -> Iterator[Opened]:
 @contextmanager
 def open_remote(address: str) -> Iterator[Opened]:
     """Open `hf://` or `s3://` Parquet, read in place."""
+    # DuckDB takes time and memory, which no page needs.
+    from curation.imports.sources.parquet import ParquetReader, connect_remote
+
     with closing(connect_remote(duckdb_secret(address))) as connection:
         reader = ParquetReader(connection, address, settings.MAX_LINE_BYTES)
         yield Opened(reader, reader.listing_digest())
@@ -91,6 +93,8 @@ def _open(file: BinaryIO, local: Path | None) -> Iterator[Opened]:
     file.seek(0)
     head = file.read(4096)
     if head.startswith(b"PAR1"):
+        from curation.imports.sources.parquet import ParquetReader, connect_local
+
         with _local_copy(file, local) as path, closing(connect_local(path)) as connection:
             yield Opened(ParquetReader(connection, str(path), settings.MAX_LINE_BYTES), digest.hexdigest())
     elif head.startswith(b"\x1f\x8b"):

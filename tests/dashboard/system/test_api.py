@@ -16,8 +16,8 @@ def test_health_needs_no_token(client: Client) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-def test_health_tells_this_start_from_another_server(client: Client, settings: Settings) -> None:
-    settings.INSTANCE = "of this start"
+def test_health_tells_this_start_from_another_server(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINNOW_INSTANCE", "of this start")
     assert client.get("/api/v1/health").json() == {"status": "ok", "instance": "of this start"}
 
 

@@ -47,7 +47,7 @@ class Command(BaseCommand):
                 connections.close_all()
                 self.stdout.flush()
                 data, logs = settings.WINNOW_DATA, settings.WINNOW_DATA / "logs"
-                become_supervisor(data, settings.BIND, settings.PORT, lock.fileno(), greeting=greeting, logs=logs)
+                become_supervisor(data, settings.BIND, settings.PORT, lock, greeting=greeting, logs=logs)
 
     def _prepare(self, *, reset: bool) -> Project:
         if reset:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from curation.dashboard.demo.supervisor import WORKER
+from curation.dashboard.demo.children import WORKER
 from curation.dashboard.system.pages import QUEUES
 
 

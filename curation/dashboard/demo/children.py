@@ -1,0 +1,119 @@
+"""Web and workers: which programs they are, and two ways to start them as children of this process.
+
+At first they are forked from the process that prepared the database. They share what it has loaded, which is most of
+their memory, and load nothing a second time. One that dies later is started as a program of its own.
+"""
+
+import ctypes
+import gc
+import os
+import runpy
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from curation.runs.workers.parent import die_with
+
+ROOT = Path(__file__).resolve().parents[3]
+WORKER = (
+    *("celery", "--app", "config", "--quiet", "worker", "--pool", "threads"),
+    *("--without-mingle", "--without-gossip"),
+)
+# Modules that run as programs, with their arguments.
+COMMANDS = {
+    "web": ["gunicorn", "config.wsgi"],
+    # Calls of models that do not answer may take all slots of the first worker, and none of the second.
+    "models": [*WORKER, "--queues", "llm,rollout", "--concurrency", "32", "--hostname", "models@%h"],
+    "worker": [*WORKER, "--queues", "default,sandbox", "--concurrency", "2", "--beat"],
+}
+# The threads of a worker share two heaps instead of one each: 15 MB less for each worker. M_ARENA_MAX of <malloc.h>.
+HEAPS, M_ARENA_MAX = 2, -8
+
+
+class Child:
+    """A child process by its id: `subprocess` knows none that was forked before this program was executed."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.status: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit status, negative for a signal, or None while it runs."""
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status
+
+    def send(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def ends_within(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.05)
+        return True
+
+
+def fork_loaded(logs: Path | None, close: Callable[[], None]) -> list[int]:
+    """Fork all children from this process, which has Django and no thread; return their ids in the order of COMMANDS.
+
+    `close` is called in each: what belongs to this process alone.
+    """
+    from celery import current_app
+    from django.urls import get_resolver
+
+    # Pages and tasks are loaded once, for all.
+    get_resolver().url_patterns  # noqa: B018
+    current_app.loader.import_default_modules()
+    gc.collect()
+    gc.freeze()
+    return [_fork(name, logs, lambda words: _run_here(words, close)) for name in COMMANDS]
+
+
+def start(name: str, logs: Path | None) -> Child:
+    """Start one child as a program of its own."""
+    return Child(_fork(name, logs, _run_program))
+
+
+def log_file(logs: Path, name: str) -> Path:
+    return logs / f"{name}.log"
+
+
+def _fork(name: str, logs: Path | None, run: Callable[[list[str]], None]) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    # In a session of its own, so that Ctrl+C reaches only the parent, which then stops its children.
+    os.setsid()
+    die_with(parent)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    os.chdir(ROOT)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if logs is not None:
+        log = os.open(log_file(logs, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+    run(COMMANDS[name])
+    sys.exit(0)
+
+
+def _run_program(words: list[str]) -> None:
+    os.closerange(3, 1024)  # the lock among them
+    os.execv(sys.executable, [sys.executable, "-m", *words])  # noqa: S606
+
+
+def _run_here(words: list[str], close: Callable[[], None]) -> None:
+    """Run a module as `python -m` does, in this process."""
+    close()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, HEAPS)
+    sys.argv = list(words)
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
