@@ -1,9 +1,9 @@
 // Draws Plotly figures that the server made:
-//   <div class="chart" data-figure-url="/…/figure.json" aria-label="…"></div>
-//   <div class="chart" aria-label="…"><script type="application/json">{…}</script></div>
+//   <div class="chart" role="img" aria-label="…" data-figure-url="/…/figure.json"></div>
+//   <div class="chart" role="img" aria-label="…"><script type="application/json">{…}</script></div>
 // Colours can be tokens such as "var(--good)", which are resolved here and again when the theme changes.
 // A click on a point whose customdata is a path on this site opens it. A chart loads when it comes into view, and Plotly
-// with the first one.
+// with the first one. Below a chart its figures can be opened as a table, unless the page has one already: data-has-table.
 
 const source = document.querySelector('meta[name="plotly-src"]')?.content;
 const figures = new Map();
@@ -68,6 +68,40 @@ function themed({ data, layout }, colour) {
   return out;
 }
 
+const text = (value) => (typeof value === "number" ? String(Math.round(value * 100) / 100) : String(value ?? ""));
+
+function row(cells, tag) {
+  const line = document.createElement("tr");
+  line.append(...cells.map((value, position) => {
+    const head = tag === "th" || position === 0;
+    const cell = Object.assign(document.createElement(head ? "th" : "td"), { textContent: value, className: position ? "num" : "" });
+    if (head) cell.scope = tag === "th" ? "col" : "row";
+    return cell;
+  }));
+  return line;
+}
+
+// One row for each place on the axis, one column for each trace.
+function tableOf({ data, layout }, label) {
+  const traces = data.map(({ name, orientation, x, y }) => {
+    const [places, values] = orientation === "h" ? [y, x] : [x, y];
+    return { name, values: new Map(places.map((place, position) => [text(place), text(values[position])])) };
+  });
+  const places = new Set(traces.flatMap(({ values }) => [...values.keys()]));
+  const sideways = data[0]?.orientation === "h";
+  const [across, up] = [layout?.xaxis, layout?.yaxis].map((one) => one?.title?.text ?? "");
+  const [head, unit] = sideways ? [up, across] : [across, up];
+  const table = Object.assign(document.createElement("table"), { className: "table" });
+  table.append(Object.assign(document.createElement("caption"), { className: "sr-only", textContent: label }));
+  table.createTHead().append(row([head || "at", ...traces.map(({ name }) => (name && !name.includes("%{") ? name : unit))], "th"));
+  table.createTBody().append(...[...places].map((place) => row([place, ...traces.map(({ values }) => values.get(place) ?? "–")], "td")));
+  const wrap = Object.assign(document.createElement("div"), { className: "table-wrap" });
+  wrap.append(table);
+  const fold = Object.assign(document.createElement("details"), { className: "fold" });
+  fold.append(Object.assign(document.createElement("summary"), { textContent: "As a table" }), wrap);
+  return fold;
+}
+
 async function draw(element) {
   const figure = figures.get(element);
   const Plotly = await plotly();
@@ -79,6 +113,7 @@ async function draw(element) {
   if (figure.drawn) return;
   figure.drawn = true;
   element.dataset.state = "ready";
+  if (!("hasTable" in element.dataset)) element.after(tableOf(figure, element.getAttribute("aria-label")));
   element.on("plotly_click", ({ points }) => {
     const address = [points[0]?.customdata].flat()[0];
     if (typeof address === "string" && /^\/(?!\/)/.test(address)) location.assign(address);
@@ -87,7 +122,6 @@ async function draw(element) {
 
 async function load(element) {
   element.dataset.state = "loading";
-  element.setAttribute("role", "img");
   try {
     const inline = element.querySelector('script[type="application/json"]');
     if (inline) {

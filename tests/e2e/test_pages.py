@@ -1,5 +1,6 @@
 """Every page of the demo project in real Chromium: light, dark and on a narrow screen, by mouse-less means."""
 
+import importlib.resources
 import re
 import subprocess
 from typing import Any
@@ -46,6 +47,15 @@ NOT_REACHED = """() => [...document.querySelectorAll(
   .filter((el) => el.checkVisibility({visibilityProperty: true}) && !el.disabled && !el.dataset.reached)
   .map((el) => el.outerHTML.slice(0, 140))"""
 MOST_TABS = 150
+AXE = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
+# After the colours have settled, what axe calls serious or critical: the rule, the element and why.
+VIOLATIONS = """async () => {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  await Promise.allSettled(document.getAnimations().map((animation) => animation.finished));
+  const { violations } = await axe.run({ resultTypes: ['violations'] });
+  return violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))
+    .flatMap(({ id, nodes }) => nodes.map((one) => `${id}: ${one.html.slice(0, 160)} ${one.failureSummary}`));
+}"""
 
 
 def open_page(tab_page: Page, path: str) -> None:
@@ -83,6 +93,8 @@ def _fits_and_is_named(tab: Page) -> None:
     assert tab.evaluate(WIDER) == []
     assert tab.locator("h1:visible").count() == 1
     assert tab.evaluate(UNNAMED) == []
+    tab.evaluate(AXE)
+    assert tab.evaluate(VIOLATIONS) == []
 
 
 def _tab_reaches_what_it_is_for(tab: Page) -> None:
