@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django import forms
 from django.template.loader import get_template, render_to_string
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,3 +56,24 @@ def test_the_server_s_words_are_escaped_in_the_error_region() -> None:
     region = render_to_string("_error.html", {"title": "The run failed", "detail": "<script>alert(1)</script>"})
     assert "<script>" not in region
     assert "&lt;script&gt;" in region
+
+
+class TwoFields(forms.Form):
+    name = forms.CharField()
+    count = forms.IntegerField()
+    judges = forms.MultipleChoiceField(choices=[("a", "A")], widget=forms.CheckboxSelectMultiple)
+
+
+def test_a_form_with_errors_says_how_many_at_the_top_and_has_the_focus() -> None:
+    form = TwoFields({"name": "kept", "count": "many"})
+    region = render_to_string("_form_errors.html", {"form": form})
+    assert "2 problems in this form" in region and "autofocus" in region
+    assert '<a href="#id_count">Count</a>: Enter a whole number.' in region
+    assert '<a href="#id_judges">Judges</a>' in region
+    assert "kept" in form.as_p()
+    assert render_to_string("_form_errors.html", {"form": TwoFields()}).strip() == ""
+
+
+def test_every_form_shows_its_errors_in_the_same_way() -> None:
+    others = [_name(path) for path in TEMPLATES if ".non_field_errors" in path.read_text()]
+    assert others == ["_form_errors.html"]

@@ -74,7 +74,7 @@ class EnvRow:
 class BundleForm:
     """`plain` is False for a document that fields would change, since it has a carriage return: it is edited as JSON.
 
-    `errors` belong to no field; `sections` are the errors of a whole part.
+    `errors` belong to no field; `sections` are the errors of a whole part; `problems` counts all.
     """
 
     fields: Mapping[str, FormField]
@@ -86,6 +86,7 @@ class BundleForm:
     as_json: bool
     plain: bool
     errors: tuple[str, ...]
+    problems: int
 
 
 def form_of(
@@ -119,6 +120,7 @@ def form_of(
         as_json=as_json,
         plain=plain,
         errors=_lines(errors) if as_json else placed.rest(),
+        problems=len(errors),
     )
 
 
