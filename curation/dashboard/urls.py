@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/charts/scores.json", views.score_chart, name="score-chart"),
     path("p/<slug:slug>/charts/pace.json", views.pace_chart, name="pace-chart"),
     path("p/<slug:slug>/charts/outcomes.json", views.outcome_chart, name="outcome-chart"),
+    path("p/<slug:slug>/charts/models.json", views.model_chart, name="model-chart"),
     path("p/<slug:slug>/system/", views.system, name="system"),
     path("overview/", views.project_overview, name="project-overview"),
     path("components/", views.components, name="components"),

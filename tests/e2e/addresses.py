@@ -129,6 +129,7 @@ NO_PAGES = {
         "score-chart",
         "pace-chart",
         "outcome-chart",
+        "model-chart",
         "experiment-delete",
         "export-keep",
         "export-preview",

@@ -26,10 +26,37 @@ class BalanceOut(Schema):
     blocked: float = Field(examples=[0.15])
 
 
+class FunnelStepOut(Schema):
+    name: str = Field(examples=["Approved"])
+    count: int = Field(examples=[7])
+    of: str | None = Field(examples=["Decided"], description="The earlier step that `rate` is a share of.")
+    rate: float | None = Field(examples=[0.64], description="0 to 1; null where a step counts something else.")
+
+
+class PipelineOut(Schema):
+    """One way by which samples are made, as a funnel."""
+
+    name: str = Field(examples=["Duels of single turns"])
+    steps: list[FunnelStepOut]
+
+
+class CallDayOut(Schema):
+    """The calls of one endpoint that began on one day. `latency_ms` is the mean of its answered calls."""
+
+    day: str = Field(examples=["2026-11-21"])
+    model: str = Field(examples=["judge-a"])
+    calls: int = Field(examples=[270])
+    failed: int = Field(examples=[2])
+    cost: str = Field(examples=["0.41"])
+    cost_unknown_calls: int = Field(examples=[0])
+    latency_ms: float | None = Field(examples=[840.5])
+
+
 class StatsOut(Schema):
     """The overview's figures. `histogram` counts samples per 5 points of score; `at` is when they were counted."""
 
     funnel: dict[str, int] = Field(examples=[{"prompts": 48, "duels": 45, "approved": 7}])
+    pipelines: list[PipelineOut] = Field(description="The pipelines that the project uses.")
     buckets: dict[str, int] = Field(examples=[{"final": 19, "refined": 11, "defeat": 12, "unparsed": 3}])
     statuses: dict[str, int] = Field(examples=[{"pending": 34, "approved": 7}])
     histogram: list[int]
@@ -41,6 +68,7 @@ class StatsOut(Schema):
     cost: str = Field(examples=["1.25"])
     cost_unknown_calls: int
     cost_by_model: list[dict[str, str | int]]
+    calls_by_day: list[CallDayOut] = Field(description="Of the last 14 days, without calls that are under way.")
     at: str
 
 

@@ -1,15 +1,28 @@
 """The charts of the overview."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.utils import timezone
 
-from curation.dashboard.overview.stats import BIN, DAYS, Stats
+from curation.dashboard.overview.stats import BIN, DAYS, Json, Stats
 from curation.projects.settings.document import Thresholds
 from curation.trajectories.models import Outcome
 from curation.web.charts import Figure, axis, bars, color, figure, vertical_line
 
 DAY_MS = 86_400_000
+
+
+def _seconds(day: Json) -> float | None:
+    return None if day["latency_ms"] is None else day["latency_ms"] / 1000
+
+
+# What the charts of models show by day: the title of the axis, and the value of a day.
+SHOWN: dict[str, tuple[str, Callable[[Json], float | None]]] = {
+    "cost": ("US dollars", lambda day: float(day["cost"])),
+    "latency": ("seconds", _seconds),
+    "errors": ("% failed", lambda day: 100 * day["failed"] / day["calls"]),
+}
 
 
 def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
@@ -59,15 +72,34 @@ def review_pace(stats: Stats) -> Figure:
         days, counts = [entry["day"] for entry in own], [entry["n"] for entry in own]
         # Plotly guesses the width from the distance between two bars, so a single day needs one.
         traces.append(bars(reviewer, days, counts, width=0.8 * DAY_MS))
-    today = timezone.localdate()
-    span = [str(today - timedelta(days=DAYS)), str(today + timedelta(days=1))]
     return figure(
         traces,
         barmode="stack",
         showlegend=len(reviewers) > 1,
-        xaxis={"type": "date", "tickformat": "%d %b", "range": span},
+        xaxis=_days(),
         yaxis=axis("decisions", rangemode="tozero"),
     )
+
+
+def _days() -> Figure:
+    today = timezone.localdate()
+    span = [str(today - timedelta(days=DAYS)), str(today + timedelta(days=1))]
+    return axis("day", type="date", tickformat="%d %b", range=span)
+
+
+def model_days(stats: Stats, shown: str) -> Figure:
+    """One of `SHOWN` of each model's calls, day by day."""
+    title, value = SHOWN[shown]
+    traces = []
+    for model in sorted({day["model"] for day in stats.calls_by_day}):
+        own = [day for day in stats.calls_by_day if day["model"] == model and value(day) is not None]
+        days, values = [day["day"] for day in own], [value(day) for day in own]
+        if shown == "cost":
+            traces.append(bars(model, days, values, hover="$%{y:.4f}", width=0.8 * DAY_MS))
+        elif days:
+            line = {"type": "scatter", "mode": "lines+markers", "name": model, "x": days, "y": values}
+            traces.append({**line, "hovertemplate": f"%{{y:.2f}} {title}<extra>{model}</extra>"})
+    return figure(traces, barmode="stack", showlegend=True, xaxis=_days(), yaxis=axis(title, rangemode="tozero"))
 
 
 def outcome_bars(stats: Stats, list_url: str) -> Figure:

@@ -1,6 +1,6 @@
 """The figures of a project, for its overview and `GET /projects/{slug}/stats`."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,10 +10,12 @@ from django.db.models import Count, F, FloatField, IntegerField, Q, QuerySet, Su
 from django.db.models.functions import Cast, Floor, TruncDate
 from django.utils import timezone
 
+from curation.dashboard.overview.pipelines import Pipeline, pipelines_of
 from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Deletion, Project
 from curation.review.models import DECIDING, Decision
+from curation.runs.calls.by_day import calls_by_day
 from curation.runs.models import Call, Run
 from curation.samples.models import Bucket, Sample, Status
 from curation.scenarios.models import Scenario, ScenarioAxis
@@ -31,12 +33,14 @@ COUNTED = Q(settles=True) | ~Q(sample__status=Status.PENDING)
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """`funnel` from source to export; `histogram` counts samples per `BIN` points of score; costs are US dollars.
+    """`funnel` from source to export; `pipelines` are those in use, with rates; `histogram` counts samples per
+    `BIN` points of score; costs are US dollars; `calls_by_day` and `pace` are of the last `DAYS` days.
 
     `scenarios` by status, `outcomes` of trajectories, `balance` of the kept ones. `at` is when they were counted.
     """
 
     funnel: dict[str, int]
+    pipelines: list[Pipeline]
     buckets: dict[str, int]
     statuses: dict[str, int]
     histogram: list[int]
@@ -48,6 +52,7 @@ class Stats:
     cost: str
     cost_unknown_calls: int
     cost_by_model: list[Json]
+    calls_by_day: list[Json]
     at: str
 
 
@@ -72,8 +77,10 @@ def _count(project: Project) -> Stats:
     # What deleted runs spent is spent; a run that is being deleted is counted once.
     runs = Run.objects.filter(project=project, deleting_at=None).aggregate(**spent)
     gone = Deletion.objects.filter(project_id=project.pk).aggregate(**spent)
+    funnel = _funnel(project, buckets, statuses, outcomes, balance.kept)
     return Stats(
-        funnel=_funnel(project, buckets, statuses, outcomes, balance.kept),
+        funnel=funnel,
+        pipelines=pipelines_of(project, funnel),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(samples),
@@ -85,6 +92,7 @@ def _count(project: Project) -> Stats:
         cost=f"{(runs['cost'] or Decimal(0)) + (gone['cost'] or Decimal(0)):f}",
         cost_unknown_calls=(runs["unknown"] or 0) + (gone["unknown"] or 0),
         cost_by_model=_cost_by_model(project),
+        calls_by_day=_calls_by_day(project),
         at=timezone.now().isoformat(),
     )
 
@@ -187,3 +195,8 @@ def _cost_by_model(project: Project) -> list[Json]:
         }
         for row in found.order_by("endpoint_name")
     ]
+
+
+def _calls_by_day(project: Project) -> list[Json]:
+    days = calls_by_day(project, timezone.now() - timedelta(days=DAYS))
+    return [asdict(day) | {"day": day.day.isoformat(), "cost": f"{day.cost:f}"} for day in days]

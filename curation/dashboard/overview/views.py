@@ -1,6 +1,7 @@
 """The overview of a project, its charts, the system page and the page of components."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -8,7 +9,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from curation.dashboard.overview.charts import outcome_bars, review_pace, score_histogram
+from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, review_pace, score_histogram
+from curation.dashboard.overview.checklist import checklist_of
 from curation.dashboard.overview.components import component_examples
 from curation.dashboard.overview.projects import figures_of
 from curation.dashboard.overview.stats import Stats, project_stats
@@ -21,17 +23,12 @@ from curation.samples.models import Bucket, Status
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
 from curation.web.lists.pages import list_context
-
-# The steps of the funnel that belong to one source of samples, by its first step.
-SOURCES = {
-    "prompts": ("prompts", "answered by king", "challenged", "duels", "parsed", "final or refined"),
-    "scenarios": ("scenarios", "scenarios admitted", "trajectories", "trajectories kept"),
-}
+from curation.web.problems import NotFound
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One step of the funnel; `share` is of the first step, 0–100."""
+class Ending:
+    """A terminal or task of kept trajectories; `share` is 0–100."""
 
     name: str
     count: int
@@ -52,7 +49,7 @@ class Tally:
 class Endings:
     """Terminals and tasks of the kept trajectories, the project's limits in words, and warnings about them."""
 
-    lines: list[Step]
+    lines: list[Ending]
     limits: str
     warnings: list[str]
 
@@ -76,7 +73,10 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
     runs = Run.objects.of(access.project).exclude(kind="test").select_related("created_by").order_by("-id")[:8]
     context = {
         "stats": stats,
-        "funnel": _funnel(stats),
+        "checklist": checklist_of(access, stats),
+        "exported": stats.funnel["in the last export"],
+        "scored": sum(stats.histogram),
+        "charts": _model_charts(stats),
         "buckets": _tallies(access.project, "sample-list", "bucket", Bucket, stats.buckets),
         "statuses": _tallies(access.project, "sample-list", "status", Status, stats.statuses),
         "scenarios": _tallies(access.project, "scenario-list", "status", ScenarioStatus, stats.scenarios),
@@ -110,6 +110,15 @@ def outcome_chart(request: HttpRequest, access: Access) -> HttpResponse:
 
 @require_GET
 @project_page(Scope.READ)
+def model_chart(request: HttpRequest, access: Access) -> HttpResponse:
+    """`shown`: cost, latency or errors."""
+    if (shown := request.GET.get("shown", "cost")) not in SHOWN:
+        raise NotFound(f"There is no chart {shown!r}; there are {', '.join(SHOWN)}.")
+    return JsonResponse(model_days(project_stats(access.project), shown))
+
+
+@require_GET
+@project_page(Scope.READ)
 def system(request: HttpRequest, access: Access) -> HttpResponse:
     context = {"system": system_state(access.project), "api_path": "/api/v1/ready"}
     return render(request, "dashboard/system/page.html", context)
@@ -121,13 +130,15 @@ def components(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/components/page.html", component_examples())
 
 
-def _funnel(stats: Stats) -> list[Step]:
-    """The steps of the sources that the project uses; all steps if it uses none."""
-    unused = [source for source in SOURCES if not stats.funnel[source]]
-    hidden = {step for source in unused for step in SOURCES[source] if len(unused) < len(SOURCES)}
-    found = {name: count for name, count in stats.funnel.items() if name not in hidden}
-    most = max(found.values(), default=0) or 1
-    return [Step(name, count, 100 * count / most) for name, count in found.items()]
+def _model_charts(stats: Stats) -> list[tuple[str, str]]:
+    """The charts of models that have something to show, with their titles."""
+    days = stats.calls_by_day
+    charts = [
+        ("cost", "Cost per day", any(Decimal(day["cost"]) for day in days)),
+        ("latency", "Mean latency of answered calls", any(day["latency_ms"] for day in days)),
+        ("errors", "Failed calls", any(day["failed"] for day in days)),
+    ]
+    return [(shown, title) for shown, title, used in charts if used]
 
 
 def _endings(project: Project, stats: Stats) -> Endings | None:
@@ -135,7 +146,7 @@ def _endings(project: Project, stats: Stats) -> Endings | None:
     if not balance.kept:
         return None
     shares = {"exit": balance.exit, "panic": balance.panic, EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked}
-    lines = [Step(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
+    lines = [Ending(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
     limits = f"{band.panic_low:.0%} to {band.panic_high:.0%} may end in panic"
     return Endings(lines, limits, balance.warnings(band))
 

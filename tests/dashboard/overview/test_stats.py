@@ -6,16 +6,22 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from curation.dashboard.overview.charts import outcome_bars, score_histogram
+from curation.dashboard.overview.charts import model_days, outcome_bars, score_histogram
+from curation.dashboard.overview.checklist import ChecklistStep, checklist_of
 from curation.dashboard.overview.stats import project_stats
+from curation.projects.access import access_of
+from curation.projects.models import Project
 from curation.review.models import Decision
+from curation.runs.models import Call
 from curation.trajectories.models import Trajectory
 from curation.trajectories.rollout.balance import terminal_balance
 from tests.factories import (
     make_bearer,
     make_duel,
+    make_endpoint,
     make_member,
     make_project,
+    make_prompt,
     make_run,
     make_sample,
     make_scenario,
@@ -82,11 +88,89 @@ def test_a_project_without_scenarios_has_no_steps_for_them(client: Client) -> No
     make_duel(project, score=50.0, bucket="defeat")
     client.force_login(user)
     page = client.get(f"/p/{project.slug}/").content.decode()
-    assert "challenged" in page and "trajectories kept" not in page and "How rollouts end" not in page
+    assert "Answered by challenger" in page and "Rollouts of scenarios" not in page and "How rollouts end" not in page
     make_trajectory(project, outcome="solved")
     cache.clear()
     page = client.get(f"/p/{project.slug}/").content.decode()
-    assert "trajectories kept" in page and "How rollouts end" in page and "fewer than the project" in page
+    assert "Rollouts of scenarios" in page and "How rollouts end" in page and "fewer than the project" in page
+
+
+def test_each_pipeline_in_use_is_a_funnel_with_rates() -> None:
+    project = make_project()
+    make_duel(project, status="approved", score=90.0, bucket="final")
+    make_duel(project, score=50.0, bucket="defeat")
+    make_sample(project, status="rejected")  # imported
+    turns, imported = project_stats(project).pipelines
+    steps = {step.name: (step.count, step.of, step.rate) for step in turns.steps}
+    assert (turns.name, imported.name) == ("Duels of single turns", "Imported samples")
+    assert steps["Answered by challenger"] == (2, "Prompts", 1.0)
+    assert steps["Duels"] == (2, None, None)
+    assert steps["Final or refined"] == (1, "Parsed", 0.5)
+    assert (steps["Decided"], steps["Approved"]) == ((1, "Samples", 0.5), (1, "Decided", 1.0))
+    assert [(step.count, step.rate) for step in imported.steps] == [(1, None), (1, 1.0), (0, 0.0)]
+
+
+def test_calls_are_counted_by_day_and_model() -> None:
+    project = make_project()
+    run = make_run(project)
+    for status, cost, latency in (("ok", "0.5", 1000), ("ok", None, 3000), ("error", None, 9000), ("sent", None, None)):
+        call = Call(project=project, run=run, endpoint_name="judge-a", content_hash="x", status=status)
+        call.cost, call.latency_ms = Decimal(cost) if cost else None, latency
+        call.save()
+    Call.objects.create(project=make_project(), run=run, endpoint_name="other", content_hash="x", status="ok")
+    stats = project_stats(project)
+    (day,) = stats.calls_by_day
+    assert (day["model"], day["calls"], day["failed"], Decimal(day["cost"])) == ("judge-a", 3, 1, Decimal("0.5"))
+    assert (day["cost_unknown_calls"], day["latency_ms"]) == (2, 2000)
+    assert model_days(stats, "errors")["data"][0]["y"] == [pytest.approx(100 / 3)]
+    assert model_days(stats, "latency")["data"][0]["y"] == [2.0]
+
+
+class TestChecklist:
+    """What a project without an export shows first."""
+
+    def test_an_empty_project_is_a_checklist_and_nothing_else(self, client: Client) -> None:
+        user = make_user()
+        project = make_project(user=user)
+        client.force_login(user)
+        page = client.get(f"/p/{project.slug}/").content.decode()
+        assert f'<a class="btn btn--primary" href="/p/{project.slug}/models/new/">Add a model</a>' in page
+        assert page.count("btn--primary") == 1
+        assert "data-figure-url" not in page and "No runs yet" not in page and "unknown cost" not in page
+
+    def test_the_next_step_moves_on_and_optional_ones_do_not_block(self) -> None:
+        project = make_project()
+        make_endpoint(project)
+        assert self._next(project) == "Turns"
+        make_prompt(project)
+        cache.clear()
+        assert self._next(project) == "Duel"
+        make_duel(project, bucket="final", score=90.0)
+        cache.clear()
+        assert self._next(project) == "Review"
+
+    def test_imported_samples_are_reviewed_at_once(self) -> None:
+        project = make_project()
+        make_sample(project)
+        steps = self._steps(project)
+        assert [(step.title, step.action) for step in steps][0] == ("Review", "Review 1 sample")
+
+    def test_a_viewer_reads_who_does_a_step(self) -> None:
+        project = make_project()
+        viewer = access_of(make_member(project, role="viewer"), project)
+        assert viewer is not None
+        steps = checklist_of(viewer, project_stats(project))
+        assert {step.url for step in steps} == {""}
+        assert steps[0].needs == "An admin of the project does this."
+
+    def _steps(self, project: Project) -> list[ChecklistStep]:
+        access = access_of(make_member(project, role="admin"), project)
+        assert access is not None
+        return checklist_of(access, project_stats(project))
+
+    def _next(self, project: Project) -> str:
+        (found,) = [step.title for step in self._steps(project) if step.next]
+        return found
 
 
 def test_pace_ignores_undone_decisions() -> None:

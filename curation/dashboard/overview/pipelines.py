@@ -1,0 +1,105 @@
+"""The ways by which samples are made, each as a funnel of steps with rates."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import BooleanField, Case, Count, When
+
+from curation.projects.models import Project
+from curation.samples.models import Bucket, Kind, Sample, Status
+
+
+ALONE = Case(When(duel=None, trajectory=None, then=True), default=False, output_field=BooleanField())
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`rate` is the share (0 to 1) of the earlier step `of`; both are None where a step counts something else."""
+
+    name: str
+    count: int
+    of: str | None = None
+    rate: float | None = None
+
+    @property
+    def percent(self) -> float | None:
+        return None if self.rate is None else 100 * self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    name: str
+    steps: list[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """The samples of one pipeline."""
+
+    total: int = 0
+    parsed: int = 0
+    good: int = 0
+    decided: int = 0
+    approved: int = 0
+
+    def plus(self, status: str, bucket: str, number: int) -> "_Samples":
+        return _Samples(
+            total=self.total + number,
+            parsed=self.parsed + number * (bucket not in ("", Bucket.UNPARSED)),
+            good=self.good + number * (bucket in (Bucket.FINAL, Bucket.REFINED)),
+            decided=self.decided + number * (status != Status.PENDING),
+            approved=self.approved + number * (status == Status.APPROVED),
+        )
+
+    def review(self) -> Iterable[tuple[str, int, str | None]]:
+        return ("Decided", self.decided, "Samples"), ("Approved", self.approved, "Decided")
+
+
+def pipelines_of(project: Project, funnel: dict[str, int]) -> list[Pipeline]:
+    """The pipelines that the project uses; `funnel` has the counts of what comes before samples."""
+    rows = Sample.objects.of(project).order_by()
+    counted = rows.annotate(alone=ALONE).values_list("alone", "kind", "status", "bucket").annotate(n=Count("id"))
+    duels = sessions = imported = _Samples()
+    for alone, kind, status, bucket, number in counted:
+        if alone:
+            imported = imported.plus(status, bucket, number)
+        elif kind == Kind.TURN:
+            duels = duels.plus(status, bucket, number)
+        else:
+            sessions = sessions.plus(status, bucket, number)
+    found = []
+    if funnel["prompts"]:
+        steps: list[tuple[str, int, str | None]] = [
+            ("Prompts", funnel["prompts"], None),
+            ("Answered by king", funnel["answered by king"], "Prompts"),
+            ("Answered by challenger", funnel["challenged"], "Prompts"),
+            ("Duels", funnel["duels"], None),
+            ("Samples", duels.total, "Duels"),
+            ("Parsed", duels.parsed, "Samples"),
+            ("Final or refined", duels.good, "Parsed"),
+            *duels.review(),
+        ]
+        found.append(_pipeline("Duels of single turns", steps))
+    if funnel["scenarios"] or funnel["trajectories"]:
+        steps = [
+            ("Scenarios", funnel["scenarios"], None),
+            ("Admitted", funnel["scenarios admitted"], "Scenarios"),
+            ("Trajectories", funnel["trajectories"], None),
+            ("Kept", funnel["trajectories kept"], "Trajectories"),
+            ("Samples", sessions.total, None),
+            *sessions.review(),
+        ]
+        found.append(_pipeline("Rollouts of scenarios", steps))
+    if imported.total:
+        found.append(_pipeline("Imported samples", [("Samples", imported.total, None), *imported.review()]))
+    return found
+
+
+def _pipeline(name: str, steps: Iterable[tuple[str, int, str | None]]) -> Pipeline:
+    counts: dict[str, int] = {}
+    found = []
+    for step, count, of in steps:
+        base = counts.get(of, 0) if of else 0
+        found.append(Step(step, count, of, round(count / base, 4)) if base else Step(step, count))
+        counts[step] = count
+    return Pipeline(name, found)
