@@ -34,6 +34,7 @@ OPEN_FIELDS = frozenset(
         "text",
         "flags",
         "label",
+        "similar",
     }
     | {"created_after", "created_before"}
 )

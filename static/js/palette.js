@@ -21,9 +21,38 @@ function samplesFor(text) {
   return number ? [{ group: "Sample", label: `Sample ${number}`, keys: [], run: go(`${samples}${number}/`) }, search] : [search];
 }
 
+// Letters without accents, of any script.
+const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+const WORD = /[\p{L}\p{N}]+/gu;
+
+// How well a command fits what is typed, 0 for not at all: each typed word, in any order, begins a word of the command (best), is
+// inside one, or has its letters in their order ("smpl": samples).
+function fit({ group, label, keys }, typed) {
+  const words = plain(`${label} ${group} ${keys.join(" ")}`).match(WORD) ?? [];
+  const scores = typed.map((wanted) => Math.max(0, ...words.map((word, place) => {
+    const early = 1 / (place + 10);
+    if (word.startsWith(wanted)) return 3 + early;
+    if (word.includes(wanted)) return 2 + early;
+    return wanted.length > 2 && isInside(wanted, word) ? 1 + early : 0;
+  })));
+  return scores.includes(0) ? 0 : scores.reduce((sum, score) => sum + score, 0);
+}
+
+function isInside(letters, word) {
+  let at = 0;
+  for (const letter of letters) {
+    at = word.indexOf(letter, at) + 1;
+    if (at === 0) return false;
+  }
+  return word[0] === letters[0];
+}
+
 function matches(text) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = commands.filter(({ group, label }) => words.every((word) => `${group} ${label}`.toLowerCase().includes(word)));
+  const typed = plain(text).match(WORD) ?? [];
+  const found = commands.map((command) => ({ command, score: fit(command, typed) }))
+    .filter(({ score }) => typed.length === 0 ? !text : score > 0)
+    .sort((one, other) => other.score - one.score)
+    .map(({ command }) => command);
   const samples = samplesFor(text);
   return (samples.length > 1 ? [...samples, ...found] : [...found, ...samples]).slice(0, MOST);
 }

@@ -162,6 +162,7 @@ NO_PAGES = {
         "service-account-remove",
         "webhook-delete",
         "sample-count",
+        "sample-similar",
         "sample-bulk-confirm",
     ),
     *(

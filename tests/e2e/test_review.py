@@ -349,6 +349,12 @@ def test_the_palette_finds_pages_samples_by_number_and_actions(tab: Page, projec
     press(tab, "Escape")
     expect(palette).to_be_hidden()
 
+    for typed in ("samples page", "päge sämples", "smpls page"):  # in any order, without accents, by letters
+        press(tab, "Control+k")
+        tab.keyboard.type(typed)
+        expect(palette.get_by_role("option", selected=True)).to_contain_text("Samples")
+        press(tab, "Escape")
+
     press(tab, "Control+k")
     tab.keyboard.type("action skip")
     expect(palette.get_by_role("option", selected=True)).to_contain_text("Skip")

@@ -10,6 +10,7 @@ from curation.samples.blind import hides, refuse_hidden, shown_flags
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import sample_page, source_url
 from curation.samples.list.saved_views import delete_view, save_view
+from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView, flag_names
 from curation.web.ids import find
 from curation.web.problems import NotFound
@@ -90,6 +91,29 @@ def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> 
     access = enter(request, slug, Scope.READ)
     refuse_hidden(access, params)
     return sample_page(access.project, params).response(lambda sample: sample_out(sample, access))
+
+
+class SimilarOut(Schema):
+    sample: SampleOut
+    likeness: float = Field(description="Shared part of all three-word sequences of both texts, 0.3 to 1.")
+
+
+class SimilarList(Schema):
+    data: list[SimilarOut]
+    next_cursor: str | None = None
+
+
+@router.get("/samples/{sample_id}/similar", response=SimilarList, summary="List the samples most like this one")
+def list_similar(request: HttpRequest, sample_id: str) -> dict[str, object]:
+    """Up to 50 of the same project, compared by their prompts' last turns and answers; the list's filter `similar`
+    finds the same ones."""
+    access, _ = enter_sample(request, sample_id, Scope.READ)
+    rows = Sample.objects.of(access.project).for_list()
+    found = [
+        {"sample": sample_out(alike.sample, access), "likeness": alike.likeness}
+        for alike in similar_samples(rows, sample_id)
+    ]
+    return {"data": found, "next_cursor": None}
 
 
 class SavedViewIn(Schema):

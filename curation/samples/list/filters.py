@@ -23,7 +23,8 @@ from curation.samples.list.clauses import (
     column_range,
 )
 from curation.samples.list.search import Reading, best_reading, matching
-from curation.samples.models import Bucket, Flag, Kind, Look, SampleQuerySet, Status, flag_bits, with_any_flag
+from curation.samples.list.similar import similar_samples
+from curation.samples.models import Bucket, Flag, Kind, Look, Sample, SampleQuerySet, Status, flag_bits, with_any_flag
 from curation.web.ids import known_ids
 from curation.web.lists.filters import Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams
@@ -73,6 +74,9 @@ class SampleFilter(RowFilter):
     independent: bool | None = Field(
         default=None, description="Whether two or more people decided it, each without seeing the others."
     )
+    similar: Annotated[Words, ids_of("sample")] = Field(
+        default=(), description="Ids of samples: the up to 50 whose texts are most like one of them."
+    )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     label: Axes = Field(
         default=(), description="`question=answer` of decided samples; `question=*` finds any answer to it."
@@ -110,6 +114,7 @@ class SampleFilter(RowFilter):
             found.append(_independent_clause(self.independent))
         if self.disputed is not None:
             found.append(_disputed_clause(self.disputed))
+        found += [_similar_clause(rows, group) for group in self.similar]
         if self.axes:
             found.append(_axes_clause(self.axes))
         found += [_label_clause(group) for group in self.label]
@@ -230,6 +235,14 @@ def _axes_clause(groups: Groups) -> Clause:
         return rows
 
     return Clause(indexed=with_axes, scanned=with_axes, sorted_by=frozenset({"id"}), wide=True)
+
+
+def _similar_clause(rows: SampleQuerySet, ids: Sequence[str]) -> Clause:
+    if rows.project is None:
+        raise TypeError("a filter by likeness needs rows that come from `Sample.objects.of(project)`")
+    of_project = Sample.objects.of(rows.project)
+    found = {alike.sample.pk for pk in ids for alike in similar_samples(of_project, pk)}
+    return Clause(indexed=lambda rows: rows.filter(pk__in=found), scanned=lambda rows: rows.filter(pk__in=found))
 
 
 def _label_clause(words: Sequence[str]) -> Clause:

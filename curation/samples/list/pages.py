@@ -36,6 +36,7 @@ LABELS = {
     "repo": "Repository",
     "source": "Source",
     "instance_id": "Instance",
+    "similar": "Similar to sample",
     "model": "Model",
     "action_style": "Action style",
     "reviewer": "Reviewer",

@@ -9,10 +9,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import refuse_hidden
+from curation.samples.blind import hides, refuse_hidden
 from curation.samples.list.confirm_bulk import confirm_bulk
 from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import delete_view, save_view
+from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView
 from curation.web.ids import find
 
@@ -46,6 +47,15 @@ def sample_count(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.REVIEW)
 def sample_bulk_confirm(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "samples/_bulk_confirm.html", {"question": confirm_bulk(access, request.GET)})
+
+
+@require_GET
+@project_page(Scope.READ)
+def sample_similar(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """The samples most like this one, for its page."""
+    found = similar_samples(Sample.objects.of(access.project), str(pk))
+    shown = [(alike, hides(access, alike.sample)) for alike in found]
+    return render(request, "samples/_similar.html", {"pk": pk, "shown": shown})
 
 
 @require_POST
