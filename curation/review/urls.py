@@ -42,6 +42,7 @@ urlpatterns = [
     path(f"{SAMPLE}suggestions/<int:suggestion>/", refine_views.sample_suggestion, name="sample-suggestion"),
     path(f"{SAMPLE}suggestions/<int:suggestion>/use/", refine_views.suggestion_use, name="sample-suggestion-use"),
     path(f"{SAMPLE}sibling/", fragments.sample_sibling, name="sample-sibling"),
+    path(f"{SAMPLE}rollout/", fragments.sample_rollout, name="sample-rollout"),
     path(f"{SAMPLE}diff/", fragments.answer_diff, name="answer-diff"),
     path(f"{SAMPLE}history/", fragments.history_window, name="history-window"),
     path(f"{SAMPLE}history/find/", fragments.history_find, name="history-find"),

@@ -198,6 +198,17 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.target.matches?.("#decide, #refine")) event.detail.parameters.seconds = elapsed().toFixed(1);
 });
 
+// A suggestion that has arrived below the fold is scrolled to; while somebody types, they are told instead.
+let typedAt = 0;
+document.addEventListener("input", (event) => { if (event.target.id === "refine-text") typedAt = Date.now(); });
+
+function showSuggestion(suggestion) {
+  if (suggestion.hasAttribute("hx-trigger")) return; // it is still being written
+  const scroll = () => find("#suggest")?.scrollIntoView({ block: "end" });
+  if (Date.now() - typedAt > 2000) return scroll();
+  document.dispatchEvent(new CustomEvent("toast", { detail: { text: "The suggestion is there, below your text.", action: { label: "Show", run: scroll } } }));
+}
+
 // --- after a swap ----------------------------------------------------------------------------------------------------
 // A refusal comes with the sample as it is now and a notice: show both instead of a bare message.
 document.addEventListener("htmx:beforeSwap", (event) => {
@@ -225,7 +236,8 @@ document.addEventListener("htmx:load", (event) => {
     const text = find("#refine-text");
     text.focus();
     text.setSelectionRange(text.value.length, text.value.length);
-  } else if (elt.closest?.("#diff-answers")) showPick();
+  } else if (elt.id === "suggestion") showSuggestion(elt);
+  else if (elt.closest?.("#diff-answers")) showPick();
 });
 
 // --- keys that are pressed while a sample is being replaced ------------------------------------------------------------

@@ -67,7 +67,7 @@ function show(table) {
   const { hidden, shown, widths } = layoutOf(table);
   dialog.querySelector("[data-columns]").replaceChildren(...headings(table).filter(({ name }) => name).map(({ name, cell }) => {
     const state = hidden.includes(name) ? "hidden" : shown.includes(name) ? "shown" : "";
-    const options = [["", "where there is room"], ["shown", "always"], ["hidden", "never"]].map(([value, text]) => element("option", { value, textContent: text, selected: value === state }));
+    const options = [["", "automatic"], ["shown", "always"], ["hidden", "never"]].map(([value, text]) => element("option", { value, textContent: text, selected: value === state }));
     const select = element("select", { name, ariaLabel: `Show ${name}` }, ...options);
     select.dataset.columnShow = name;
     const width = element("input", { type: "number", min: "40", max: "1200", step: "10", value: widths[name] ?? "", placeholder: String(Math.round(cell.getBoundingClientRect().width) || ""), ariaLabel: `Width of ${name}` });

@@ -163,6 +163,7 @@ NO_PAGES = {
         "webhook-delete",
         "sample-count",
         "sample-similar",
+        "sample-rollout",
         "sample-bulk-confirm",
     ),
     *(

@@ -1,7 +1,7 @@
 """Parts of the review page that load on demand: turns of the history, finds, the diff, the editor, the raw text."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
@@ -15,7 +15,7 @@ from curation.review.workspace.detail import detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.history import history_of
 from curation.review.workspace.navigation import location_of
-from curation.review.workspace.rollout import sibling_of
+from curation.review.workspace.rollout import roll_out_again, sibling_of
 from curation.review.workspace.workspace import answers_shown
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
@@ -52,11 +52,19 @@ def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpRespons
     """The trajectory beside another one of its scenario; while blind nothing more is revealed."""
     sample = sample_of(access, pk)
     rollout = sibling_of(
-        sample, blind=is_blind(access, sample), other_id=request.GET.get("with", ""), at=position_in(request)
+        access, sample, blind=is_blind(access, sample), other_id=request.GET.get("with", ""), at=position_in(request)
     )
     return render(
         request, "review/workspace/_session.html", {"rollout": rollout, "sample": sample, "project": access.project}
     )
+
+
+@require_POST
+@project_page(Scope.RUN)
+def sample_rollout(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Roll the scenario of a trajectory out again; the page of the sample then shows both results."""
+    run = roll_out_again(access, sample_of(access, pk))
+    return redirect("run-page", access.project.slug, run.pk)
 
 
 @require_GET

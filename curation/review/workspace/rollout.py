@@ -6,6 +6,12 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
+from curation.projects.access import Access
+from curation.projects.models import Scope
+from curation.review.models import Action, Decision
+from curation.runs.launch import launch
+from curation.runs.models import Run
+from curation.samples.blind import hides
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
 from curation.trajectories.session.siblings import Siblings, compare_siblings
@@ -13,6 +19,8 @@ from curation.trajectories.session.steps import Session
 from curation.web.problems import NotFound
 from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, Position, Recorded, Step
+
+MOST_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,23 @@ class Checked:
     passed: bool | None
     output: SafeString
     replay: ReplayState
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """This rollout, or one of its scenario that was made after the decision that it needs a new one. `hidden`: its
+    sample is pending, and the reader reviews blind."""
+
+    row: Trajectory
+    hidden: bool
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.row.outcome)
+
+    @property
+    def score(self) -> float | None:
+        return self.row.sample.score if self.row.sample else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +73,8 @@ class Rollout:
     session: Excerpt[Step]
     siblings: Siblings
     checked: Checked | None
+    attempts: list[Attempt]
+    run_again: bool
 
     @property
     def filter(self) -> str:
@@ -55,10 +82,12 @@ class Rollout:
         return json.dumps({"id": str(self.scenario_id)})
 
 
-def rollout_of(sample: Sample, *, blind: bool, other_id: str = "", at: Position | None = None) -> Rollout | None:
-    """Three queries; None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` what of the
-    session must be shown."""
-    row = Trajectory.objects.with_text().filter(sample=sample).first()
+def rollout_of(
+    access: Access, sample: Sample, *, blind: bool, other_id: str = "", at: Position | None = None
+) -> Rollout | None:
+    """Five queries at most; None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` what
+    of the session must be shown."""
+    row = Trajectory.objects.with_text().select_related("run").filter(sample=sample).first()
     if row is None:
         return None
     siblings = compare_siblings(row, other_id=other_id, blind=blind, at=at)
@@ -79,7 +108,34 @@ def rollout_of(sample: Sample, *, blind: bool, other_id: str = "", at: Position 
         session=session.opening(until=until),
         siblings=siblings,
         checked=None if blind else _checked(row),
+        attempts=[] if blind else _attempts(access, sample, row),
+        run_again=row.scenario_id is not None and row.run is not None and row.run.kind == "rollout",
     )
+
+
+def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[Attempt]:
+    """Return the trajectory and those that were made of its scenario since the first decision that it needs a new
+    rollout; none without such ones."""
+    asked = Decision.objects.filter(sample=sample, action=Action.REFINE).not_undone().order_by("id").first()
+    if asked is None:
+        return []
+    since = Trajectory.objects.siblings_of(row).filter(created_at__gt=asked.created_at).select_related("sample")
+    newer = [Attempt(one, one.sample is not None and hides(access, one.sample)) for one in since[:MOST_ATTEMPTS]]
+    row.sample = sample
+    return [Attempt(row, False), *newer] if newer else []
+
+
+def roll_out_again(access: Access, sample: Sample) -> Run:
+    """Launch one more rollout of a trajectory's scenario, by the same model and with the same limits.
+
+    Raises `Invalid` where the launch does, `NotFound` for a sample that no rollout of a run made.
+    """
+    access.require(Scope.RUN)
+    row = Trajectory.objects.select_related("run").filter(sample=sample, scenario__isnull=False).first()
+    if row is None or row.run is None or row.run.kind != "rollout":
+        raise NotFound(f"Sample {sample.pk} comes from no rollout whose run is still there. Launch a rollout instead.")
+    params = row.run.params | {"model": row.model, "samples": 1, "filter": {"id": str(row.scenario_id)}}
+    return launch(project=access.project, kind="rollout", params=params, user=access.user, cloned_from=row.run)
 
 
 def turns_of(sample: Sample) -> Sequence[Recorded]:
@@ -88,8 +144,8 @@ def turns_of(sample: Sample) -> Sequence[Recorded]:
     return row.text.turns if row else []
 
 
-def sibling_of(sample: Sample, *, blind: bool, other_id: str, at: Position | None) -> Rollout:
-    found = rollout_of(sample, blind=blind, other_id=other_id, at=at)
+def sibling_of(access: Access, sample: Sample, *, blind: bool, other_id: str, at: Position | None) -> Rollout:
+    found = rollout_of(access, sample, blind=blind, other_id=other_id, at=at)
     if found is None:
         raise NotFound(f"Sample {sample.pk} has no trajectory.")
     return found

@@ -187,7 +187,7 @@ def workspace_of(
     rolled_out = sample.kind == Kind.TRAJECTORY
     found = None if rolled_out else detail_of(sample, access.user.pk)
     blind = is_blind(access, sample)
-    rollout = rollout_of(sample, blind=blind) if rolled_out else None
+    rollout = rollout_of(access, sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
     log = Decision.objects.filter(own_and_settled(access), sample=sample).order_by("-id")
     decisions = list(log.select_related("reviewer", "revision", "resolution__resolved_by")[:50])

@@ -9,16 +9,27 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from curation.projects.access import Access
-from curation.projects.models import Project, Scope
+from curation.projects.models import Project, Role, Scope
 from curation.review.bulk.decide import decide_selected
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Draft, Lease
+from curation.runs.models import Run
 from curation.samples.models import Flag, Sample
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
-from tests.factories import make_bearer, make_duel, make_scenario, make_trajectory, make_turns
+from tests.factories import (
+    make_bearer,
+    make_duel,
+    make_endpoint,
+    make_member,
+    make_run,
+    make_scenario,
+    make_trajectory,
+    make_turns,
+    make_user,
+)
 from tests.review.browsing import HTMX, body, first, form, open_queue, url
 from tests.review.rows import sample_of
 
@@ -187,3 +198,26 @@ def test_commands_and_outputs_are_found_in_the_samples_list(client: Client, me: 
         page = body(client.get(url("sample-list") + f"?text={text}"))
         assert f'id="sample-{sample.pk}"' in page
         assert page.count("<tr data-row") == 1
+
+
+def test_a_new_rollout_is_shown_beside_the_one_that_needed_it(client: Client, me: Access, project: Project) -> None:
+    scenario = make_scenario(project, "leave a greeting")
+    run = make_run(project, kind="rollout", params={"model": "operator-a", "samples": 3, "max_turns": 9, "filter": {}})
+    _, sample = rolled_out(project, scenario=scenario, outcome="checker_failed", run=run, sample={"score": 20.0})
+    rolled_out(project, scenario=scenario, sample_index=1)
+    decide(access=me, sample_id=sample.pk, action="refine")
+    assert "Rolled out again" not in page_of(client, sample), "the sibling was there before"
+    newer, again = rolled_out(project, scenario=scenario, sample_index=2, sample={"score": 90.0})
+    page = page_of(client, sample)
+    assert "Rolled out again" in page and "90.0" not in page and f">{again.pk}</a>" in page
+    Sample.objects.filter(pk=again.pk).update(status="approved")
+    page = page_of(client, sample)
+    assert "20.0" in page and "90.0" in page and newer.outcome == "solved"
+    assert client.post(url("sample-rollout", sample.pk)).status_code == 403, "a reviewer launches no runs"
+    make_endpoint(project, "operator-a", model="fake/operator")
+    client.force_login(make_member(project, make_user("curator"), Role.CURATOR))
+    answer = client.post(url("sample-rollout", sample.pk))
+    assert answer.status_code == 302, answer.content
+    launched = Run.objects.latest("pk")
+    wanted = {"model": "operator-a", "samples": 1, "max_turns": 9, "filter": {"id": str(scenario.pk)}}
+    assert wanted.items() <= launched.params.items() and launched.cloned_from_id == run.pk
