@@ -8,7 +8,6 @@ from django.db.models import BooleanField, Case, Count, When
 from curation.projects.models import Project
 from curation.samples.models import Bucket, Kind, Sample, Status
 
-
 ALONE = Case(When(duel=None, trajectory=None, then=True), default=False, output_field=BooleanField())
 
 

@@ -1,7 +1,6 @@
 """`manage.py serve`: the whole product on one machine or in one container, without a sample project."""
 
 import logging
-import os
 import secrets
 import signal
 import sys
@@ -29,23 +28,12 @@ class Command(BaseCommand):
             lock = lock_data_folder(settings.WINNOW_DATA)
         except StartFailed as error:
             raise CommandError(str(error)) from None
-        migrate_apart()
+        call_command("migrate", verbosity=0)
         collect_static_files()
         make_first_user()
         logger.info("Winnow starts on port %s", settings.PORT)
         connections.close_all()
         become_supervisor(settings.WINNOW_DATA, settings.BIND, settings.PORT, lock, logs=None)
-
-
-def migrate_apart() -> None:
-    """Migrate in a process of its own: the memory that a first migration needs is not passed on to web and workers."""
-    connections.close_all()
-    pid = os.fork()
-    if not pid:
-        call_command("migrate", verbosity=0)
-        sys.exit(0)
-    if status := os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
-        sys.exit(status)
 
 
 def make_first_user() -> None:
