@@ -28,6 +28,7 @@ from curation.projects.pages.api import router as projects_router
 from curation.projects.preferences.api import router as preferences_router
 from curation.projects.tokens.auth import AUTH
 from curation.review.api import router as review_router
+from curation.review.assignments.api import router as assignments_router
 from curation.review.flags.api import router as flags_router
 from curation.review.labels.api import router as labels_router
 from curation.review.refine.api import router as refine_router
@@ -76,6 +77,7 @@ for router in (
     judges_router,
     reigns_router,
     labels_router,
+    assignments_router,
     flags_router,
     notifications_router,
     review_router,

@@ -86,6 +86,7 @@ INSTALLED_APPS = [
     "curation.trajectories",
     "curation.scenarios",
     "curation.labels",
+    "curation.assignments",
     "curation.samples",
     "curation.imports",
     "curation.runs",

@@ -19,7 +19,7 @@ class NotificationOut(Schema):
 
     id: str = Field(examples=["12"])
     project: str = Field(examples=["demo"])
-    kind: str = Field(examples=["mention"], description="mention or flag_resolved")
+    kind: str = Field(examples=["mention"], description="mention, flag_resolved, assigned or second_opinion")
     text: str = Field(examples=["ann mentioned you on sample 4711"])
     link: str = Field(examples=["/p/demo/samples/4711/"])
     read: bool = Field(examples=[False])

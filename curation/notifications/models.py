@@ -12,6 +12,8 @@ from curation.projects.models import Project
 class NotificationKind(models.TextChoices):
     MENTION = "mention", "Mention"
     FLAG_RESOLVED = "flag_resolved", "Flag resolved"
+    ASSIGNED = "assigned", "Samples assigned"
+    SECOND_OPINION = "second_opinion", "Second opinion"
 
 
 class NotificationQuerySet(models.QuerySet["Notification"]):

@@ -104,7 +104,8 @@ class DecisionQuerySet(models.QuerySet["Decision"]):
 
 
 class Decision(models.Model):
-    """One line of the log. Only an undo changes a row: it sets `undone_by`.
+    """One line of the log. Only an undo changes a row, it sets `undone_by`, and the request for a second opinion, which
+    lets a settled decision wait (`settles`, `round`).
 
     `version` is the sample's version that the reviewer saw; `before` is the state that an undo restores. An approval
     names its text: `revision` (None: the answer as recorded) and `text_sha256` (`judging.answers.digest`, empty for a

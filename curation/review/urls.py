@@ -3,6 +3,7 @@
 from django.urls import path
 
 from curation.review.agreement import views as agreement_views
+from curation.review.assignments import views as assignment_views
 from curation.review.bulk import views as bulk_views
 from curation.review.flags import views as flag_views
 from curation.review.labels.views import sample_labels
@@ -26,6 +27,14 @@ urlpatterns = [
     path(f"{SAMPLE}flags/resolve/", flag_views.flags_resolve, name="flags-resolve"),
     path("p/<slug:slug>/samples/disputes/", agreement_views.dispute_list, name="dispute-list"),
     path("p/<slug:slug>/samples/agreement/", agreement_views.agreement_page, name="agreement-page"),
+    path("p/<slug:slug>/samples/assignments/", assignment_views.assignment_list, name="assignment-list"),
+    path(
+        "p/<slug:slug>/samples/assignments/<int:pk>/withdraw/",
+        assignment_views.assignment_withdraw,
+        name="assignment-withdraw",
+    ),
+    path("p/<slug:slug>/samples/assignments/targets/", assignment_views.target_set, name="target-set"),
+    path(f"{SAMPLE}second-opinion/", assignment_views.sample_second_opinion, name="sample-second-opinion"),
     path(f"{SAMPLE}adjudicate/", agreement_views.sample_adjudicate, name="sample-adjudicate"),
     path(SAMPLE, views.sample_page, name="sample-page"),
     path(f"{SAMPLE}panel/", views.sample_panel, name="sample-panel"),

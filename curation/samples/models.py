@@ -151,6 +151,9 @@ class Sample(models.Model):
     round = models.PositiveIntegerField(
         default=1, db_default=1, help_text="`Decision.round` of the decisions that count together."
     )
+    assigned = models.BooleanField(
+        default=False, db_default=False, help_text="It is assigned to people (`curation.assignments`), now or once."
+    )
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decided_samples", db_index=False
     )
@@ -195,6 +198,8 @@ class Sample(models.Model):
             # The queue: what is undecided, the most borderline first. Not a partial index: SQLite uses those only
             # where the condition is written out, and Django sends it as a parameter.
             models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
+            # The queue again, in two halves: what nobody has been assigned comes before what others may leave.
+            models.Index(fields=["project", "status", "assigned", "priority", "id"], name="sample_queue_assigned"),
             # Those that wait for more people, or for somebody who adjudicates.
             models.Index(fields=["project", "id"], name="sample_opinions", condition=models.Q(opinions__gt=0)),
         ]

@@ -56,6 +56,7 @@ OF_PROJECT = (
         "batch-list",
         "flag-list",
         "dispute-list",
+        "assignment-list",
         "agreement-page",
         "duel-list",
         "panel-list",

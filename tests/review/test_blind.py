@@ -36,6 +36,7 @@ NOUNS = {
     "scenario": "scenario_id", "split": "split_id", "evaluation": "evaluation_id", "saved": "view_id",
     "webhook": "webhook_id", "row": "run_id", "deletion": "deletion_id", "reign": "reign_id", "revision": "revision_id",
     "experiment": "experiment_id", "round": "round_id", "question": "question_id", "flags": "sample_id",
+    "assignment": "assignment_id",
 }  # fmt: skip
 # Parts of an address that say no row, or one of the rows.
 PARTS = {

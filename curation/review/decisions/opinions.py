@@ -9,9 +9,11 @@ from collections.abc import Iterable
 
 from django.db.models import F, Max, Q
 
+from curation.assignments.models import AssignedSample
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.document import Review
+from curation.review.decisions.state import UNDECIDED, change
 from curation.review.models import Action, Decision, Revision
 from curation.samples.blind import look
 from curation.samples.models import Bucket, Flag, Sample, Status
@@ -107,9 +109,26 @@ def take_opinion_back(sample: Sample) -> None:
     """Count again after a waiting decision was undone."""
     given = opinions_of(sample)
     private = Revision.objects.filter(sample=sample).exclude(private_to=None).exists()
-    needed = sample.opinions if given or private else 0
+    asked = AssignedSample.objects.filter(sample=sample, assignment__second_opinion=True).exists()
+    needed = sample.opinions if given or private or asked else 0
     agree = len({outcome_of(row) for row in given}) <= 1
     _note(sample, opinions=needed, disputed=bool(given) and len(given) >= needed and not agree)
+
+
+def ask_for_another(sample: Sample, review: Review) -> None:
+    """Let two people decide the undecided sample, if it is not for more."""
+    _note(sample, opinions=max(opinions_needed(sample, review), 2), disputed=sample.disputed)
+
+
+def make_it_wait(line: Decision) -> None:
+    """Turn the decision that settles its sample into one that waits for a second person, who sees neither it nor the
+    text that it wrote. The caller holds the sample's lock."""
+    sample = line.sample
+    Decision.objects.filter(pk=line.pk).update(settles=False, round=sample.round)
+    if line.revision_id is not None:
+        own = Revision.objects.filter(pk=line.revision_id, author=line.reviewer_id, private_to=None, children=None)
+        own.update(private_to=line.reviewer_id)
+    change(sample, **UNDECIDED, opinions=2, disputed=False)
 
 
 def publish_revision(line: Decision, revision: Revision | None) -> None:

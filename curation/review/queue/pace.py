@@ -1,13 +1,17 @@
-"""The reviewer's progress in the queue and their pace."""
+"""The reviewer's progress in the queue, their pace and their target."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import median
 
 from django.utils import timezone
 
+from curation.assignments.models import Target
 from curation.projects.access import Access
-from curation.review.models import DECIDING, Decision
-from curation.review.queue.take import COUNTED_UP_TO, open_count
+from curation.projects.models import Project
+from curation.review.models import DECIDING, Decision, DecisionQuerySet
+from curation.review.queue.reserved import assigned_to
+from curation.review.queue.take import COUNTED_UP_TO, open_count, undecided_by
 
 RECENT = 20
 
@@ -15,29 +19,52 @@ RECENT = 20
 @dataclass(frozen=True, slots=True)
 class Progress:
     """`done`: samples that this reviewer decided today (UTC); `left`: undecided ones, `more` where they are not all
-    counted; `pace`: median seconds per sample."""
+    counted; `pace`: median seconds per sample. `assigned`: samples left that are assigned to them. `decided`: samples
+    that they have decided in all, counted only for a target."""
 
     done: int
     left: int
     more: bool
     pace: float | None
+    assigned: int
+    target: Target | None
+    decided: int
 
     @property
     def total(self) -> int:
         return self.done + self.left
 
 
-def progress_of(access: Access) -> Progress:
-    own = Decision.objects.filter(
-        reviewer=access.user, sample__project=access.project, action__in=DECIDING, batch=""
-    ).not_undone()
-    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+def own_decisions(project: Project, reviewer: int) -> DecisionQuerySet:
+    """What a reviewer (a user's id) decided one by one."""
+    rows: DecisionQuerySet = Decision.objects.filter(
+        reviewer=reviewer, sample__project=project, action__in=DECIDING, batch=""
+    )
+    return rows.not_undone()
+
+
+def recent_pace(own: DecisionQuerySet) -> float | None:
+    """The median seconds of the last decisions."""
     seconds = own.exclude(seconds=None).order_by("-id").values_list("seconds", flat=True)[:RECENT]
     spent = [value for value in seconds if value is not None]
+    return round(median(spent), 1) if spent else None
+
+
+def start_of_day() -> datetime:
+    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def progress_of(access: Access) -> Progress:
+    own = own_decisions(access.project, access.user.pk)
     left = open_count(access.project, access.user.pk)
+    target = Target.objects.filter(member__user=access.user, member__project=access.project).first()
+    mine = undecided_by(assigned_to(access.project.pk, access.user.pk, timezone.now()), access.user.pk)
     return Progress(
-        done=own.filter(created_at__gte=today).count(),
+        done=own.filter(created_at__gte=start_of_day()).values("sample").distinct().count(),
         left=left,
         more=left >= COUNTED_UP_TO,
-        pace=round(median(spent), 1) if spent else None,
+        pace=recent_pace(own),
+        assigned=mine.count(),
+        target=target,
+        decided=own.values("sample").distinct().count() if target and target.total else 0,
     )

@@ -13,6 +13,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
 from curation.review.queue.lease import claim
+from curation.review.queue.reserved import assigned_to, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.clauses import HasOpinions
 from curation.samples.list.filters import SampleFilter
@@ -39,12 +40,20 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
     """Undecided samples, counted up to `COUNTED_UP_TO`; pages show "10,000+" for more. With a reviewer (a user's id)
     those that the queue offers to them."""
     rows = Sample.objects.of(project).filter(status=Status.PENDING).order_by()
-    count = rows[:COUNTED_UP_TO].count()
-    if reviewer is None or not count:
-        return count
+    if reviewer is None:
+        return rows[:COUNTED_UP_TO].count()
+    free, assigned = rows.filter(assigned=False), rows.filter(assigned=True)
+    count = free[:COUNTED_UP_TO].count()
     # Few rows, by their index; to look at each undecided sample would cost every page more than the count.
     several = rows.filter(HasOpinions(F("opinions")))
-    return count - several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer))).count()
+    if count:
+        count -= several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)), assigned=False).count()
+    if assigned.exists():
+        assigned = undecided_by(assigned, reviewer)
+        mine = assigned.filter(is_assigned_to(reviewer))[:COUNTED_UP_TO].count()
+        others = left_by_others(assigned.exclude(is_assigned_to(reviewer)), project, reviewer)
+        count += mine + others[:COUNTED_UP_TO].count()
+    return min(count, COUNTED_UP_TO)
 
 
 def take_next(
@@ -52,8 +61,9 @@ def take_next(
 ) -> Taken | None:
     """Claim the next undecided sample without a live lease, in one transaction; None when there is none.
 
-    Samples that the caller skipped or flagged come last, the longest ago first. With `resume` a sample that the caller
-    has open comes first, so that reloading a page shows the same one.
+    Samples that are assigned to the caller come first, those that are reserved for others never. Samples that the
+    caller skipped or flagged come last, the longest ago first. With `resume` a sample that the caller has open comes
+    before all of them, so that reloading a page shows the same one.
     """
     if wanted is not None:
         refuse_hidden(access, wanted)
@@ -109,17 +119,22 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
 
     `plain` means all undecided samples in the usual order, which nearly every call asks for.
     """
+    now, reviewer = timezone.now(), access.user.pk
     if plain:
-        fresh = _next_plain.first(project=access.project.pk, reviewer=access.user.pk, now=timezone.now())
+        own = _next_assigned.first(project=access.project.pk, reviewer=reviewer, now=now)
+        fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer, now=now)
         if fresh is not None:
             return fresh, False
-    free, skips = _undecided_by(_free(rows, timezone.now()), access.user.pk), _skips(access.user.pk)
-    if not plain:
-        fresh = _in_order(free.filter(~Exists(skips)), access.project, order)
+    free, skips = undecided_by(_free(rows, now), reviewer), _skips(reviewer)
+    mine, others = is_assigned_to(reviewer), left_by_others(free.filter(assigned=True), access.project, reviewer)
+    parts = [others] if plain else [free.filter(mine, assigned=True), free.filter(assigned=False), others]
+    for part in parts:
+        fresh = _in_order(part.filter(~Exists(skips)), access.project, order)
         if fresh is not None:
             return fresh, False
+    offered = free.filter(Q(assigned=False) | mine | Q(pk__in=others.order_by().values("pk")))
     last_skip = Subquery(skips.order_by("-id").values("id")[:1])
-    return free.filter(Exists(skips)).order_by(last_skip).first(), True
+    return offered.filter(Exists(skips)).order_by(last_skip).first(), True
 
 
 def _free(rows: SampleQuerySet, now: datetime) -> SampleQuerySet:
@@ -133,7 +148,7 @@ def _skips(reviewer: int) -> QuerySet[Decision]:
     return skips.not_undone()
 
 
-def _undecided_by(rows: SampleQuerySet, reviewer: int) -> SampleQuerySet:
+def undecided_by(rows: SampleQuerySet, reviewer: int) -> SampleQuerySet:
     """Without the samples that wait for the decisions of others, or for someone who adjudicates."""
     return rows.filter(disputed=False).exclude(Q(opinions__gt=0) & Exists(_own_opinions(reviewer)))
 
@@ -143,9 +158,21 @@ def _own_opinions(reviewer: int) -> QuerySet[Decision]:
     return own.not_undone()
 
 
+_next_assigned = Prepared(
+    lambda project, reviewer, now: (
+        undecided_by(_free(assigned_to(project, reviewer, now), now), reviewer)
+        .filter(~Exists(_skips(reviewer)))
+        .order_by("priority", "id")
+    ),
+    project=int,
+    reviewer=int,
+    now=datetime,
+)
 _next_plain = Prepared(
     lambda project, reviewer, now: (
-        _undecided_by(_free(Sample.objects.filter(project=project, status=Status.PENDING), now), reviewer)
+        undecided_by(
+            _free(Sample.objects.filter(project=project, status=Status.PENDING, assigned=False), now), reviewer
+        )
         .filter(~Exists(_skips(reviewer)))
         .order_by("priority", "id")
     ),

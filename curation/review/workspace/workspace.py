@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
+from curation.assignments.models import REVIEWING
 from curation.duels.models import Duel
 from curation.duels.score.models import Score
 from curation.duels.score.shown import Imported, imported
 from curation.projects.access import Access
-from curation.projects.models import Scope
+from curation.projects.models import Member, Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.opinions import own_and_settled, sees_opinions
@@ -135,6 +136,7 @@ class Workspace:
     skipped_before: bool = False
     notice: str = ""
     may_adjudicate: bool = False
+    colleagues: Sequence[str] = ()
 
     @property
     def waiting(self) -> Decision | None:
@@ -248,7 +250,17 @@ def workspace_of(
         skipped_before=skipped_before,
         notice=notice,
         may_adjudicate=sees_opinions(access),
+        colleagues=_colleagues(access, sample) if may_decide else (),
     )
+
+
+def _colleagues(access: Access, sample: Sample) -> list[str]:
+    """Whom the caller may ask for a second opinion on the sample; none where they may not ask."""
+    settled = sample.status != Status.PENDING
+    if sample.disputed or (settled and sample.decided_by_id != access.user.pk and not access.may(Scope.RUN)):
+        return []
+    members = Member.objects.listed(access.project).filter(role__in=REVIEWING).exclude(user=access.user)
+    return list(members.values_list("user__username", flat=True)[:500])
 
 
 def answers_shown(

@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from config.api import api
+from curation.assignments.models import Assignment
 from curation.duels.models import Duel, Exclusion, Prompt, Reign
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Experiment, Split
 from curation.exports.models import Export, ExportFile, Round, SavedRecipe
@@ -133,7 +134,9 @@ def rows(owner: User) -> Rows:
         sample=duel.sample, run=rollout, asked_by=owner, model="judge-a", outcome="draft", text="THOUGHT: I read it."
     )
     experiment = Experiment.objects.create(project=project, name="SFT on export 1")
+    assignment = Assignment.objects.create(project=project, created_by=owner)
     ids = {
+        "assignment_id": str(assignment.pk),
         "experiment_id": str(experiment.pk),
         "question_id": str(question.pk),
         "revision_id": str(revision.pk), "suggestion_id": str(draft.pk),

@@ -1,0 +1,101 @@
+"""REST calls: assignments, targets, second opinions."""
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+
+from curation.assignments.models import Assignment
+from curation.projects.access import Access, enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.review.assignments.assign import Share, assign, withdraw_assignment
+from curation.review.assignments.filters import AssignmentList, parts_of
+from curation.review.assignments.schemas import (
+    AssignmentCreatedOut,
+    AssignmentIn,
+    AssignmentOut,
+    AssignmentPage,
+    SecondOpinionIn,
+    SecondOpinionOut,
+    TargetIn,
+    WorkloadOut,
+    WorkloadsOut,
+)
+from curation.review.assignments.second_opinion import ask_second_opinion
+from curation.review.assignments.workload import set_target, workloads
+from curation.samples.list.api import enter_sample
+from curation.samples.list.filters import SampleFilter
+from curation.web.http.etag import set_etag
+from curation.web.ids import find
+
+router = Router(tags=["review"])
+
+
+@router.get(
+    "/projects/{slug}/assignments", response=AssignmentPage, exclude_unset=True, summary="Samples assigned to people"
+)
+def list_assignments(request: HttpRequest, slug: str, params: Query[AssignmentList]) -> dict[str, object]:
+    """Needs the scope `run`, since a filter may tell what reviewers must not know of a sample."""
+    page = params.rows(enter(request, slug, Scope.RUN))
+    parts = parts_of(page.rows)
+    return page.response(lambda row: AssignmentOut.of(row, parts.get(row.pk, [])))
+
+
+@router.post("/projects/{slug}/assignments", response={201: AssignmentCreatedOut}, summary="Assign samples to people")
+def post_assignment(request: HttpRequest, slug: str, body: AssignmentIn) -> Status[AssignmentCreatedOut]:
+    """The undecided samples of a filter, or named ones, by shares. Needs the scope `run`. The queue offers them to
+    these people first, and to nobody else unless `shared` or after `until`. 409 where nothing is left to assign."""
+    access = enter(request, slug, Scope.RUN)
+    done = assign(
+        access=access,
+        people=[Share(one.username, one.share) for one in body.people],
+        wanted=None if body.filter is None else SampleFilter.from_json(body.filter),
+        ids=body.ids,
+        per_sample=body.per_sample,
+        at_most=body.at_most,
+        shared=body.shared,
+        until=body.until,
+    )
+    out = AssignmentOut.of(done.assignment, parts_of([done.assignment])[done.assignment.pk])
+    return Status(201, AssignmentCreatedOut(**out.model_dump(), left_out=done.left_out))
+
+
+@router.delete("/assignments/{assignment_id}", response={204: None}, summary="Withdraw an assignment")
+def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
+    """Its undecided samples are in everybody's queue again. Needs the scope `run`."""
+    access, assignment = _assignment(request, assignment_id)
+    withdraw_assignment(access=access, assignment=assignment)
+    return Status(204, None)
+
+
+@router.get("/projects/{slug}/targets", response=WorkloadsOut, summary="Targets, pace and what is left, by person")
+def list_targets(request: HttpRequest, slug: str) -> WorkloadsOut:
+    """Everybody who may review; without the scope `run` only yourself."""
+    return WorkloadsOut(data=[WorkloadOut.of(row) for row in workloads(enter(request, slug, Scope.READ))])
+
+
+@router.put("/projects/{slug}/targets/{username}", response=WorkloadOut, summary="Set a person's target")
+def put_target(request: HttpRequest, slug: str, username: str, body: TargetIn) -> WorkloadOut:
+    """Needs the scope `run`."""
+    access = enter(request, slug, Scope.RUN)
+    return WorkloadOut.of(set_target(access=access, username=username, per_day=body.per_day, total=body.total))
+
+
+@router.post(
+    "/samples/{sample_id}/second-opinion", response={201: SecondOpinionOut}, summary="Ask for a second decision"
+)
+def post_second_opinion(
+    request: HttpRequest, response: HttpResponse, sample_id: str, body: SecondOpinionIn | None = None
+) -> Status[SecondOpinionOut]:
+    """Two people then decide the sample, neither seeing the other's decision. One that a person settled alone is
+    pending again, with their decision waiting: only they or a curator may ask."""
+    access, sample = enter_sample(request, sample_id, Scope.REVIEW)
+    done = ask_second_opinion(access=access, sample_id=sample.pk, username=(body and body.username) or "")
+    set_etag(response, done.sample.version)
+    now = done.sample
+    out = SecondOpinionOut(sample=str(now.pk), version=now.version, status=now.status, username=done.username or None)
+    return Status(201, out)
+
+
+def _assignment(request: HttpRequest, given: str) -> tuple[Access, Assignment]:
+    visible = Project.objects.visible_to(principal_of(request).user)
+    row = find(Assignment.objects.filter(project__in=visible).select_related("project"), given, "assignment")
+    return enter(request, row.project, Scope.RUN), row

@@ -1,0 +1,194 @@
+"""Assign samples to people by shares, and withdraw an assignment."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
+from django.utils import timezone
+
+from curation.assignments.models import REVIEWING, AssignedSample, Assignment
+from curation.notifications.models import NotificationKind
+from curation.notifications.notify import notify
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.projects.models import Member, Project, Scope
+from curation.review.models import Decision
+from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.web.ids import id_number
+from curation.web.lists.id_list import IdList
+from curation.web.problems import Conflict, FieldError, Invalid, NotFound
+
+MAX_SAMPLES, MAX_PEOPLE = 50_000, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A member of the project and their part of the samples, in proportion to the others'."""
+
+    username: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """`counts` by username. `left_out` samples matched too, but are assigned already, or none of the people may decide
+    them."""
+
+    assignment: Assignment
+    counts: dict[str, int]
+    left_out: int
+
+
+def assign(
+    *,
+    access: Access,
+    people: Sequence[Share],
+    wanted: SampleFilter | None = None,
+    ids: Sequence[str] = (),
+    per_sample: int = 1,
+    at_most: int | None = None,
+    shared: bool = False,
+    until: datetime | None = None,
+) -> Assigned:
+    """Assign the undecided samples that match a filter, or are named, in the order of the queue.
+
+    Each goes to `per_sample` of the people, so that after every sample each person's part is as near to their share as
+    it can be. A person who has decided a sample that waits for others does not get it. Raises `Invalid` for people who
+    may not review, for a time that is over, for more than 50,000 samples and where nothing is left to assign;
+    `NotFound` for an id of no sample.
+    """
+    access.require(Scope.RUN)
+    members = _members(access.project, people, per_sample)
+    if until is not None and until <= timezone.now():
+        raise Invalid("An assignment must end later than now.", errors=[FieldError("until", "is not in the future")])
+    if (wanted is None) == (not ids):
+        raise Invalid("Send a filter or ids, one of them.", errors=[FieldError("filter", "or ids, one of them")])
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=access.project.pk)
+        rows = Sample.objects.of(access.project)
+        named = [] if wanted is not None else _named(rows, ids)
+        rows = rows.filter(pk__in=IdList(named)) if wanted is None else wanted.apply(rows)
+        rows = rows.filter(status=Status.PENDING, disputed=False)
+        matching = rows.count()
+        taken = AssignedSample.objects.live().filter(sample=OuterRef("pk"))
+        free = rows.filter(~Exists(taken)).order_by("priority", "id").values_list("id", flat=True)
+        chosen = list(free[: at_most or MAX_SAMPLES + 1])
+        if len(chosen) > MAX_SAMPLES:
+            raise Invalid(
+                f"More than {MAX_SAMPLES:,} samples match. Narrow the filter, or assign the first of them (`at_most`).",
+                code="too_many",
+            )
+        given = _distribute(chosen, members, [share.weight for share in people], per_sample)
+        if not given:
+            why = "none that is undecided matches" if not matching else "all that match are assigned already or decided"
+            raise Conflict(f"Nothing was assigned: {why}.", code="nothing_to_assign")
+        assignment = Assignment.objects.create(
+            project=access.project,
+            created_by=access.user,
+            query=wanted.to_query() if wanted is not None else "",
+            shared=shared,
+            until=until,
+        )
+        _write(assignment, given)
+        counts = {member.user.get_username(): 0 for member in members}
+        for _, member in given:
+            counts[member.user.get_username()] += 1
+        audit.record(
+            actor=access.user,
+            action="assignment.create",
+            subject=str(assignment.pk),
+            project=access.project,
+            data={"people": counts, "query": assignment.query, "shared": shared},
+        )
+        for member in members:
+            if count := counts[member.user.get_username()]:
+                about, link = f"{count:,} sample{pluralize(count)}", reverse("queue", args=[access.project.slug])
+                kind, what = NotificationKind.ASSIGNED, "assigned you"
+                notify(access=access, user_ids=[member.user_id], kind=kind, what=what, about=about, link=link)
+    return Assigned(assignment, counts, matching - len({sample for sample, _ in given}))
+
+
+def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
+    """Give its samples back to everybody, and return how many were undecided."""
+    access.require(Scope.RUN)
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=access.project.pk)
+        samples = Sample.objects.filter(assigned_to__assignment=assignment)
+        undecided = samples.filter(status=Status.PENDING).distinct().count()
+        elsewhere = AssignedSample.objects.filter(sample=OuterRef("pk")).exclude(assignment=assignment)
+        alone = samples.filter(~Exists(elsewhere)).values("pk")
+        Sample.objects.filter(pk__in=alone).update(assigned=False)
+        audit.record(
+            actor=access.user,
+            action="assignment.delete",
+            subject=str(assignment.pk),
+            project=access.project,
+            data={"undecided": undecided},
+        )
+        assignment.delete()
+    return undecided
+
+
+def member_who_reviews(project: Project, username: str, path: str) -> Member:
+    """The member of this name, who may decide samples."""
+    rows = Member.objects.filter(project=project, user__username=username, role__in=REVIEWING).select_related("user")
+    member = rows.first()
+    if member is None:
+        raise Invalid(
+            f"{username!r} is no member of {project.slug} who may review.",
+            errors=[FieldError(path, "names nobody who may review here")],
+        )
+    return member
+
+
+def _named(rows: SampleQuerySet, ids: Sequence[str]) -> list[int]:
+    known = dict(rows.filter(pk__in=[pk for given in ids if (pk := id_number(given))]).values_list("pk", "pk"))
+    if missing := [given for given in ids if id_number(given) not in known]:
+        raise NotFound(f"There is no sample {', '.join(missing[:10])} in this project.")
+    return list(known)
+
+
+def _members(project: Project, people: Sequence[Share], per_sample: int) -> list[Member]:
+    if not 1 <= len(people) <= MAX_PEOPLE:
+        raise Invalid("Name 1 to 100 people.", errors=[FieldError("people", "1 to 100 of them")])
+    if len({share.username for share in people}) < len(people):
+        raise Invalid("A person is named twice.", errors=[FieldError("people", "names a person twice")])
+    if per_sample > len(people):
+        text = f"is {per_sample}, and {len(people)} are named"
+        raise Invalid("More people a sample than are named.", errors=[FieldError("per_sample", text)])
+    return [member_who_reviews(project, share.username, f"people.{n}.username") for n, share in enumerate(people)]
+
+
+def _distribute(
+    samples: Sequence[int], members: Sequence[Member], weights: Sequence[float], per_sample: int
+) -> list[tuple[int, Member]]:
+    """Pairs of sample and member. Each sample goes to those who are furthest behind their share."""
+    opinions = Decision.objects.opinions().filter(settles=False, round=F("sample__round"))
+    decided: dict[int, set[int]] = defaultdict(set)
+    for sample, reviewer in opinions.filter(sample__in=IdList(samples)).values_list("sample_id", "reviewer_id"):
+        decided[sample].add(reviewer)
+    whole, behind, given = sum(weights), [0.0] * len(members), list[tuple[int, Member]]()
+    for sample in samples:
+        behind = [value + per_sample * weight / whole for value, weight in zip(behind, weights, strict=True)]
+        able = [n for n, member in enumerate(members) if member.user_id not in decided.get(sample, ())]
+        for n in sorted(able, key=lambda n: (-round(behind[n], 6), n))[:per_sample]:
+            behind[n] -= 1
+            given.append((sample, members[n]))
+    return given
+
+
+def _write(assignment: Assignment, given: Sequence[tuple[int, Member]]) -> None:
+    """Rows of earlier assignments that no longer count make way."""
+    ids = sorted({sample for sample, _ in given})
+    AssignedSample.objects.filter(sample__in=IdList(ids)).exclude(member=None).delete()
+    AssignedSample.objects.bulk_create(
+        [AssignedSample(assignment=assignment, sample_id=sample, member=member) for sample, member in given],
+        batch_size=5_000,
+    )
+    Sample.objects.filter(pk__in=IdList(ids)).update(assigned=True)

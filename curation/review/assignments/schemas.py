@@ -1,0 +1,109 @@
+"""The shapes of the calls about assignments, targets and second opinions."""
+
+from datetime import datetime
+
+from ninja import Schema
+from pydantic import Field
+
+from curation.assignments.models import Assignment
+from curation.review.assignments.workload import Workload
+from curation.review.schemas import Request
+
+
+class ShareIn(Request):
+    username: str = Field(examples=["ana"])
+    share: float = Field(
+        1.0, gt=0, le=1_000_000, description="In proportion to the others': 1 and 1 are half each.", examples=[1]
+    )
+
+
+class AssignmentIn(Request):
+    """A `filter` or `ids`, one of them."""
+
+    people: list[ShareIn] = Field(description="1 to 100 members who may review.")
+    filter: dict[str, object] | None = Field(
+        None, description="A samples filter; its undecided samples are assigned.", examples=[{"repo": "acme/billing"}]
+    )
+    ids: list[str] = Field([], max_length=500, description="Up to 500 samples.", examples=[[]])
+    per_sample: int = Field(1, ge=1, le=9, description="How many of the people get each sample.", examples=[1])
+    at_most: int | None = Field(None, ge=1, le=50_000, description="Only so many, the first in the queue's order.")
+    shared: bool = Field(False, description="The queue offers the samples to everybody else too, after these people.")
+    until: datetime | None = Field(None, description="From then on they are in everybody's queue.")
+
+
+class AssignedPartOut(Schema):
+    username: str = Field(examples=["ana"])
+    samples: int = Field(examples=[60])
+    left: int = Field(description="Of them those that this person has not decided.", examples=[12])
+
+
+class AssignmentOut(Schema):
+    id: str = Field(examples=["7"])
+    created_by: str = Field(examples=["carl"])
+    created_at: datetime
+    query: str = Field(description="The filter, as the query of the list of samples.", examples=["repo=acme%2Fbilling"])
+    shared: bool = Field(examples=[False])
+    second_opinion: bool = Field(examples=[False])
+    until: datetime | None = Field(examples=[None])
+    people: list[AssignedPartOut] = Field(description="Empty for a second opinion of anybody.")
+
+    @classmethod
+    def of(cls, row: Assignment, people: list[tuple[str, int, int]]) -> "AssignmentOut":
+        parts = [AssignedPartOut(username=name, samples=samples, left=left) for name, samples, left in people]
+        shown = {name: getattr(row, name) for name in ("created_at", "query", "shared", "second_opinion", "until")}
+        return cls(id=str(row.pk), created_by=row.created_by.get_username(), people=parts, **shown)
+
+
+class AssignmentCreatedOut(AssignmentOut):
+    left_out: int = Field(
+        description="Samples that matched too: they are assigned already, decided by these people, or over `at_most`.",
+        examples=[3],
+    )
+
+
+class AssignmentPage(Schema):
+    data: list[AssignmentOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class TargetIn(Request):
+    """Both null: no target."""
+
+    per_day: int | None = Field(None, description="Samples a day (UTC).", examples=[200])
+    total: int | None = Field(None, description="Samples in all.", examples=[None])
+
+
+class WorkloadOut(Schema):
+    """What a person has decided in this project, and what is left of what they were asked for."""
+
+    username: str = Field(examples=["ana"])
+    per_day: int | None = Field(description="The target a day.", examples=[200])
+    target: int | None = Field(description="The target in all.", examples=[None])
+    today: int = Field(description="Samples decided today (UTC), without bulk decisions.", examples=[41])
+    total: int = Field(description="Samples decided ever, without bulk decisions.", examples=[310])
+    pace: float | None = Field(description="Median of the last 20 decisions, seconds a sample.", examples=[38.0])
+    assigned: int = Field(examples=[120])
+    left: int = Field(description="Of the assigned samples those that they have not decided.", examples=[79])
+    left_today: int | None = Field(description="Until the target of the day.", examples=[159])
+    left_in_all: int | None = Field(description="Until the target in all.", examples=[None])
+    hours_left: float | None = Field(description="For `left`, at the present pace.", examples=[0.8])
+
+    @classmethod
+    def of(cls, row: Workload) -> "WorkloadOut":
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class WorkloadsOut(Schema):
+    data: list[WorkloadOut]
+
+
+class SecondOpinionIn(Request):
+    username: str | None = Field(None, description="Whom to ask; null for anybody.", examples=["ben"])
+
+
+class SecondOpinionOut(Schema):
+    sample: str = Field(examples=["4711"])
+    version: int = Field(examples=[2])
+    status: str = Field(examples=["pending"])
+    username: str | None = Field(examples=["ben"])

@@ -1,0 +1,96 @@
+"""Ask another person, or anybody, for a second decision on one sample."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.urls import reverse
+
+from curation.assignments.models import AssignedSample, Assignment
+from curation.notifications.models import NotificationKind
+from curation.notifications.notify import notify
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.projects.models import Member, Scope
+from curation.review.assignments.assign import member_who_reviews
+from curation.review.decisions.opinions import ask_for_another, make_it_wait
+from curation.review.models import DECIDING, Decision
+from curation.review.queue.lease import held_by_other, holder_of, lock_sample
+from curation.samples.models import Sample, Status
+from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`username` is empty where anybody was asked."""
+
+    sample: Sample
+    username: str
+
+
+def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") -> Asked:
+    """Let a second person decide the sample, neither of the two seeing the other's decision (`opinions`).
+
+    Anybody who reviews may ask about an undecided sample. One that a person has settled alone is pending again, with
+    their decision waiting: they themselves or a curator may ask. A person who is named gets the sample first in their
+    queue and a notification. Raises `Invalid` for a person who may not review, and for oneself; `Conflict` for a sample
+    that several people have settled or disagree about, or that another person has open.
+    """
+    access.require(Scope.REVIEW)
+    with transaction.atomic():
+        sample = lock_sample(access.project, sample_id)
+        member = member_who_reviews(access.project, username, "username") if username else None
+        if member is not None and member.user_id == access.user.pk:
+            raise Invalid("Name somebody else.", errors=[FieldError("username", "is your own name")])
+        if sample.disputed:
+            raise Conflict(f"Sample {sample.pk} has enough decisions. A curator settles it.", code="settled_by_several")
+        first = None
+        if sample.status == Status.PENDING:
+            ask_for_another(sample, access.project.settings.review)
+        else:
+            first = _settled_alone(sample, access, member)
+            make_it_wait(first)
+        _reserve(sample, access, member)
+        audit.record(
+            actor=access.user,
+            action="sample.second_opinion",
+            subject=str(sample.pk),
+            project=access.project,
+            data={"person": username or None, "decision": first.pk if first else None},
+        )
+        if member is not None:
+            about, link = f"sample {sample.pk}", reverse("sample-page", args=[access.project.slug, sample.pk])
+            kind, what = NotificationKind.SECOND_OPINION, "asked you for a second opinion on"
+            notify(access=access, user_ids=[member.user_id], kind=kind, what=what, about=about, link=link)
+    return Asked(sample, username)
+
+
+def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Decision:
+    """The decision that one person settled the sample with."""
+    holder = holder_of(sample.pk, other_than=access.user)
+    if holder is not None:
+        raise held_by_other(sample.pk, holder)
+    if sample.decided_by_id != access.user.pk and not access.may(Scope.RUN):
+        raise NotAllowed(f"Only who decided sample {sample.pk}, or a curator, may ask for a second opinion on it.")
+    line = Decision.objects.filter(sample=sample).standing(*DECIDING).order_by("-id").first()
+    if line is None or line.round or line.batch:
+        raise Conflict(
+            f"Sample {sample.pk} was not settled by one person who read it. Send it back to the queue instead.",
+            code="settled_by_several",
+        )
+    if member is not None and member.user_id == line.reviewer_id:
+        raise Invalid(
+            "This person has decided the sample.", errors=[FieldError("username", "decided it; name somebody else")]
+        )
+    line.sample = sample
+    return line
+
+
+def _reserve(sample: Sample, access: Access, member: Member | None) -> None:
+    """Put the sample first in the queue of the person. Whether they have decided it already is nobody's to know."""
+    if AssignedSample.objects.filter(sample=sample, member=member, assignment__second_opinion=True).exists():
+        return
+    AssignedSample.objects.filter(sample=sample, member=member).delete()
+    assignment = Assignment.objects.create(project=access.project, created_by=access.user, second_opinion=True)
+    AssignedSample.objects.create(assignment=assignment, sample=sample, member=member)
+    if member is not None:
+        Sample.objects.filter(pk=sample.pk).update(assigned=True)

@@ -1,0 +1,136 @@
+"""Pages: who decides which samples, targets and pace; asking for a second opinion on the page of a sample."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from curation.assignments.models import Assignment
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.review.assignments.assign import MAX_SAMPLES, Share, assign, withdraw_assignment
+from curation.review.assignments.filters import AssignmentList, parts_of
+from curation.review.assignments.second_opinion import ask_second_opinion
+from curation.review.assignments.workload import Workload, set_target, workloads
+from curation.review.workspace.navigation import location_of, queue_url, sample_url
+from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Sample, Status
+from curation.web.forms import ProblemForm
+from curation.web.ids import find, number
+from curation.web.lists.pages import list_context
+from curation.web.problems import FieldError, Invalid
+
+OF_A_LIST = {"sort", "limit", "cursor", "count", "columns"}
+
+
+class AssignForm(ProblemForm):
+    per_sample = forms.IntegerField(
+        min_value=1, max_value=9, initial=1, label="People a sample", help_text="How many of them get each sample."
+    )
+    at_most = forms.IntegerField(
+        min_value=1,
+        max_value=MAX_SAMPLES,
+        required=False,
+        label="At most",
+        help_text="Only so many samples, the first in the queue's order.",
+    )
+    until = forms.DateTimeField(
+        required=False,
+        label="Until (UTC)",
+        help_text="From then on they are in everybody's queue. Empty: until they are decided or withdrawn.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    shared = forms.BooleanField(required=False, label="Offer them to everybody else too, after these people")
+
+    def __init__(self, people: list[Workload], *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._people = people
+        for n, row in enumerate(people):
+            self.fields[f"share_{n}"] = forms.FloatField(
+                required=False, min_value=0, label=row.username, widget=forms.NumberInput(attrs={"step": "any"})
+            )
+
+    def shares(self) -> list[Share]:
+        given = [(row.username, self.cleaned_data[f"share_{n}"]) for n, row in enumerate(self._people)]
+        if not any(weight for _, weight in given):
+            raise Invalid("Give a share to one person at least.", errors=[FieldError("share_0", "a share is missing")])
+        return [Share(username, weight) for username, weight in given if weight]
+
+    def of_people(self) -> list[forms.BoundField]:
+        return [self[f"share_{n}"] for n in range(len(self._people))]
+
+    def of_samples(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("per_sample", "at_most", "until", "shared")]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_page(Scope.RUN)
+def assignment_list(request: HttpRequest, access: Access) -> HttpResponse:
+    """`query` is the query of the samples list whose undecided samples the form assigns."""
+    slug = access.project.slug
+    query = QueryDict((request.POST if request.method == "POST" else request.GET).get("query", ""))
+    wanted = SampleFilter.from_query(query, ignore=OF_A_LIST)
+    people = workloads(access)
+    form = AssignForm(people, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with form.shows_problem():
+            given = {name: form.cleaned_data[name] for name in ("per_sample", "at_most", "until", "shared")}
+            done = assign(access=access, people=form.shares(), wanted=wanted, **given)
+            parts = ", ".join(f"{name} {count:,}" for name, count in done.counts.items())
+            left = f" {done.left_out:,} more match and were not assigned." if done.left_out else ""
+            messages.success(request, f"Assigned: {parts}.{left}")
+            return redirect("assignment-list", slug)
+    params = AssignmentList.from_query(request.GET, ignore={"query"})
+    page = params.rows(access)
+    parts_by = parts_of(page.rows)
+    context = {
+        **list_context(request, params, page, f"/api/v1/projects/{slug}/assignments"),
+        "assignments": [(row, parts_by.get(row.pk, [])) for row in page.rows],
+        "people": people,
+        "form": form,
+        "query": wanted.to_query(),
+        "undecided": wanted.apply(Sample.objects.of(access.project)).filter(status=Status.PENDING).order_by().count(),
+    }
+    return render(request, "review/assignments/list.html", context, status=form.status)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    assignment = find(Assignment.objects.filter(project=access.project), str(pk), "assignment")
+    undecided = withdraw_assignment(access=access, assignment=assignment)
+    messages.success(request, f"Withdrawn: {undecided:,} undecided samples are in everybody's queue.")
+    return redirect("assignment-list", access.project.slug)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def target_set(request: HttpRequest, access: Access) -> HttpResponse:
+    """Fields left empty: no target."""
+    username = request.POST.get("username", "")
+    set_target(access=access, username=username, per_day=_given(request, "per_day"), total=_given(request, "total"))
+    messages.success(request, f"Saved the target of {username}.")
+    return redirect("assignment-list", access.project.slug)
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def sample_second_opinion(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    done = ask_second_opinion(access=access, sample_id=pk, username=request.POST.get("username", ""))
+    messages.success(request, f"Asked for a second opinion on sample {pk}: {done.username or 'anybody'}.")
+    location, slug = location_of(request.POST), access.project.slug
+    return HttpResponseRedirect(queue_url(slug, location.query) if location.queue else sample_url(slug, pk))
+
+
+def _given(request: HttpRequest, name: str) -> int | None:
+    """The number in a field; None for an empty one."""
+    text = request.POST.get(name, "").strip()
+    if not text:
+        return None
+    value = number(text)
+    if value is None:
+        raise Invalid("A target is a whole number.", errors=[FieldError(name, "is a whole number, or empty")])
+    return value

@@ -1,0 +1,117 @@
+"""How much each person has decided, at which pace, against their target, and what is left for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Count, Q
+
+from curation.assignments.models import REVIEWING, AssignedSample, Target
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.projects.models import Member, Project, Scope
+from curation.review.assignments.assign import member_who_reviews
+from curation.review.models import DECIDING, Decision
+from curation.review.queue.pace import own_decisions, recent_pace, start_of_day
+from curation.review.queue.reserved import not_decided
+from curation.samples.models import Status
+from curation.web.problems import FieldError, Invalid
+
+MAX_TARGET = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """`today` and `total` are samples that the person decided, the present day (UTC) and ever; `pace` is the median of
+    their last decisions in seconds a sample. `assigned` samples count until their assignment ends or is withdrawn;
+    `left` of them the person has not decided."""
+
+    username: str
+    role: str
+    per_day: int | None
+    target: int | None
+    today: int
+    total: int
+    pace: float | None
+    assigned: int
+    left: int
+
+    @property
+    def left_today(self) -> int | None:
+        return None if self.per_day is None else max(self.per_day - self.today, 0)
+
+    @property
+    def left_in_all(self) -> int | None:
+        return None if self.target is None else max(self.target - self.total, 0)
+
+    @property
+    def hours_left(self) -> float | None:
+        """Hours for what is left of the assigned samples at the present pace."""
+        return None if self.pace is None or not self.left else round(self.left * self.pace / 3600, 1)
+
+
+def workloads(access: Access) -> list[Workload]:
+    """Everybody who may review, by name; for a reviewer only their own."""
+    members = Member.objects.listed(access.project).filter(role__in=REVIEWING).select_related("target")
+    if not access.may(Scope.RUN):
+        members = members.filter(user=access.user)
+    rows = list(members)
+    done = _done(access.project, rows)
+    assigned = {pk: (total, left) for pk, total, left in _assigned(rows)}
+    return [
+        _workload(access.project, member, *done.get(member.user_id, (0, 0)), *assigned[member.pk]) for member in rows
+    ]
+
+
+def set_target(*, access: Access, username: str, per_day: int | None, total: int | None) -> Workload:
+    """Ask a person for so many samples, a day or in all; None and None ask for nothing."""
+    access.require(Scope.RUN)
+    for path, value in (("per_day", per_day), ("total", total)):
+        if value is not None and not 1 <= value <= MAX_TARGET:
+            raise Invalid("A target is 1 to 1,000,000 samples.", errors=[FieldError(path, "is 1 to 1,000,000")])
+    member = member_who_reviews(access.project, username, "username")
+    with transaction.atomic():
+        if per_day is None and total is None:
+            Target.objects.filter(member=member).delete()
+        else:
+            Target.objects.update_or_create(member=member, defaults={"per_day": per_day, "total": total})
+        audit.record(
+            actor=access.user,
+            action="member.target",
+            subject=username,
+            project=access.project,
+            data={"per_day": per_day, "total": total},
+        )
+    return next(row for row in workloads(access) if row.username == username)
+
+
+def _workload(project: Project, member: Member, today: int, total: int, assigned: int, left: int) -> Workload:
+    target = getattr(member, "target", None)
+    return Workload(
+        username=member.user.get_username(),
+        role=member.get_role_display(),
+        per_day=target.per_day if target else None,
+        target=target.total if target else None,
+        today=today,
+        total=total,
+        pace=recent_pace(own_decisions(project, member.user_id)),
+        assigned=assigned,
+        left=left,
+    )
+
+
+def _done(project: Project, members: Sequence[Member]) -> dict[int, tuple[int, int]]:
+    people = [member.user_id for member in members]
+    rows = Decision.objects.filter(sample__project=project, action__in=DECIDING, batch="", reviewer__in=people)
+    counted = rows.not_undone().order_by().values("reviewer")
+    since = Q(created_at__gte=start_of_day())
+    counted = counted.annotate(today=Count("sample", filter=since, distinct=True), total=Count("sample", distinct=True))
+    return {pk: (today, total) for pk, today, total in counted.values_list("reviewer", "today", "total")}
+
+
+def _assigned(members: Sequence[Member]) -> list[tuple[int, int, int]]:
+    rows = AssignedSample.objects.live().filter(member__in=members)
+    counts = dict(rows.order_by().values("member").annotate(n=Count("pk")).values_list("member", "n"))
+    left = rows.filter(not_decided(), sample__status=Status.PENDING, sample__disputed=False)
+    lefts = dict(left.order_by().values("member").annotate(n=Count("pk")).values_list("member", "n"))
+    return [(member.pk, counts.get(member.pk, 0), lefts.get(member.pk, 0)) for member in members]

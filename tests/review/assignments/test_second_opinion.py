@@ -1,0 +1,108 @@
+"""A second person decides a sample without seeing the first decision."""
+
+import pytest
+from django.test import Client
+
+from curation.exports.recipes.recipe import read_recipe
+from curation.notifications.models import Notification
+from curation.projects.access import Access
+from curation.projects.models import AuditEntry, Project, Role
+from curation.review.agreement.figures import units_of
+from curation.review.assignments.second_opinion import ask_second_opinion
+from curation.review.decisions.decide import decide
+from curation.review.decisions.revise import revise
+from curation.review.decisions.undo import undo
+from curation.review.queue.take import take_next
+from curation.samples.models import Sample
+from curation.web.problems import Conflict, Invalid, NotAllowed
+from tests.factories import make_bearer
+from tests.review.rows import judged, outcome_of, reviewer_of, show_all, taken_by
+
+pytestmark = pytest.mark.django_db
+TEXT = "THOUGHT: I read the file.\n\n```bash\nsed -n 1,40p billing/totals.py\n```"
+
+
+def now(sample: Sample) -> Sample:
+    return Sample.objects.get(pk=sample.pk)
+
+
+def ask(access: Access, sample: Sample, whom: Access | None = None) -> None:
+    ask_second_opinion(access=access, sample_id=sample.pk, username=whom.user.username if whom else "")
+
+
+def test_a_decided_sample_waits_again_and_equal_decisions_settle_it(project: Project, client: Client) -> None:
+    show_all(project)
+    ana, ben, eve = (reviewer_of(project) for _ in range(3))
+    sample = judged(project)
+    revise(access=ana, sample_id=sample.pk, text=TEXT)
+    decide(access=ana, sample_id=sample.pk, action="approve", comment="remark-of-ana", version=now(sample).version)
+    ask(ana, sample, ben)
+    assert (now(sample).status, now(sample).opinions, now(sample).decided_by) == ("pending", 2, None)
+    assert not read_recipe({"formats": ["sft-messages"], "filter": {"status": "approved"}}).samples(project).exists()
+    assert Notification.objects.get(user=ben.user).text.endswith(
+        f"asked you for a second opinion on sample {sample.pk}"
+    )
+    for person in (ben, eve):
+        for part in ("", "/decisions", "/revisions"):
+            seen = client.get(f"/api/v1/samples/{sample.pk}{part}", headers=make_bearer(person.user)).content.decode()
+            assert "remark-of-ana" not in seen and "sed -n 1,40p" not in seen
+    assert take_next(access=eve) is None and take_next(access=ana) is None and taken_by(ben).sample.pk == sample.pk
+    revise(access=ben, sample_id=sample.pk, text=TEXT)
+    decide(access=ben, sample_id=sample.pk, action="approve", preference="challenger")
+    assert now(sample).status == "approved" and outcome_of(now(sample)).chosen_text == TEXT
+    assert [len(unit.opinions) for unit in units_of(project)] == [2]
+    assert AuditEntry.objects.get(action="sample.second_opinion").data["person"] == ben.user.username
+
+
+def test_different_decisions_are_adjudicated(project: Project) -> None:
+    ana, ben, carl = reviewer_of(project), reviewer_of(project), reviewer_of(project, Role.CURATOR)
+    sample = judged(project)
+    decide(access=ana, sample_id=sample.pk, action="reject")
+    ask(carl, sample)
+    assert taken_by(ben).sample.pk == sample.pk
+    decide(access=ben, sample_id=sample.pk, action="approve", preference="king")
+    assert now(sample).disputed
+    with pytest.raises(Conflict, match="A curator settles it"):
+        ask(ana, sample, ben)
+    decide(access=carl, sample_id=sample.pk, action="reject")
+    assert (now(sample).status, now(sample).opinions) == ("rejected", 0)
+
+
+def test_who_asks_before_deciding_decides_too_and_anybody_else_does_not(project: Project) -> None:
+    ana, ben = reviewer_of(project), reviewer_of(project)
+    sample, version = judged(project), 1
+    ask(ana, sample, ben)
+    assert (now(sample).opinions, now(sample).version) == (2, version)
+    decide(access=ana, sample_id=sample.pk, action="reject")
+    assert now(sample).status == "pending" and take_next(access=reviewer_of(project)) is None
+    undo(access=ana)
+    assert now(sample).opinions == 2  # the request stays
+    decide(access=ana, sample_id=sample.pk, action="reject")
+    decide(access=ben, sample_id=sample.pk, action="reject")
+    assert now(sample).status == "rejected"
+
+
+def test_refusals_say_what_is_wrong_and_tell_of_no_decision(project: Project) -> None:
+    ana, ben, eve = (reviewer_of(project) for _ in range(3))
+    sample = judged(project)
+    with pytest.raises(Invalid, match="somebody else"):
+        ask(ana, sample, ana)
+    decide(access=ana, sample_id=sample.pk, action="reject")
+    with pytest.raises(NotAllowed, match="or a curator"):
+        ask(eve, sample, ben)
+    with pytest.raises(Invalid, match="has decided"):
+        ask(reviewer_of(project, Role.CURATOR), sample, ana)
+    ask(ana, sample)
+    ask(ben, sample, ana)  # Ana's decision waits: nobody may learn of it
+    decide(access=ben, sample_id=sample.pk, action="reject")
+    with pytest.raises(Conflict, match="not settled by one person"):
+        ask(ben, sample, eve)
+
+
+def test_rest_asks(client: Client, project: Project) -> None:
+    ana, ben = reviewer_of(project), reviewer_of(project)
+    sample = judged(project)
+    address, headers = f"/api/v1/samples/{sample.pk}/second-opinion", make_bearer(ana.user)
+    answer = client.post(address, {"username": ben.user.username}, "application/json", headers=headers)
+    assert answer.status_code == 201 and answer.json()["username"] == ben.user.username
+    assert client.post(address, {"username": "nobody"}, "application/json", headers=headers).status_code == 422
