@@ -4,14 +4,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState, sync_playwright
-from pytest_django.live_server_helper import LiveServer
 
 from tests.model_server import model_server as model_server
 from tests.parts import chromium
@@ -42,9 +41,16 @@ class Watched:
 OpenTab = Callable[..., Watched]
 
 
+class Served(Protocol):
+    """A server on the test's own database."""
+
+    @property
+    def url(self) -> str: ...
+
+
 @contextmanager
 def tab_of(
-    browser: Browser, server: LiveServer, user: User, *, expected: Sequence[str] = (), **look: Any
+    browser: Browser, server: Served, user: User, *, expected: Sequence[str] = (), **look: Any
 ) -> Iterator[Page]:
     """A tab on the test's own database, signed in as this user. What the console says without an `expected` word
     fails the test. `look` goes to the browser's context."""
