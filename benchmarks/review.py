@@ -58,19 +58,19 @@ def measure(
     sample and the decision, spread evenly between half and one and a half of it; 0 is a script that never waits.
     """
     with tempfile.TemporaryDirectory(prefix="winnow-bench-") as data:
-        environment = {**os.environ, "WINNOW_DATA": data, "PORT": str(_free_port()), "LOG_LEVEL": "ERROR"}
+        environment = {**os.environ, "WINNOW_DATA": data, "PORT": str(free_port()), "LOG_LEVEL": "ERROR"}
         if url := os.environ.get("BENCH_DATABASE_URL"):
             environment["DATABASE_URL"] = url
         environment.setdefault("API_REQUESTS_PER_MINUTE", "10000000")
-        given = _rows(environment, "fill", str(samples), str(clients))
+        given = rows(environment, "fill", str(samples), str(clients))
         before = _children_cpu()
-        with _server(environment):
+        with server(environment):
             takes, decides, ids, spent = _drive(
                 int(environment["PORT"]), given["tokens"], None if empty else seconds, reading
             )
         answered = Path(data, "answered.json")
         answered.write_text(json.dumps(ids))
-        audit = _rows(environment, "audit", str(answered))
+        audit = rows(environment, "audit", str(answered))
         return Figures(
             samples=samples,
             clients=clients,
@@ -85,7 +85,7 @@ def measure(
         )
 
 
-def _rows(environment: dict[str, str], *words: str) -> dict[str, Any]:
+def rows(environment: dict[str, str], *words: str) -> dict[str, Any]:
     """Run `benchmarks.review_rows` and return the JSON that it prints."""
     command = [sys.executable, "-m", "benchmarks.review_rows", *words]
     done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
@@ -94,7 +94,7 @@ def _rows(environment: dict[str, str], *words: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _server(environment: dict[str, str]) -> Iterator[None]:
+def server(environment: dict[str, str]) -> Iterator[None]:
     """gunicorn as the demo and the image start it: sizes from `gunicorn.conf.py`."""
     command = [
         str(Path(sys.executable).parent / "gunicorn"),
@@ -203,7 +203,7 @@ def _p95(seconds: list[float]) -> float:
     return quantiles(seconds, n=20)[-1] * 1000 if len(seconds) > 1 else float("nan")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

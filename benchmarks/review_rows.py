@@ -1,7 +1,8 @@
 """The rows of `benchmarks.review`, as JSON.
 
 `fill` makes a project of undecided samples with duels and prints the clients' tokens, `audit` compares the log with
-what the clients were answered.
+what the clients were answered. `long` adds transcripts of 5,000 turns and of 5 MB, last in the queue, and signs the
+first reviewer in.
 """
 
 import json
@@ -16,9 +17,11 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from django.contrib.auth.models import User  # noqa: E402 - models exist after setup
+from django.conf import settings  # noqa: E402 - models exist after setup
+from django.contrib.auth.models import User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
+from django.test import Client  # noqa: E402
 
 from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText  # noqa: E402
 from curation.projects.access import Principal  # noqa: E402
@@ -26,6 +29,7 @@ from curation.projects.models import Member, Project, Role, Scope  # noqa: E402
 from curation.projects.tokens.issue import create_token  # noqa: E402
 from curation.review.models import Decision, Lease  # noqa: E402
 from curation.samples.models import Sample  # noqa: E402
+from curation.trajectories.models import Trajectory, TrajectoryText  # noqa: E402
 
 CHUNK = 10_000
 # Only what the clients can reach in a run needs both answers; the rest is there to make the tables large.
@@ -53,9 +57,10 @@ def fill(samples: int, clients: int) -> dict[str, object]:
     return {"tokens": tokens, "ideal": _ideal(Sample.objects.order_by("-id").values_list("id", flat=True)[:500])}
 
 
-def _duels(project: Project, samples: list[Sample]) -> None:
+def _duels(project: Project, samples: list[Sample], *, first_row: int = 0) -> None:
     prompts = Prompt.objects.bulk_create(
-        Prompt(project=project, source="bench", row_offset=n, turn_index=2, tokens=500) for n in range(len(samples))
+        Prompt(project=project, source="bench", row_offset=first_row + n, turn_index=2, tokens=500)
+        for n in range(len(samples))
     )
     history = [{"role": "user", "content": "Fix the totals. " * 100}]
     PromptText.objects.bulk_create(PromptText(prompt=p, history=history, reference=history[0]) for p in prompts)
@@ -82,6 +87,32 @@ def _ideal(ids: Iterable[int]) -> float:
     return len(rows) / (time.perf_counter() - started)
 
 
+def long() -> dict[str, object]:
+    project = Project.objects.get()
+    line = "the same line of an output, 64 characters, again and again....\n"
+    ends = {"turns": ([line] * 5_000, "turns"), "output": (["task", "cat log", line * 82_000, "done"], "output")}
+    found: dict[str, object] = {"session": _session()}
+    for name, (texts, kind) in ends.items():
+        samples = Sample.objects.bulk_create(Sample(project=project, priority=1e9) for _ in range(2))
+        _duels(project, samples[:1], first_row=samples[0].pk + WITH_DUELS)
+        chat = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+        PromptText.objects.filter(prompt__duels__sample=samples[0]).update(history=chat)
+        turns = [{"kind": ("output", "action")[n % 2], "text": text, "prompt": "$ "} for n, text in enumerate(texts)]
+        row = Trajectory.objects.create(
+            project=project, sample=samples[1], model="operator", bundle_sha256="", task=kind, outcome="solved"
+        )
+        TrajectoryText.objects.create(trajectory=row, turns=turns)
+        Sample.objects.filter(pk=samples[1].pk).update(kind="trajectory")
+        found |= {name: samples[0].pk, "trajectory" if name == "turns" else "output_of_trajectory": samples[1].pk}
+    return found
+
+
+def _session() -> str:
+    client = Client()
+    client.force_login(User.objects.get(username="reviewer-0"))
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
 def audit(answered: Path) -> dict[str, object]:
     """Say what is wrong; `answered` has a pair of client and sample for each decision that was answered with 201."""
     log = Decision.objects.values_list("reviewer__username", "sample", "action", "version")
@@ -103,5 +134,6 @@ def audit(answered: Path) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    words = sys.argv[2:]
-    print(json.dumps(audit(Path(words[0])) if sys.argv[1] == "audit" else fill(*map(int, words))))
+    command, *words = sys.argv[1:]
+    done = {"audit": lambda: audit(Path(words[0])), "long": long, "fill": lambda: fill(*map(int, words))}[command]()
+    print(json.dumps(done))

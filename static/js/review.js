@@ -64,7 +64,10 @@ function question(button) {
     change.querySelector("[data-change]").textContent = `${kept} Decide it again: ${[action, picked].filter(Boolean).join(" ")}?`;
     return change;
   }
-  return "asksPick" in button.dataset && needsPick !== undefined && picked === "" ? find("#ask-pick") : null;
+  if (!("asksPick" in button.dataset) || needsPick === undefined) return null;
+  const edits = "edit" in button.dataset; // a draw is no answer that could be edited
+  find('#ask-pick [data-pick="draw"]').hidden = edits;
+  return picked === "" || (edits && picked === "draw") ? find("#ask-pick") : null;
 }
 
 // Runs before htmx.

@@ -361,3 +361,22 @@ def test_the_palette_finds_pages_samples_by_number_and_actions(tab: Page, projec
     press(tab, "ArrowDown", "ArrowUp", "Enter")
     expect(palette).to_be_hidden()
     expect(tab.locator(".review__last")).to_contain_text(f"Sample {second.pk}: skipped")
+
+
+def test_a_draw_opens_no_editor_while_blind(tab: Page, project: Project) -> None:
+    (sample,) = duels(project, 1)
+    tab.goto("/p/billing/queue/")
+    at(tab, sample)
+    press(tab, "0", "e")
+    asks = tab.get_by_role("dialog", name="Which answer?")
+    expect(asks).to_be_visible()
+    expect(asks.get_by_role("button", name="Draw")).to_be_hidden()
+    press(tab, "0")
+    expect(asks).to_be_visible()
+    press(tab, "2")
+    expect(tab.locator("#refine-text")).to_be_focused()
+    right = tab.locator("#seat-right .answer__body").inner_text().strip()
+    expect(tab.locator("#refine-text")).to_have_value(right)
+    for preference in ("draw", "", "challenger"):
+        answer = tab.request.get(f"/p/billing/samples/{sample.pk}/editor/?preference={preference}")
+        assert answer.status == 422 and "challenger 0" not in answer.text()

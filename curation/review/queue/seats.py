@@ -118,7 +118,7 @@ def seats_meant(
     own seats, even if it is the same person's: a pick by the old ones would keep the wrong answer and is refused. So is
     the pick of another answer than the challenger's where there is no other.
     """
-    if preference and PICK_OF_WORD.get(preference) != Pick.CHALLENGER and _has_one_answer(sample):
+    if preference and PICK_OF_WORD.get(preference) != Pick.CHALLENGER and has_one_answer(sample):
         raise _wrong(f"Sample {sample.pk} has one answer, so there is nothing to pick. Approve or reject it.")
     if page_lease is None or preference not in (LEFT, RIGHT):
         return seats_of(lease) if lease else None
@@ -128,7 +128,7 @@ def seats_meant(
     return shown_seats(access, sample, lease)
 
 
-def _has_one_answer(sample: Sample) -> bool:
+def has_one_answer(sample: Sample) -> bool:
     return Duel.objects.filter(sample=sample, opponent=Opponent.NONE).exists()
 
 
