@@ -41,6 +41,7 @@ SHARE = Unit(100, 0, "%", 1, " pp")
 SECONDS = Unit(1, 2, " s", 2, " s")
 CHARACTERS = Unit(1, 0, "", 0, " chars")
 STEPS = Unit(1, 1, "", 1, " steps")
+COUNT = Unit(1, 0, "", 0, "")
 POINTS = Unit(1, 2, "", 2, "")
 FINE_POINTS = Unit(1, 3, "", 3, "")
 
@@ -48,7 +49,7 @@ FINE_POINTS = Unit(1, 3, "", 3, "")
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`rate`: true or false for each row, so McNemar's test applies. `better`: 1 if more is better, -1 if less is, 0
-    if neither. `by_tier`: also compared tier by tier.
+    if neither. `by_tier`: also compared tier by tier. `label` heads a column, `full` is the metric spelled out.
 
     It is the mean of the rows' values `of` (by default its name), or with `over` the sum of these over the sum of
     `over`, or with `deviation` their population standard deviation.
@@ -56,6 +57,7 @@ class Metric:
 
     name: str
     label: str
+    full: str
     title: str
     unit: Unit = SHARE
     rate: bool = True
@@ -72,24 +74,41 @@ class Metric:
 
 
 STATIC = (
-    Metric("fmt", "fmt", "The answer is a command and nothing else"),
-    Metric("xtr", "+xtr", "A command can be extracted"),
-    Metric("exact", "exact", "The extracted command equals the expected one as a string"),
-    Metric("svc", "svc", "The same service (word 1)"),
-    Metric("op_token", "op", "The same operation (word 2), as the published figures count it"),
-    Metric("service_and_op", "svc+op", "The same service and operation"),
-    Metric("exact_shell", "shell", "Equal as a shell reads it, flags in any order"),
-    Metric("lat", "latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False),
-    Metric("len", "length", "Mean characters of the raw answer", CHARACTERS, rate=False, better=0, by_tier=False),
+    Metric("fmt", "fmt", "Command alone", "The answer is a command and nothing else"),
+    Metric("xtr", "+xtr", "Command found", "A command can be extracted"),
+    Metric("exact", "exact", "Exact command", "The extracted command equals the expected one as a string"),
+    Metric("svc", "svc", "Same service", "The same service (word 1)"),
+    Metric("op_token", "op", "Same operation", "The same operation (word 2), as the published figures count it"),
+    Metric("service_and_op", "svc+op", "Same service and operation", "The same service and operation"),
+    Metric("exact_shell", "shell", "Equal to a shell", "Equal as a shell reads it, flags in any order"),
+    Metric("lat", "latency", "Latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False),
+    Metric(
+        "len",
+        "length",
+        "Length of the answer",
+        "Mean characters of the raw answer",
+        CHARACTERS,
+        rate=False,
+        better=0,
+        by_tier=False,
+    ),
 )
 LIVE = (
-    Metric("completed", "completed", "The task was achieved"),
-    Metric("max_progress", "progress", "The highest progress of each episode", rate=False),
-    Metric("terminal_reward", "last reward", "Reward of the last step", POINTS, rate=False),
-    Metric("total_reward", "summed reward", "Summed over the episode; it can reward stalling", POINTS, rate=False),
+    Metric("completed", "completed", "Tasks completed", "The task was achieved"),
+    Metric("max_progress", "progress", "Highest progress", "The highest progress of each episode", rate=False),
+    Metric("terminal_reward", "last reward", "Reward of the last step", "Reward of the last step", POINTS, rate=False),
+    Metric(
+        "total_reward",
+        "summed reward",
+        "Summed reward",
+        "Summed over the episode; it can reward stalling",
+        POINTS,
+        rate=False,
+    ),
     Metric(
         "reward_std",
         "± summed",
+        "Spread of the summed reward",
         "Standard deviation of the summed rewards",
         POINTS,
         rate=False,
@@ -100,16 +119,18 @@ LIVE = (
     Metric(
         "reward_per_step",
         "reward per step",
+        "Reward per step",
         "Summed reward over steps",
         FINE_POINTS,
         rate=False,
         of="total_reward",
         over="steps",
     ),
-    Metric("steps", "steps", "Steps of each episode, completed or not", STEPS, rate=False, better=-1),
+    Metric("steps", "steps", "Steps", "Steps of each episode, completed or not", STEPS, rate=False, better=-1),
     Metric(
         "steps_to_complete",
         "steps to complete",
+        "Steps to complete",
         "Steps of the completed episodes",
         STEPS,
         rate=False,
@@ -117,11 +138,17 @@ LIVE = (
         of="completed_steps",
         over="completed",
     ),
-    Metric("completed_without_hint", "without a hint", "The task was achieved and no hint was used"),
-    Metric("hinted", "hints", "A hint was asked for", better=-1),
+    Metric(
+        "completed_without_hint",
+        "without a hint",
+        "Completed without a hint",
+        "The task was achieved and no hint was used",
+    ),
+    Metric("hinted", "hints", "Episodes with a hint", "A hint was asked for", better=-1),
     Metric(
         "format_failure_rate",
         "no command",
+        "Steps without a command",
         "Replies without a command, over steps",
         rate=False,
         better=-1,

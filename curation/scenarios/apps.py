@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 FOLDER = Path(__file__).parent / "instructions"
 
@@ -15,8 +16,10 @@ class ScenariosConfig(AppConfig):
         from curation.scenarios import removal  # noqa: F401 - registers what rests on what
         from curation.scenarios.author.kind import AuthorRun
         from curation.scenarios.bundles.import_rows import ScenarioKind
+        from curation.scenarios.copies.link import link_all
         from curation.scenarios.gate.kind import GateRun
 
         instructions.register("author", FOLDER / "author.txt", "Author: write a scenario")
         imports.register(ScenarioKind())
         kinds.register(AuthorRun(), GateRun())
+        post_migrate.connect(link_all, sender=self, dispatch_uid="scenarios.copies")

@@ -8,33 +8,56 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from sandbox.gate.foreign import FOREIGN, scrambled
 
 MAX_INSIDE = 4 * 1024 * 1024
-_Change = Callable[[bytes], bytes]
+# So many files of an archive are changed or left out alone.
+MAX_ALONE = 6
+# The name of a file inside (empty in compressed data that has none) and its content → its new content, or None if it is
+# left out.
+_Change = Callable[[str, bytes], bytes | None]
 _Packed = tuple[bytes, Callable[[bytes], bytes]]
 
 
 def wrong_insides(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Return what to call it, and the archive with wrong contents under right names; nothing if it is no archive."""
-    changes: dict[str, _Change] = {"every file in it emptied": lambda inside: b"", "other contents in it": _other}
-    for says, change in changes.items():
-        try:
+    try:
+        for says, change in _changes(data):
             changed = _changed(data, change)
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            zlib.error,
-            lzma.LZMAError,
-            tarfile.TarError,
-            zipfile.BadZipFile,
-            RuntimeError,  # an encrypted ZIP
-        ):
-            return
-        if changed is not None and changed != data:
-            yield says, changed
+            if changed is not None and changed != data:
+                yield says, changed
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        zlib.error,
+        lzma.LZMAError,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        RuntimeError,  # an encrypted ZIP
+    ):
+        return
+
+
+def _changes(data: bytes) -> Iterator[tuple[str, _Change]]:
+    names: list[str] = []
+
+    def noted(name: str, inside: bytes) -> bytes:
+        names.append(name)
+        return inside
+
+    _changed(data, noted)
+    yield "every file in it emptied", lambda name, inside: b""
+    yield "other contents in it", lambda name, inside: _other(inside)
+    for one in names[: MAX_ALONE - 1] + names[MAX_ALONE - 1 :][-1:] if len(names) > 1 else ():
+        yield f"other contents in its {one}", partial(_only, one, _other)
+        yield f"its {one} left out", partial(_only, one, lambda inside: None)
+
+
+def _only(one: str, change: Callable[[bytes], bytes | None], name: str, inside: bytes) -> bytes | None:
+    return change(inside) if name == one else inside
 
 
 def _changed(data: bytes, change: _Change) -> bytes | None:
@@ -45,7 +68,7 @@ def _changed(data: bytes, change: _Change) -> bytes | None:
         return pack(_in_tar(inside, change))
     if inside.startswith(b"PK\x03\x04"):
         return pack(_in_zip(inside, change))
-    return None if inside == data else pack(change(inside))
+    return None if inside == data else pack(change("", inside) or b"")
 
 
 def _unpacked(data: bytes) -> _Packed:
@@ -65,10 +88,11 @@ def _in_tar(data: bytes, change: _Change) -> bytes:
     with tarfile.open(fileobj=io.BytesIO(data)) as old, tarfile.open(fileobj=made, mode="w") as new:
         for member in old:
             content = old.extractfile(member) if member.isfile() else None
-            inside = change(content.read()) if content else b""
-            if content:
+            inside = change(member.name, content.read()) if content else b""
+            if content and inside is not None:
                 member.size = len(inside)
-            new.addfile(member, io.BytesIO(inside))
+            if inside is not None:
+                new.addfile(member, io.BytesIO(inside))
     return made.getvalue()
 
 
@@ -77,7 +101,9 @@ def _in_zip(data: bytes, change: _Change) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w") as new:
         if sum(entry.file_size for entry in old.infolist()) < MAX_INSIDE:
             for entry in old.infolist():
-                new.writestr(entry, b"" if entry.is_dir() else change(old.read(entry)))
+                inside = b"" if entry.is_dir() else change(entry.filename, old.read(entry))
+                if inside is not None:
+                    new.writestr(entry, inside)
     return made.getvalue()
 
 

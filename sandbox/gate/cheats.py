@@ -1,6 +1,8 @@
 """The cheap ways to a right-looking state, made from what the reference changed."""
 
 import hashlib
+import os
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,6 +26,7 @@ from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry,
 # Lines that are tried alone, over all results; of each result at least one.
 MAX_LINES = 6
 MAX_PAIRS = 8
+MAX_COPIED = 32
 _CHECKSUMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b")
 OPEN = 0o777
 STUFFED = "filled with one text of everything that can be guessed"
@@ -69,6 +72,10 @@ def left_out(
         yield Attempt(path, f"with {path} under the name {other}", {path: None, other: after}, warns=found)
     if before is not None and before.kind == after.kind and before.mode != after.mode:
         yield attempt(f"with the permissions of {path} left at {before.mode:o}", replace(after, mode=before.mode))
+        for who, mode in _half_modes(before.mode, after.mode):
+            yield attempt(
+                f"with the permissions of {path} left as they were for {who} ({mode:o})", replace(after, mode=mode)
+            )
     if after.kind != "link" and after.mode != OPEN and (chmods if before is None else before.mode != after.mode):
         yield attempt(f"with {path} open for everybody ({OPEN:o})", replace(after, mode=OPEN), warns=True)
     plain = PLAIN_FOLDER if after.kind == "folder" else PLAIN_FILE
@@ -116,6 +123,28 @@ def taken_for_another(changes: Changes, state: State) -> Iterator[Attempt]:
                 did = "deleted" if mode is None else f"set to {mode:o}"
                 yield Attempt(path, f"with {other} {did} in place of {path}", {path: before, other: instead})
                 break
+
+
+def mistaken_links(changes: Changes, state: State) -> Iterator[Attempt]:
+    """Links to another path that is there, and copies in place of links."""
+    for path, change in changes.items():
+        if change.after is None or change.after.kind != "link":
+            continue
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), os.fsdecode(change.after.data or b"")))
+        there, folder = state.get(target), posixpath.dirname(target)
+        beside = (
+            other
+            for other, entry in state.items()
+            if there and entry.kind == there.kind and posixpath.dirname(other) == folder and other not in (path, target)
+        )
+        elsewhere = next(beside, "/etc/passwd" if there is None or there.kind == "file" else "/etc")
+        yield Attempt(
+            path, f"with {path} as a link to {elsewhere}", {path: Entry("link", 0o777, os.fsencode(elsewhere))}
+        )
+        below = {other: entry for other, entry in state.items() if f"{other}/".startswith(f"{target}/")}
+        if there and len(below) <= MAX_COPIED:
+            copies = {path + other.removeprefix(target): entry for other, entry in below.items()}
+            yield Attempt(path, f"with {path} as a copy of {target} instead of a link", copies)
 
 
 def agreeing(changes: Changes) -> Iterator[Attempt]:
@@ -238,6 +267,14 @@ def _wrong_content(
         lenient = number == 0 or bool(_COMMENT.match(lines[number]))
         yield attempt(f"line {number + 1} of {path} left out", without_line(text, number), warns=lenient and number > 0)
         yield attempt(f"other words in line {number + 1} of {path}", with_other_line(text, number), warns=lenient)
+
+
+def _half_modes(before: int, after: int) -> Iterator[tuple[str, int]]:
+    """Permissions that are still there for one class of users, though they were taken away."""
+    for who, bits in (("the owner", 0o700), ("the group", 0o070), ("others", 0o007)):
+        mode = (after & ~bits) | (before & bits)
+        if before & ~after & bits and mode not in (before, after):
+            yield who, mode
 
 
 def _is_line_of(stuffing: str, result: Entry | None) -> bool:

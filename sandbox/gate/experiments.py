@@ -15,6 +15,7 @@ from sandbox.gate.cheats import (
     believed,
     is_right,
     left_out,
+    mistaken_links,
     pretended,
     swapped,
     taken_for_another,
@@ -149,6 +150,7 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
     for attempt in (
         *swapped(base.changes),
         *taken_for_another(base.changes, beside),
+        *mistaken_links(base.changes, beside),
         *agreeing(base.changes),
         *pretended(base.changes, _more_names(rooms, base), stuffing, asked=True),
     ):

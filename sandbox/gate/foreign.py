@@ -26,7 +26,7 @@ def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]
     """Return what to call it, and `text` with other content. `known` are words of the checker.
 
     The variants keep, in turn, the layout and the checker's words; the layout; the words; all values, and so their
-    counts and sums; the count and the lengths of lines, in order; the sum of the numbers.
+    counts and sums; the count and the lengths of lines, in order; the sum of the numbers; the letters of each word.
     """
     yield "other values, the checker's own words kept", scrambled(text, keep=known)
     yield "other words and numbers of the same lengths", scrambled(text)
@@ -35,6 +35,7 @@ def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]
     yield "values exchanged between its lines", _exchanged(text)
     yield "foreign lines, as many and as long, sorted", _ended(text, [_filler(n, len(x)) for n, x in enumerate(lines)])
     yield "other numbers with the same sum", _same_sum(text)
+    yield "the letters of each word in the opposite order", WORD.sub(lambda match: match[0][::-1], text)
 
 
 def foreign_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:

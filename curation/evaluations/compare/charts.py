@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.live.charts import SHOWN, lines_over_episodes
 from curation.evaluations.metrics import SHARE
 from curation.web.charts import Figure, axis, color, error_bars, figure, vertical_line
 
@@ -19,6 +20,21 @@ def change_chart(found: Comparison) -> Figure:
     )
 
 
+def episodes_chart(found: Comparison, shown: str) -> Figure:
+    """Reward or steps of both models over the episodes that both played, in the order of the tasks."""
+    column, title = SHOWN.get(shown, SHOWN["reward"])
+    sides = {"before": [pair.before for pair in found.pairs], "after": [pair.after for pair in found.pairs]}
+    names = {"before": found.before.name, "after": found.after.name}
+    lines = {
+        f"{names[side]} ({side})": [
+            (pair.example.number, f"{pair.example.task} {pair.example.tier}".strip(), result.values[column])
+            for pair, result in zip(found.pairs, results, strict=True)
+        ]
+        for side, results in sides.items()
+    }
+    return lines_over_episodes(lines, title)
+
+
 def _points(position: int, name: str, metrics: Sequence[MetricChange]) -> Figure:
     rates = [change for change in metrics if change.metric.unit is SHARE]
     changes = [100 * rate.change.delta for rate in rates]
@@ -29,7 +45,7 @@ def _points(position: int, name: str, metrics: Sequence[MetricChange]) -> Figure
         "mode": "markers",
         "name": name,
         "x": changes,
-        "y": [rate.metric.label for rate in rates],
+        "y": [rate.metric.full for rate in rates],
         "marker": {"size": 6 if position else 9, "color": color(token)},
         "error_x": error_bars(changes, intervals, token=token),
         # The points of two groups would cover each other; a click on the legend shows a tier.

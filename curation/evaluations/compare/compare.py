@@ -82,7 +82,7 @@ class TierChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`rows` pairs in `tasks` tasks; `gains` and `losses` are the pairs whose `scale.decisive` changed. `comparisons`
+    """`rows` `pairs` in `tasks` tasks; `gains` and `losses` are the pairs whose `scale.decisive` changed. `comparisons`
     are all metrics, of all rows and by tier, which are corrected together."""
 
     before: EvaluatedModel
@@ -93,6 +93,7 @@ class Comparison:
     unpaired: int
     metrics: tuple[MetricChange, ...]
     tiers: tuple[TierChange, ...]
+    pairs: tuple[Pair, ...]
     gains: tuple[Pair, ...]
     losses: tuple[Pair, ...]
 
@@ -119,6 +120,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
         unpaired=unpaired,
         metrics=tuple(islice(corrected, len(overall))),
         tiers=tuple(replace(tier, metrics=tuple(islice(corrected, len(tier.metrics)))) for tier in by_tier),
+        pairs=tuple(pairs),
         gains=tuple(pair for pair, gain in gains if gain > 0),
         losses=tuple(pair for pair, gain in gains if gain < 0),
     )

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.compare.conclude import conclusion, missing_for_clear
 from curation.evaluations.compare.leaderboard import Leaderboard
 from curation.evaluations.compare.pairs import Pair
-from curation.evaluations.compare.reports import missing_for_clear
 from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.models import EvaluatedModel, EvaluationKind
 from curation.evaluations.screen.figures import with_ranks
 from curation.evaluations.screen.tables import Line, figure_table
 
-LABELS = {metric.name: metric.label for metric in (*STATIC, *LIVE)}
+LABELS = {metric.name: metric.full.lower() for metric in (*STATIC, *LIVE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,25 @@ class RowLine:
 
 
 @dataclass(frozen=True, slots=True)
-class TierLines:
+class TierHead:
     tier: str
     rows: int
-    metrics: tuple[MetricLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TierTable:
+    """A column for all rows and one for each tier; a line has a cell for each, None where a tier lacks the metric."""
+
+    heads: tuple[TierHead, ...]
+    lines: tuple[tuple[MetricLine, tuple[MetricLine | None, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparePage:
     comparison: Comparison
+    conclusion: str
     metrics: tuple[MetricLine, ...]
-    tiers: tuple[TierLines, ...]
+    tiers: TierTable
     gains: tuple[RowLine, ...]
     losses: tuple[RowLine, ...]
 
@@ -75,10 +83,24 @@ class LeaderLine:
 def compare_page(slug: str, found: Comparison) -> ComparePage:
     return ComparePage(
         found,
+        conclusion(found),
         tuple(map(_line, found.metrics)),
-        tuple(TierLines(tier.tier or "no tier", tier.rows, tuple(map(_line, tier.metrics))) for tier in found.tiers),
+        _tiers(found),
         tuple(_row(slug, found, pair) for pair in found.gains),
         tuple(_row(slug, found, pair) for pair in found.losses),
+    )
+
+
+def _tiers(found: Comparison) -> TierTable:
+    """Tiers from easy to hard."""
+    by_tier = [{change.name: _line(change) for change in tier.metrics} for tier in found.tiers]
+    return TierTable(
+        tuple(TierHead(tier.tier or "no tier", tier.rows) for tier in found.tiers),
+        tuple(
+            (_line(change), tuple(lines.get(change.name) for lines in by_tier))
+            for change in found.metrics
+            if change.metric.by_tier
+        ),
     )
 
 
@@ -105,7 +127,7 @@ def _line(change: MetricChange) -> MetricLine:
     unit, test = change.metric.unit, change.test
     tone = "" if change.said.value == "within noise" or change.better is None else "good" if change.better else "bad"
     return MetricLine(
-        label=change.metric.label,
+        label=change.metric.full,
         title=change.metric.title,
         before=unit.amount(change.before),
         after=unit.amount(change.after),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import orjson
 
 from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.compare.conclude import conclusion, missing_for_clear
 from curation.evaluations.compare.pairs import Pair
 from curation.evaluations.models import EvaluatedModel
 from curation.web.problems import NotFound
@@ -32,6 +33,7 @@ def comparison_json(found: Comparison) -> Json:
         "unpaired": found.unpaired,
         "comparisons": found.comparisons,
         "method": METHOD,
+        "conclusion": conclusion(found),
         "metrics": [_metric(change) for change in found.metrics],
         "tiers": [
             {"tier": tier.tier, "rows": tier.rows, "metrics": [_metric(change) for change in tier.metrics]}
@@ -54,6 +56,8 @@ def markdown(found: Comparison) -> str:
     before, after = (f"{model.name} (evaluation {model.evaluation_id})" for model in (found.before, found.after))
     lines = [
         f"# {_escaped(before)} → {_escaped(after)}",
+        "",
+        _escaped(conclusion(found)),
         "",
         f"{found.rows} {found.scale.unit} of {found.tasks} tasks, paired; 95 % intervals by a bootstrap over tasks.",
         f"{METHOD} They are {found.comparisons}.",
@@ -101,12 +105,6 @@ def _table(metrics: Sequence[MetricChange]) -> list[str]:
         )
         lines += [f"| | {change.note} |"] if change.note else []
     return lines
-
-
-def missing_for_clear(change: MetricChange) -> str:
-    """What the change would need to be clear, in words; empty if it is, or if there is no change."""
-    missing = change.tasks_missing
-    return "" if not missing else f"about {missing:,} more task{'' if missing == 1 else 's'}"
 
 
 def _metric(change: MetricChange) -> Json:

@@ -48,6 +48,7 @@ class ComparisonOut(Schema):
     unpaired: int
     comparisons: int
     method: str
+    conclusion: str = Field(description="In words, from the verdicts alone.")
     metrics: list[Json]
     tiers: list[Json]
     gains: list[Json]

@@ -7,10 +7,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
-from curation.evaluations.compare.charts import change_chart
+from curation.evaluations.compare.charts import change_chart, episodes_chart
 from curation.evaluations.compare.compare import Comparison, compare
 from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.pages import compare_page, leader_lines
+from curation.evaluations.live.charts import SHOWN
 from curation.evaluations.models import EvaluatedModel, EvaluatedModelQuerySet, EvaluationKind, Split
 from curation.evaluations.screen.tables import LAYOUTS
 from curation.projects.access import Access, project_page
@@ -45,6 +46,7 @@ def evaluation_compare(request: HttpRequest, access: Access) -> HttpResponse:
     query = f"?model_before={before.name}&model_after={after.name}"
     context = {
         "page": compare_page(access.project.slug, found),
+        "live": before.evaluation.kind == EvaluationKind.LIVE,
         "chart_url": f"{reverse('compare-chart', args=[access.project.slug])}?before={before.pk}&after={after.pk}",
         "swap_url": f"{request.path}?before={after.pk}&after={before.pk}",
         "files": [(name, f"{path}/comparison.{name}{query}") for name in ("md", "csv", "json")],
@@ -56,7 +58,10 @@ def evaluation_compare(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def compare_chart(request: HttpRequest, access: Access) -> HttpResponse:
-    return JsonResponse(change_chart(_compared(request, access)))
+    """`?shown=` is change (the default), or of live episodes reward or steps."""
+    found, shown = _compared(request, access), request.GET.get("shown", "")
+    live = found.before.evaluation.kind == EvaluationKind.LIVE
+    return JsonResponse(episodes_chart(found, shown) if live and shown in SHOWN else change_chart(found))
 
 
 @require_POST

@@ -1,6 +1,7 @@
-"""The charts on the page of live episodes: reward or steps, episode by episode."""
+"""The charts of live episodes: reward or steps, episode by episode."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from curation.evaluations.models import Episode, Evaluation
 from curation.web.charts import Figure, axis, color, figure
@@ -19,7 +20,12 @@ def episode_chart(evaluation: Evaluation, shown: str) -> Figure:
     episodes = Episode.objects.filter(evaluation=evaluation).order_by("by__place", "number", "pk")
     for model, number, key, tier, value in episodes.values_list("by__name", "number", "key", "tier", column):
         points[model].append((number + 1, f"{key} {tier}".strip(), float(value)))
-    traces = [_line(position, model, found) for position, (model, found) in enumerate(points.items())]
+    return lines_over_episodes(points, title)
+
+
+def lines_over_episodes(points: Mapping[str, list[Point]], title: str) -> Figure:
+    """A line for each name. A point is the episode's number, what it is called, and its value."""
+    traces = [_line(position, name, found) for position, (name, found) in enumerate(points.items())]
     return figure(traces, xaxis=axis("episode"), yaxis=axis(title, rangemode="tozero"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Avg, Count, Q, StdDev, Sum
 
 from curation.evaluations.live.mismatches import mismatched_items
-from curation.evaluations.metrics import tier_order
+from curation.evaluations.metrics import POINTS, tier_order
 from curation.evaluations.models import Episode, Evaluation, Played
 from curation.evaluations.screen.figures import Figures, Group, Row, number, with_ranks
 from curation.runs.models import Item, ItemState
@@ -78,17 +78,17 @@ def stalling_notes(rows: Sequence[Row]) -> list[str]:
         completed, other = row.get("avg_reward_completed"), row.get("avg_reward_not_completed")
         if isinstance(completed, float) and isinstance(other, float) and other > completed:
             notes.append(
-                f"{row['model']}: episodes that were not completed earned more in sum ({other:.2f}) than "
-                f"completed ones ({completed:.2f})."
+                f"{row['model']}: episodes that were not completed earned more in sum ({POINTS.amount(other)}) than "
+                f"completed ones ({POINTS.amount(completed)})."
             )
     ordered = [row for row in rows if row["n"]]
     for better in ordered:
         for worse in ordered:
             if _stalls(worse, better):
+                more, less = (POINTS.amount(number(row, "avg_episode_reward")) for row in (worse, better))
                 notes.append(
-                    f"{worse['model']} has a higher summed reward ({number(worse, 'avg_episode_reward'):.2f}) than "
-                    f"{better['model']} ({number(better, 'avg_episode_reward'):.2f}), but completes less "
-                    f"({100 * number(worse, 'completion_rate'):.0f}% against "
+                    f"{worse['model']} has a higher summed reward ({more}) than {better['model']} ({less}), but "
+                    f"completes less ({100 * number(worse, 'completion_rate'):.0f}% against "
                     f"{100 * number(better, 'completion_rate'):.0f}%) with more steps."
                 )
     return notes
@@ -115,7 +115,7 @@ def _row(model: str, tally: Mapping[str, Any], clusters: Sequence[Mapping[str, i
         "avg_reward_not_completed": tally["other_reward"],
         "format_failure_rate": tally["failures"] / steps if steps else None,
     }
-    rounded = {name: None if value is None else round(float(value), DECIMALS) for name, value in figures.items()}
+    rounded = {name: None if value is None else round(float(value), DECIMALS) + 0.0 for name, value in figures.items()}
     within = {str(limit): round(tally[f"within_{limit}"] / n, DECIMALS) for limit in LIMITS} if n else {}
     counted = {"n": n, "errors": 0, "mismatches": 0, "unconfirmed": tally["unconfirmed"], "tasks": len(clusters)}
     return {"model": model, **counted, **rounded, "completion_within": within, "intervals": _intervals(clusters)}

@@ -7,6 +7,7 @@ import orjson
 from django.utils.safestring import SafeString
 
 from curation.evaluations.live.try_reset import TriedReset
+from curation.evaluations.metrics import POINTS
 from curation.evaluations.models import Episode
 from curation.web.text.markup import code_html, visible, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
@@ -102,5 +103,5 @@ def _facts(step: Mapping[str, object], seen: Observation) -> Iterator[Fact]:
         yield Fact("hint", "attention")
     if outcome := seen.fields.get("outcome"):
         yield Fact(str(outcome).replace("_", " "))
-    yield Fact("reward –" if reward is None else f"reward {reward:.2f}")
+    yield Fact(f"reward {POINTS.amount(reward)}" if isinstance(reward, int | float) else "reward –")
     yield Fact(f"progress {100 * progress:.0f}%" if isinstance(progress, int | float) else "progress –")

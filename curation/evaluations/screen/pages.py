@@ -13,7 +13,7 @@ from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import DEFAULTS
 from curation.evaluations.screen.figures import figures_of, overall
-from curation.evaluations.screen.tables import Table, figure_table
+from curation.evaluations.screen.tables import Table, TierTable, figure_table, tier_table
 from curation.runs.models import LIVE
 from curation.web.text.chat import Chat
 from curation.web.text.markup import code_html, visible
@@ -50,7 +50,7 @@ class MismatchLine:
 @dataclass(frozen=True, slots=True)
 class EvaluationPage:
     """`sections` are headings with their tables, only after the run has ended. `log_url` lists calls or episodes.
-    `mismatches` and `notes` are those of live episodes."""
+    `tiers`, `mismatches` and `notes` are those of live episodes."""
 
     evaluation: Evaluation
     running: bool
@@ -59,6 +59,7 @@ class EvaluationPage:
     table: Table
     contamination: Contamination | None
     sections: tuple[tuple[str, tuple[Table, ...]], ...]
+    tiers: TierTable | None
     calls: tuple[ModelCall, ...]
     settings: tuple[tuple[str, object], ...]
     baseline_pk: int | None
@@ -117,7 +118,8 @@ def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
         total=run.items_total if live or run.stage in ("", "screen") else 0,
         table=table,
         contamination=contamination_of(evaluation.project.slug, check),
-        sections=() if running else _sections(evaluation, check),
+        sections=() if running or live else _sections(evaluation, check),
+        tiers=_tiers(evaluation) if live and not running else None,
         calls=_calls(list(evaluation.models.order_by("place"))),
         settings=tuple(
             (label, value) for label, name in settings if (value := evaluation.params.get(name)) not in (None, "")
@@ -194,10 +196,16 @@ COLUMN_WORDS = (
 )
 
 
+def _tiers(evaluation: Evaluation) -> TierTable | None:
+    """None if no episode has a tier."""
+    figures = live_figures(evaluation)
+    named = any(tier.name for tier in figures.tiers)
+    return tier_table(evaluation.kind, figures.rows, figures.tiers) if named else None
+
+
 def _sections(evaluation: Evaluation, check: ContaminationCheck | None) -> tuple[tuple[str, tuple[Table, ...]], ...]:
     """Headings with their tables, without a heading whose only group has no name."""
-    live = evaluation.kind == EvaluationKind.LIVE
-    figures = live_figures(evaluation) if live else figures_of(evaluation, check)
+    figures = figures_of(evaluation, check)
     found: list[tuple[str, tuple[Table, ...]]] = []
     if figures.clean is not None and figures.contaminated is not None:
         tables = (("Clean rows", figures.clean), ("Rows found in the training data", figures.contaminated))

@@ -1,12 +1,12 @@
 """Figures as tables for pages: one line per model, one cell per figure, rates with their intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from curation.evaluations.metrics import FINE_POINTS, POINTS, SHARE, STATIC, Unit
+from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, SHARE, STATIC, Unit
 from curation.evaluations.models import EvaluationKind
-from curation.evaluations.screen.figures import Row, number
+from curation.evaluations.screen.figures import Group, Row, number
 
 TITLE = "Figures by model"
 
@@ -58,6 +58,22 @@ class Table:
     lines: tuple[Line, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ModelCells:
+    """The cells of one model: of all rows, then of each tier. A tier that the model did not play has an empty one."""
+
+    model: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TierTable:
+    """Every figure of every model with a column for all rows and one for each tier, from easy to hard."""
+
+    heads: tuple[str, ...]
+    figures: tuple[tuple[Column, tuple[ModelCells, ...]], ...]
+
+
 # What a narrow page drops: the highest class first.
 DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4", "lat": "col-2", "len": "col-2"}
 SCREEN_COLUMNS = tuple(Column(m.name, m.label, m.title, m.unit, DROPPED.get(m.name, "")) for m in STATIC)
@@ -74,6 +90,7 @@ LIVE_COLUMNS = (
     Column("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
     Column("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-3"),
 )
+EPISODES = Column("n", "episodes", "Episodes that were scored", COUNT)
 LAYOUTS: Mapping[str, tuple[tuple[Column, ...], str, str]] = MappingProxyType(
     {
         EvaluationKind.STATIC.value: (SCREEN_COLUMNS, "Rows", "No answer yet."),
@@ -85,6 +102,30 @@ LAYOUTS: Mapping[str, tuple[tuple[Column, ...], str, str]] = MappingProxyType(
 def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> Table:
     columns, counted, empty = LAYOUTS[kind]
     return Table(title, columns, counted, empty, tuple(_line(row, columns) for row in rows))
+
+
+def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[Group]) -> TierTable:
+    """Models in the order of `overall`."""
+    columns = [replace(column, drop="") for column in (EPISODES, *LAYOUTS[kind][0])]
+    by_tier = [{str(row["model"]): row for row in tier.rows} for tier in tiers]
+    nothing: Row = {"intervals": {}}
+    return TierTable(
+        tuple(tier.name or "no tier" for tier in tiers),
+        tuple(
+            (
+                column,
+                tuple(
+                    ModelCells(
+                        model,
+                        tuple(_cell(one, column) for one in (row, *(rows.get(model, nothing) for rows in by_tier))),
+                    )
+                    for row in overall
+                    for model in [str(row["model"])]
+                ),
+            )
+            for column in columns
+        ),
+    )
 
 
 def _line(row: Row, columns: Sequence[Column]) -> Line:

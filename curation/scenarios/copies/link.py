@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from django.db import transaction
+from django.db import connections, transaction
 
 from curation.projects.models import Project
 from curation.scenarios.copies.signature import VERSION, copy_signature
@@ -35,6 +35,17 @@ def link_copies(project: Project, changed: Iterable[int]) -> None:
             update_fields=["version", "exact", "near"],
         )
     _write(project, _groups(project))
+
+
+def link_all(using: str, **_: object) -> None:
+    """Link copies in every project with scenarios that were never signed, or signed by an older version. Called after
+    every `migrate`."""
+    if ScenarioSignature._meta.db_table not in connections[using].introspection.table_names():
+        return  # migrated to an older state
+    outdated = Scenario.objects.using(using).exclude(signature__version=VERSION).order_by()
+    for pk in list(outdated.values_list("project_id", flat=True).distinct()):
+        with transaction.atomic():
+            link_copies(Project.objects.select_for_update(no_key=True).only("pk").get(pk=pk), [])
 
 
 def _signed(text: ScenarioText) -> ScenarioSignature:

@@ -72,7 +72,7 @@ _PROGRAMS: Mapping[str, frozenset[str]] = {
 _TEXTS: Mapping[str, re.Pattern[str]] = {
     "the clock": re.compile(
         r"\$\{?(?:SECONDS|EPOCHSECONDS|EPOCHREALTIME)\b|/proc/uptime|\b(?:systime|strftime)\s*\(|\blocaltime\b|\bgmtime\b"
-        r"|%\([^)]*\)T|\bdatetime\b|\btime\.time\b|(?<!\S)-(?:[acm]min|[acm]time|newer[aBcm]t)\b"
+        r"|\bstat\b[^|;&]*%[wWxXyYzZ]|-printf\b[^|;&]*%[ACT]|%\([^)]*\)T|\bdatetime\b|\btime\.time\b|(?<!\S)-(?:[acm]min|[acm]time|newer[aBcm]t)\b"
     ),
     "random numbers": re.compile(r"\$\{?S?RANDOM\b|/dev/u?random|/proc/sys/kernel/random|\bs?rand\s*\("),
     "the network": re.compile(r"/dev/(?:tcp|udp)/|/proc/net\b"),

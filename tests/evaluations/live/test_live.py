@@ -182,6 +182,15 @@ def test_two_models_are_compared_task_by_task(
     page = client.get(f"/p/{shop.slug}/evaluations/compare/?before={models[0]}&after={models[1]}")
     assert page.status_code == 200
     assert "completed now, not before" in page.content.decode()
+    said = "full and half differ by no more than noise: tasks completed 50% → 100% (+50.0 pp"
+    assert said in page.content.decode() and found["conclusion"].startswith(said)
+    chart = f"/p/{shop.slug}/evaluations/compare/chart/?before={models[0]}&after={models[1]}&shown="
+    for shown in ("reward", "steps"):
+        lines = client.get(f"{chart}{shown}").json()["data"]
+        assert [(line["name"], line["x"]) for line in lines] == [
+            (name, [1, 2, 3, 4]) for name in ("half (before)", "full (after)")
+        ]
+    assert lines[0]["y"] == [1, 2, 2, 2] and lines[1]["y"] == [1, 2, 3, 4]
     one = Episode.objects.get(evaluation=after, key="seed 3")
     assert f"/evaluations/{after}/episodes/{one.pk}/" in page.content.decode()
 

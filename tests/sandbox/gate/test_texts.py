@@ -47,6 +47,18 @@ def test_a_line_is_left_out() -> None:
     assert without_line(TEXT, 0) == "bram,3\n"
 
 
+def test_the_files_of_an_archive_are_changed_and_left_out_one_by_one() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("a", "b"):
+            archive.writestr(name, f"{name}lpha\n")
+    found = dict(wrong_insides(packed.getvalue()))
+    with zipfile.ZipFile(io.BytesIO(found["other contents in its b"])) as changed:
+        assert changed.read("a") == b"alpha\n" and changed.read("b") != b"blpha\n"
+    with zipfile.ZipFile(io.BytesIO(found["its a left out"])) as changed:
+        assert changed.namelist() == ["b"]
+
+
 def test_an_archive_keeps_its_names_and_loses_its_contents() -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.core.management.sql import emit_post_migrate_signal
 from django.test import Client
 from django.urls import reverse
 
@@ -11,7 +12,7 @@ from curation.projects.models import Project
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.bundles.upsert import upsert_bundles
-from curation.scenarios.models import Scenario
+from curation.scenarios.models import Scenario, ScenarioSignature
 from curation.scenarios.taxonomy.coverage import coverage
 from tests.factories import AXES, BUNDLE, make_project, make_user
 
@@ -85,3 +86,13 @@ def test_list_page_and_rest_name_the_copies(client: Client, project: Project) ->
     assert "differ from it in names only" in page and ">one</a>" in page
     assert "1 copy" in client.get(reverse("scenario-list", args=["shell"])).content.decode()
     assert "differ from it" not in client.get(reverse("scenario-page", args=["shell", two.pk + 1])).content.decode()
+
+
+def test_migrate_links_scenarios_that_were_there_before(project: Project) -> None:
+    for name in ("one", "two"):
+        saved(project, name)
+    saved(project, "three", **OTHER)
+    ScenarioSignature.objects.all().delete()
+    Scenario.objects.update(group=None)
+    emit_post_migrate_signal(verbosity=0, interactive=False, db="default")
+    assert groups(project) == {"one": "one", "two": "one", "three": "three"}

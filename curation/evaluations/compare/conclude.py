@@ -1,0 +1,66 @@
+"""What a comparison concludes, in a few sentences."""
+
+from curation.evaluations.compare.compare import Comparison, MetricChange
+from judging.statistics.paired import Said
+
+ADVERBS = {Said.LIKELY: "likely", Said.CLEAR: "clearly"}
+
+
+def conclusion(found: Comparison) -> str:
+    """Say whether the later model is better at the decisive metric, in which tiers, and what else changed. Only the
+    verdicts of the page decide."""
+    decisive = next(change for change in found.metrics if change.name == found.scale.decisive)
+    sentences = [_verdict(found, decisive)]
+    if len(found.tiers) > 1:
+        tiers = [
+            f"{tier.tier or 'no tier'} ({change.said} {_worth(change)}, {_change(change)})"
+            for tier in found.tiers
+            for change in tier.metrics
+            if change.name == decisive.name and change.said != Said.NOISE
+        ]
+        sentences += [f"By tier: {', '.join(tiers)}."] if tiers else []
+    for better, word in ((True, "better"), (False, "worse")):
+        others = [
+            f"{change.metric.full.lower()} ({change.said}, {_change(change)})"
+            for change in found.metrics
+            if change is not decisive and change.said != Said.NOISE and change.better is better
+        ]
+        sentences += [f"Also {word}: {', '.join(others)}."] if others else []
+    return " ".join(sentences)
+
+
+def missing_for_clear(change: MetricChange) -> str:
+    """What the change would need to be clear, in words; empty if it is, or if there is no change."""
+    missing = change.tasks_missing
+    return "" if not missing else f"about {missing:,} more task{'' if missing == 1 else 's'}"
+
+
+def _verdict(found: Comparison, decisive: MetricChange) -> str:
+    before, after = _names(found)
+    unit, what = decisive.metric.unit, decisive.metric.full.lower()
+    figures = (
+        f"{what} {unit.amount(decisive.before)} → {unit.amount(decisive.after)} ({_change(decisive)}, 95 % interval "
+        f"{decisive.interval})"
+    )
+    if decisive.said == Said.NOISE:
+        missing = missing_for_clear(decisive)
+        needed = f" A change of this size would need {missing} to be clear." if missing else ""
+        return f"{after} and {before} differ by no more than noise: {figures}.{needed}"
+    return f"{after} is {ADVERBS[decisive.said]} {_worth(decisive)} than {before}: {figures}."
+
+
+def _worth(change: MetricChange) -> str:
+    return "better" if change.better else "worse"
+
+
+def _change(change: MetricChange) -> str:
+    return change.metric.unit.change(change.change.delta)
+
+
+def _names(found: Comparison) -> tuple[str, str]:
+    """The names of the two models, with their evaluations if they are the same."""
+    models = (found.before, found.after)
+    if found.before.name != found.after.name:
+        return found.before.name, found.after.name
+    first, second = (f"{model.name} (evaluation {model.evaluation_id})" for model in models)
+    return first, second
