@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 
 from django.utils.safestring import SafeString
 
-from curation.duels.models import Answer, Duel, Opponent, Order, Verdict
+from curation.duels.models import Answer, Duel, Opponent
+from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.prompts.queries import history_of
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.shown import Imported, Shown, imported, of_score, shown, verdicts_of
@@ -30,27 +30,6 @@ class AnswerView:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A judge's reply on one dimension, from the challenger's side."""
-
-    word: str
-    tone: str
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictView:
-    verdict: Verdict
-    order: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeView:
-    name: str
-    verdicts: tuple[VerdictView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Metric:
     name: str
     value: float
@@ -70,7 +49,7 @@ class ScoreView:
 class DuelView:
     opponent: AnswerView
     challenger: AnswerView
-    judges: tuple[JudgeView, ...]
+    judges: list[JudgeView]
     metrics: tuple[Metric, ...]
     dimensions: tuple[str, ...]
     leaks: tuple[str, ...]
@@ -104,7 +83,7 @@ def duel_view(duel: Duel) -> DuelView:
     return DuelView(
         opponent=opponent,
         challenger=_answer_view("Challenger", answer, _leak_spans(answer)),
-        judges=_judge_views(verdicts_of(duel, found.row)),
+        judges=judge_views(duel, verdicts_of(duel, found.row)),
         metrics=tuple(Metric(name, found.metrics[name]) for name in DIMENSIONS if name in found.metrics),
         dimensions=DIMENSIONS,
         leaks=tuple(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
@@ -132,11 +111,6 @@ def _leak_spans(answer: Answer) -> tuple[Span, ...]:
     return tuple((span["start"], span["end"]) for span in [*answer.leak_spans, *answer.reading.get("findings", ())])
 
 
-def _judge_views(verdicts: list[Verdict]) -> tuple[JudgeView, ...]:
-    by_judge = groupby(verdicts, key=lambda verdict: verdict.judge)
-    return tuple(JudgeView(name, tuple(_verdict_view(verdict) for verdict in group)) for name, group in by_judge)
-
-
 def _facts(answer: Answer) -> tuple[str, ...]:
     return (
         "THOUGHT" if answer.has_thought else "no THOUGHT",
@@ -149,18 +123,3 @@ def _facts(answer: Answer) -> tuple[str, ...]:
 
 def _answer_view(title: str, answer: Answer, spans: tuple[Span, ...]) -> AnswerView:
     return AnswerView(title, answer.model, render_text(answer.text.text, spans), answer, _facts(answer))
-
-
-def _verdict_view(verdict: Verdict) -> VerdictView:
-    challenger = 2 if verdict.order == Order.KING_FIRST else 1
-    cells = []
-    for dimension in DIMENSIONS:
-        value = verdict.dimensions.get(dimension)
-        if value is None:
-            cells.append(Cell("–", "muted"))
-        elif value == 0:
-            cells.append(Cell("draw", "muted"))
-        else:
-            better = value == challenger
-            cells.append(Cell("challenger" if better else "opponent", "good" if better else "bad"))
-    return VerdictView(verdict, Order(verdict.order).label, tuple(cells))

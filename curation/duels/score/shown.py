@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from curation.duels.models import Duel, Verdict
+from curation.duels.models import Duel, Opponent, Order, Verdict
 from curation.duels.score.models import Score
 from curation.samples.models import Bucket, flag_names
 
@@ -65,3 +65,9 @@ def verdicts_of(duel: Duel, row: Score | None) -> list[Verdict]:
     """Return the verdicts that made the score; without one, all of the duel. Needs `with_answers()`."""
     verdicts = list(duel.verdicts.all())
     return verdicts if row is None else [verdict for verdict in verdicts if verdict.pk in row.verdicts]
+
+
+def seats_of(duel: Duel, order: str) -> tuple[str, str]:
+    """Return the names of the answer shown first and of the second: king or reference, and challenger."""
+    opponent = "reference" if duel.opponent == Opponent.REFERENCE else "king"
+    return (opponent, "challenger") if order == Order.KING_FIRST else ("challenger", opponent)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from curation.duels.models import Order
 from curation.duels.score.models import Score
 from curation.duels.score.readings import read_reasons
+from curation.duels.score.shown import seats_of
 from curation.duels.verdict.report import PairReport, RunReport, number
 from curation.runs.models import Run
 from curation.samples.models import flag_names
+from judging.panel.reasons import named_text
 from judging.panel.rubric import DIMENSIONS
 
 CHUNK = 200
@@ -59,10 +60,11 @@ def _reasons_of(scores: list[Score]) -> Iterator[str]:
         for pk in score.verdicts:
             if pk in said:
                 judge, order, parsed, reason = said[pk]
-                reply = _cell(reason) if parsed else f"unparsed: {_cell(reason)}"
-                yield f"- {_cell(judge)}, {Order(order).label.lower()}: {reply}\n"
+                seats = seats_of(score.duel, order)
+                reply = _cell(named_text(reason, *seats)) if parsed else f"unparsed: {_cell(reason)}"
+                yield f"- {_cell(judge)}, {seats[0]} first: {reply}\n"
         for judge, order in score.failed:
-            yield f"- {_cell(judge)}, {Order(order).label.lower()}: the call failed\n"
+            yield f"- {_cell(judge)}, {seats_of(score.duel, order)[0]} first: the call failed\n"
         yield "\n"
 
 

@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
 from curation.assignments.models import REVIEWING
-from curation.duels.models import Duel
+from curation.duels.models import Duel, Verdict
+from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.score.models import Score
 from curation.duels.score.shown import Imported, imported
 from curation.projects.access import Access
@@ -27,7 +28,6 @@ from curation.review.workspace.history import history_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
-from curation.review.workspace.verdicts import Judge, judges_of
 from curation.samples.list.queries import source_url
 from curation.samples.models import LEAKS, Flag, Kind, Sample, Status, flag_names
 from curation.web.text.markup import marked, render_text
@@ -100,7 +100,7 @@ class Revealed:
     duel_id: int
     score: Score | None
     imported: Imported | None
-    judges: list[Judge]
+    judges: list[JudgeView]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
     revised: list[AnswerDetail]
@@ -334,7 +334,8 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
         revisions.append(RevisionView(row, side.label, note, diff, may_rejudge, scores, draft))
     score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
     revised = [found.side(side) for side in dict.fromkeys(view.row.of for view in revisions)]
-    judges = judges_of(found.duel, score)
+    made_by = Verdict.objects.filter(pk__in=score.verdicts) if score is not None else Verdict.objects.none()
+    judges = judge_views(found.duel, made_by.order_by("judge", "pk"))
     return Revealed(found.duel.pk, score, imported(found.duel), judges, metrics, revisions, revised)
 
 

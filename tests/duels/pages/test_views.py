@@ -77,11 +77,39 @@ def test_a_duel_shows_answers_facts_leaks_and_verdicts_escaped(client: Client, p
     assert f'href="/p/acme/samples/{duel.sample_id}/"' in shown
 
 
+def test_each_judge_has_one_row_with_both_orders_flips_marked_and_answers_named(
+    client: Client, project: Project
+) -> None:
+    duel = make_duel(project)
+    Verdict.objects.filter(duel=duel, judge="judge-b", order="king_first").update(
+        dimensions={**dict.fromkeys(("grounding", "progress", "protocol", "efficiency"), 0), "correctness": 1},
+        reason="Answer 1 edits <b>, answer 2 only reads.",
+        raw="Answer 1 edits <b>, so 1.",
+    )
+    shown = html(client, f"/p/acme/duels/{duel.pk}/")
+    rows = {name: shown.split(f'<th scope="row">{name}')[1].split("</tbody>")[0] for name in ("judge-a", "judge-b")}
+    assert all(shown.count(f'<th scope="row">{name}') == 1 for name in rows)
+    assert rows["judge-a"].count("verdicts__flip") == 0 and rows["judge-b"].count("verdicts__flip") == 2
+    assert "2 flips" in rows["judge-b"]
+    # Correctness: the king with the king first, the challenger with the challenger first.
+    first_cell = rows["judge-b"].split("</td>")[0]
+    assert first_cell.index("</span>king</span>") < first_cell.index("</span>challenger</span>")
+    named = '<span class="renamed" title="The judge wrote: {}">{}</span>'
+    assert named.format("Answer 1", "The king") + " edits &lt;b&gt;, " in rows["judge-b"]
+    assert named.format("answer 2", "the challenger") + " only reads." in rows["judge-b"]
+    # The same words name the other answer in the other order.
+    assert rows["judge-a"].count(named.format("The second", "The challenger")) == 1
+    assert rows["judge-a"].count(named.format("The second", "The king")) == 1
+    assert "Answer 1 edits &lt;b&gt;, so 1." in rows["judge-b"]
+    assert "opponent" not in rows["judge-b"]
+
+
 def test_a_duel_against_the_reference_names_it(client: Client, project: Project) -> None:
     duel = make_duel(project)
     duel.king, duel.opponent = None, "reference"
     duel.save()
-    assert "the source&#x27;s own turn" in html(client, f"/p/acme/duels/{duel.pk}/")
+    shown = html(client, f"/p/acme/duels/{duel.pk}/")
+    assert "the source&#x27;s own turn" in shown and "Reference first" in shown and ">The reference</span>" in shown
 
 
 def test_duels_of_other_projects_are_not_found(client: Client, project: Project) -> None:

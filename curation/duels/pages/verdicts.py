@@ -1,0 +1,96 @@
+"""What the judges said of a duel: a row for each judge, both orders side by side, the answers by their names."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from curation.duels.models import Duel, Order, Verdict
+from curation.duels.score.shown import seats_of
+from curation.web.text.markup import joined, visible, with_signs
+from judging.panel.reasons import name_answers
+from judging.panel.rubric import DIMENSIONS
+
+_TONES = {"challenger": "good", "king": "bad", "reference": "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """The better answer in one order: challenger, king or reference, "draw", or "–" without a parsed reply."""
+
+    order: str
+    name: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One dimension, with its winner in each order. `flip`: both orders parsed and differ, which makes a draw."""
+
+    dimension: str
+    winners: tuple[Winner, ...]
+    flip: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyView:
+    """One reply; `reason` has the answers' names, with the judge's words as their titles."""
+
+    verdict: Verdict
+    order: str
+    reason: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeView:
+    """`replies` has those of each asked order, as `orders`; `flips` counts the cells that flip."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    orders: tuple[str, ...]
+    replies: tuple[tuple[ReplyView, ...], ...]
+    flips: int
+
+
+def judge_views(duel: Duel, verdicts: Iterable[Verdict]) -> list[JudgeView]:
+    by_judge: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_judge[verdict.judge].append(verdict)
+    return [_judge(name, by_judge[name], duel) for name in sorted(by_judge)]
+
+
+def _judge(name: str, verdicts: list[Verdict], duel: Duel) -> JudgeView:
+    asked = [order for order in Order.values if any(verdict.order == order for verdict in verdicts)]
+    replies = [[verdict for verdict in verdicts if verdict.order == order] for order in asked]
+    # As in the score: of several replies the last that parsed counts.
+    last = [next((verdict for verdict in reversed(group) if verdict.parsed), None) for group in replies]
+    cells = [_cell(dimension, list(zip(asked, last, strict=True)), duel) for dimension in DIMENSIONS]
+    views = [tuple(_reply(verdict, duel) for verdict in group) for group in replies]
+    orders = tuple(f"{seats_of(duel, order)[0]} first" for order in asked)
+    return JudgeView(name, tuple(cells), orders, tuple(views), sum(cell.flip for cell in cells))
+
+
+def _cell(dimension: str, said: list[tuple[str, Verdict | None]], duel: Duel) -> Cell:
+    winners = []
+    for order, verdict in said:
+        seats = seats_of(duel, order)
+        names = {0: "draw", 1: seats[0], 2: seats[1]}
+        name = names.get(verdict.dimensions.get(dimension), "–") if verdict else "–"
+        winners.append(Winner(f"{seats[0]} first", name, _TONES.get(name, "muted")))
+    known = {winner.name for winner in winners}
+    return Cell(dimension, tuple(winners), len(known) > 1 and "–" not in known)
+
+
+def _reply(verdict: Verdict, duel: Duel) -> ReplyView:
+    seats = seats_of(duel, verdict.order)
+    if not verdict.parsed:
+        return ReplyView(verdict, f"{seats[0]} first", visible(verdict.reason))
+    pieces = (
+        format_html('<span class="renamed" title="The judge wrote: {}">{}</span>', with_signs(piece.said), piece.text)
+        if piece.said
+        else visible(piece.text)
+        for piece in name_answers(verdict.reason, *seats)
+    )
+    return ReplyView(verdict, f"{seats[0]} first", joined(pieces))
