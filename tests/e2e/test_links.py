@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from curation.duels.models import Duel, PromptText
+from curation.duels.models import Duel, PromptText, Verdict
 from curation.projects.models import Preferences, Project
 from curation.review.models import Decision
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project
+from tests.factories import make_duel, make_member, make_project, make_trajectory
 from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -48,7 +48,7 @@ def test_keys_of_ones_own_act_and_are_printed(tab: Page, project: Project) -> No
     tab.goto("/preferences/")
     tab.get_by_label("Approve; gate a scenario").fill("z")
     tab.keyboard.press("Control+Enter")
-    expect(tab.locator(".errorlist")).to_contain_text("“Undo”")
+    expect(tab.locator("#id_approve_error")).to_contain_text("“Undo”")
     tab.get_by_label("Undo", exact=True).fill("Z")
     tab.get_by_label("Pick the left answer").fill("q")
     tab.keyboard.press("Control+Enter")
@@ -153,3 +153,18 @@ def test_links_and_the_outline_lead_into_a_long_transcript(tab: Page, project: P
     tab.goto(f"/p/billing/samples/{sample.pk}/#verdict-999")
     tab.reload()
     expect(tab.locator(".toast")).to_contain_text("does not show that verdict")
+
+
+def test_links_lead_into_sessions_and_to_verdicts(tab: Page, project: Project) -> None:
+    outputs = tuple("\n".join(f"out {n} {line}" for line in range(90)) for n in range(200))
+    row = make_trajectory(project, commands=tuple(f"cmd {n}" for n in range(200)), outputs=outputs)
+    verdict = Verdict.objects.filter(duel=make_duel(project, status="approved")).latest("pk")
+    tab.goto(f"/p/billing/samples/{row.sample_id}/#turn-202-line-80")
+    line = tab.locator("#turn-202-line-80")
+    expect(line).to_be_focused()
+    expect(line).to_be_in_viewport()
+    expect(line).to_have_text("out 100 79")
+    for path in (f"samples/{verdict.duel.sample_id}", f"duels/{verdict.duel_id}"):
+        tab.goto(f"/p/billing/{path}/#verdict-{verdict.pk}")
+        expect(tab.locator(f"#verdict-{verdict.pk}")).to_be_in_viewport()
+        expect(tab.locator(f"#verdict-{verdict.pk}.is-linked")).to_have_count(1)
