@@ -112,6 +112,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "curation.web.http.middleware.TrafficMiddleware",
     "curation.web.http.middleware.RequestIdMiddleware",
+    "curation.web.http.middleware.HeadMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -4,7 +4,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from curation.notifications.filters import NotificationList, mark_read
 from curation.notifications.models import Notification
@@ -13,7 +13,7 @@ from curation.web.ids import find
 from curation.web.lists.pages import list_context
 
 
-@require_http_methods(["GET", "HEAD"])
+@require_GET
 @login_required
 def notification_list(request: HttpRequest) -> HttpResponse:
     params = NotificationList.from_query(request.GET)

@@ -24,7 +24,7 @@ class WebhookForm(ProblemForm):
     events = forms.MultipleChoiceField(choices=Event.choices, widget=forms.CheckboxSelectMultiple)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 @project_page(Scope.ADMIN)
 def webhook_list(request: HttpRequest, access: Access) -> HttpResponse:
     form = WebhookForm(request.POST or None)

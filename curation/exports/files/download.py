@@ -88,12 +88,12 @@ def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
     else:
         wanted = _range(request, etag, total)
         if wanted is None:
-            response = _stream(request, download, 0, total)
+            response = _stream(download, 0, total)
         elif wanted.start >= wanted.stop:
             response = HttpResponse(status=416)
             response["Content-Range"] = f"bytes */{total}"
         else:
-            response = _stream(request, download, wanted.start, wanted.stop)
+            response = _stream(download, wanted.start, wanted.stop)
             response.status_code = 206
             response["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{total}"
     response["ETag"] = etag
@@ -124,7 +124,7 @@ def _range(request: HttpRequest, etag: str, total: int) -> range | None:
     """
     header = request.headers.get("Range", "")
     unit, _, sets = header.partition("=")
-    if unit.strip().lower() != "bytes" or request.method != "GET":
+    if unit.strip().lower() != "bytes":
         return None
     condition = request.headers.get("If-Range")
     if condition is not None and condition.strip() != etag:
@@ -151,11 +151,8 @@ def _one_range(text: str, total: int) -> range | None:
     return range(int(first), min(int(last) + 1, total) if last else total)
 
 
-def _stream(request: HttpRequest, download: Download, start: int, stop: int) -> HttpResponseBase:
-    if request.method == "HEAD":
-        response: HttpResponseBase = HttpResponse(content_type=download.media_type)
-    else:
-        response = StreamingHttpResponse(_pieces(download, start, stop), content_type=download.media_type)
+def _stream(download: Download, start: int, stop: int) -> HttpResponseBase:
+    response = StreamingHttpResponse(_pieces(download, start, stop), content_type=download.media_type)
     response["Content-Length"] = str(stop - start)
     return response
 

@@ -47,7 +47,7 @@ class QuestionForm(ProblemForm):
         return Wording(choices=lines, **given)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 @project_page(Scope.READ)
 def question_list(request: HttpRequest, access: Access) -> HttpResponse:
     form = QuestionForm(request.POST or None)

@@ -36,7 +36,7 @@ class KeysForm(ProblemForm):
             )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 @login_required
 def preferences_page(request: HttpRequest) -> HttpResponse:
     user = principal_of(request).user

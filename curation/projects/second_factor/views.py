@@ -46,7 +46,7 @@ def ask_for_code(request: HttpRequest, user: User, after: str) -> HttpResponse:
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 def second_factor_code(request: HttpRequest) -> HttpResponse:
     """The second step of sign-in."""
     pending = request.session.get(PENDING, {})
@@ -69,7 +69,7 @@ def second_factor_code(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 def second_factor(request: HttpRequest) -> HttpResponse:
     """Set the second factor up; when it is on: new recovery codes, or turn it off."""
     user = principal_of(request).user

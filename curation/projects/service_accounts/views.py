@@ -27,7 +27,7 @@ class ServiceAccountForm(ProblemForm):
     note = forms.CharField(required=False, max_length=200, help_text="What it is for and who runs it.")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 @project_page(Scope.ADMIN)
 def service_accounts(request: HttpRequest, access: Access) -> HttpResponse:
     form = ServiceAccountForm(request.POST or None)
@@ -42,7 +42,7 @@ def service_accounts(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 @project_page(Scope.ADMIN)
 def service_token(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """The account's tokens. A new token's secret is shown only in the response to its form."""

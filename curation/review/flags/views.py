@@ -3,7 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -12,7 +12,7 @@ from curation.review.flags.resolve import resolve_flags
 from curation.web.lists.pages import Tab, list_context
 
 
-@require_http_methods(["GET", "HEAD"])
+@require_GET
 @project_page(Scope.READ)
 def flag_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = FlagList.from_query(request.GET)

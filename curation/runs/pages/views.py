@@ -44,7 +44,7 @@ def run_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "runs/list.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     kind = launchable_kind(request.GET.get("kind") or "duel")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.core.cache import cache
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from prometheus_client import Counter, Histogram
 
@@ -57,6 +57,23 @@ class RequestIdMiddleware(Middleware):
         with bind(request_id=request.META["winnow.request_id"]):
             response = self.get_response(request)
         response["X-Request-Id"] = request.META["winnow.request_id"]
+        return response
+
+
+class HeadMiddleware(Middleware):
+    """Answers HEAD on every page and REST call as GET does, without the body."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method != "HEAD":
+            return self.get_response(request)
+        request.method = "GET"
+        request.META.pop("HTTP_RANGE", None)  # is for GET alone
+        response = self.get_response(request)
+        request.method = "HEAD"
+        if isinstance(response, StreamingHttpResponse):
+            response.streaming_content = iter(())
+        else:
+            response.content = b""
         return response
 
 
