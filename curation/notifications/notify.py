@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from datetime import datetime
 
 from curation.notifications.models import Notification, NotificationKind
 from curation.projects.access import Access
@@ -25,12 +26,18 @@ def notify(
     )
 
 
-def notify_mentioned(*, access: Access, text: str, about: str, link: str) -> None:
+def notify_mentioned(*, access: Access, text: str, about: str, link: str, once_since: datetime | None = None) -> None:
     """Tell the members whom the text mentions as `@username`. A name that no member has is passed over without a word,
-    so that nobody learns who has an account."""
+    so that nobody learns who has an account. With `once_since` nobody is told again what they were told since then."""
     names = {name for found in _MENTION.findall(text)[:MAX_MENTIONS] for name in (found, found.rstrip(".-+@"))}
     if names:
         members = Member.objects.filter(project=access.project, user__username__in=names)
         user_ids = list(members.values_list("user_id", flat=True))
         kind, what = NotificationKind.MENTION, "mentioned you on"
+        if once_since is not None:
+            told = Notification.objects.filter(
+                user__in=user_ids, project=access.project, kind=kind, link=link, created_at__gte=once_since
+            )
+            told = told.filter(text__startswith=f"{access.user.get_username()} {what}")
+            user_ids = sorted(set(user_ids) - set(told.values_list("user_id", flat=True)))
         notify(access=access, user_ids=user_ids, kind=kind, what=what, about=about, link=link)

@@ -58,7 +58,7 @@ class Counts:
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
     from a stored pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by
     `TOKEN_EDGES`. `scan` are findings by rule and what was done with them. `plan` says by what rows are grouped,
-    and what was held against them.
+    and what was held against them. `reviewers` counts exported samples by who decided them.
     """
 
     samples: int = 0
@@ -77,6 +77,7 @@ class Counts:
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
     endings: Endings = field(default_factory=Endings)
     plan: Mapping[str, object] = field(default_factory=dict)
+    reviewers: Counter[str] = field(default_factory=Counter)
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
@@ -99,6 +100,7 @@ class Counts:
     def _add_exported(self, filtered: FilteredSample) -> None:
         sample = filtered.sample
         self.exported += 1
+        self.reviewers.update(set(filtered.reviewers))
         if filtered.rollout is not None:
             self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
         self.revisions += sample.revision_id is not None

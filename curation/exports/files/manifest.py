@@ -44,6 +44,7 @@ def manifest(
         "counts": counts_json,
         "models": _models(export),
         "judges": _judges(export),
+        "reviewers": [{"name": name, "samples": samples} for name, samples in sorted(counts.reviewers.items())],
         "files": [
             {"name": f.name, "format": f.format, "split": f.split, "rows": f.rows, "bytes": f.bytes, "sha256": f.sha256}
             for f in files

@@ -87,7 +87,8 @@ def trace(*, export: Export, sha256: str) -> Trace:
     line = _find(export, sha256)
     sample_id = int(line.sample["sample"])
     sample = Sample.objects.filter(pk=sample_id).first()
-    decisions = Decision.objects.filter(pk=line.sample["decision"]).select_related("reviewer")
+    deciding = [row["decision"] for row in line.sample.get("deciders", ())] or [line.sample["decision"]]
+    decisions = Decision.objects.filter(pk__in=deciding).select_related("reviewer").order_by("id")
     revision = Revision.objects.filter(pk=line.sample["revision"]).select_related("author").first()
     steps = [*_duel_steps(line.sample), *_revision_steps(revision), *_trajectory_steps(sample_id, line.row.get("pair"))]
     return Trace(export, line, sample, list(decisions), revision, steps)

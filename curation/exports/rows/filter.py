@@ -29,7 +29,7 @@ from curation.exports.rows.skip_reasons import (
 )
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import Answered, Approval, Reviewed, kept_side, prompt_sha256
+from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
 from curation.review.models import Decision, Pick
 from curation.samples.models import UNSCORED, Kind
 from judging.scan.scan import rule_set_version
@@ -56,14 +56,17 @@ class Line(NamedTuple):
 @dataclass(slots=True)
 class FilteredSample:
     """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
-    `approval` what its rows were compared with, `example` what its lines were made of, and `scan` the findings by rule
-    and what was done with them."""
+    `approval` what its rows were compared with, `reviewers` who decided that, `deciders` everybody's decisions where
+    several people had to decide, `example` what its lines were made of, and `scan` the findings by rule and what was
+    done with them."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
     skipped: dict[SkipReason, list[str]] = field(default_factory=dict)
     rollout: Rollout | None = None
     approval: Approval | None = None
+    deciders: Sequence[Decider] = ()
+    reviewers: Sequence[str] = ()
     example: Example | None = None
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -152,6 +155,7 @@ class ExportFilter:
             return reason
         example = turn_example(texts, outcome, self._recipe)
         approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        filtered.deciders = data.reviewed.deciders(sample.sample_id)
         if approval is None or outcome.revision_id != sample.revision_id or not outcome.as_approved:
             return SkipReason.NOT_AS_APPROVED
         other = (texts.challenger if kept_side(outcome.pick) == Pick.KING else texts.king) if self._pairs else None
@@ -182,6 +186,7 @@ class ExportFilter:
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED
         approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        filtered.deciders = data.reviewed.deciders(sample.sample_id)
         rivals = data.rivals.of(rollout)
         example = session_example(messages, rivals, self._recipe)
         if rivals or approval is None or approval.scan_rules != rule_set_version():
@@ -206,7 +211,7 @@ class ExportFilter:
         named = screen.source(sample)
         if isinstance(named, SkipReason):
             return named
-        labels = self._labels.values(sample.sample_id, data.labels, reviewers)
+        labels = self._labels.values(sample.sample_id, data.labels, reviewers[-1:])
         return _Target(split, _metadata(named, reviewers, filtered.rollout) | screen.remarks(labels))
 
     def _add_rows(
@@ -215,7 +220,7 @@ class ExportFilter:
         target = self._target(filtered, data, reviewers, group)
         if isinstance(target, SkipReason):
             return target
-        filtered.example = example
+        filtered.example, filtered.reviewers = example, reviewers
         for form in self._formats:
             for row in form.rows(example):
                 reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example, target)

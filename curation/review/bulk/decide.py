@@ -17,7 +17,7 @@ from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
 from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.opinions import enter_opinion
+from curation.review.decisions.opinions import enter_opinion, notify_of_opinions
 from curation.review.decisions.state import change, log_line
 from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
 from curation.samples.blind import refuse_hidden
@@ -143,6 +143,9 @@ def decide_chunk(
         for sample in settled:
             if sample.pk in several:
                 change(sample, **fields, **several[sample.pk])
+    for line in lines:
+        if line.settles and line.sample_id in several and action != Action.QUEUE:
+            notify_of_opinions(access, line.sample, before=line)
     noted = bool(scan_texts([reason, comment]))
     for line in lines:
         if noted or (action == Action.APPROVE and not line.scan_rules):

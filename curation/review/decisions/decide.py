@@ -15,7 +15,7 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.opinions import decision_to_keep, enter_opinion, outcome_of
+from curation.review.decisions.opinions import decision_to_keep, enter_opinion, notify_of_opinions, outcome_of
 from curation.review.decisions.state import change, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import DECIDING, STATUS_AFTER, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
@@ -111,8 +111,10 @@ def decide(
         )
         link = reverse("sample-page", args=[access.project.slug, sample.pk])
         # A remark on a decision that waits would tell of it.
-        said = f"{reason}\n{comment}" if decision.settles else ""
-        notify_mentioned(access=access, text=said, about=f"sample {sample.pk}", link=link)
+        if decision.settles:
+            notify_mentioned(access=access, text=f"{reason}\n{comment}", about=f"sample {sample.pk}", link=link)
+            if fields:
+                notify_of_opinions(access, sample, before=decision)
         data = {"sample": str(sample.pk), "decision": str(decision.pk), "action": action, "status": sample.status}
         emit(access.project, Event.REVIEW_DECIDED, data)
     return Decided(decision, sample)

@@ -6,10 +6,13 @@ neither the sample's status nor its version, so no page and no call can tell tha
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from django.db.models import F, Max, Q
+from django.urls import reverse
 
 from curation.assignments.models import AssignedSample
+from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.document import Review
@@ -103,6 +106,18 @@ def enter_opinion(line: Decision, access: Access, review: Review) -> dict[str, o
 def next_round(sample: Sample) -> dict[str, object]:
     """The fields after which no earlier opinion counts."""
     return {"opinions": 0, "disputed": False, "round": sample.round + 1}
+
+
+def notify_of_opinions(access: Access, sample: Sample, *, before: Decision) -> None:
+    """Tell those whom people mentioned in the decisions that waited for this one, and in private notes, since everybody
+    sees these now. Settled again after an undo, nobody is told twice."""
+    rows = Decision.objects.opinions().filter(sample=sample, round=before.before["round"], settles=False)
+    about, link = f"sample {sample.pk}", reverse("sample-page", args=[access.project.slug, sample.pk])
+    for row in rows.exclude(pk=before.pk).select_related("reviewer", "revision").order_by("id"):
+        note = row.revision.note if row.revision is not None else ""
+        said = f"{row.reason}\n{row.comment}\n{note}"
+        author = replace(access, user=row.reviewer)
+        notify_mentioned(access=author, text=said, about=about, link=link, once_since=row.created_at)
 
 
 def take_opinion_back(sample: Sample) -> None:

@@ -5,7 +5,8 @@ filters and counts. A standing approval keeps the answer of one side, the challe
 names the revision and the hash of the text that the person read. Everything that asks what is approved reads it here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -73,7 +74,8 @@ class LatestRevision(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """A standing approval: the side that it keeps, the text that it names, and what the scan read (`Decision`)."""
+    """A standing approval: the side that it keeps, the text that it names, what the scan read, and its round, 0 where
+    one person decided (`Decision`)."""
 
     pk: int
     pick: str
@@ -82,7 +84,17 @@ class Approval(NamedTuple):
     prompt_sha256: str
     other_sha256: str
     scan_rules: str
+    round: int
     reviewer: str
+
+
+class Decider(NamedTuple):
+    """Somebody who decided a sample that several people had to decide, and their decision."""
+
+    decision: int
+    reviewer: str
+    action: str
+    pick: str
 
 
 def prompt_sha256(history: str, tools: str) -> str:
@@ -96,7 +108,8 @@ def kept_side(pick: str) -> Pick:
 
 
 class Reviewed:
-    """What people decided on some samples, read for all of them at once in two queries."""
+    """What people decided on some samples, read for all of them at once in two queries; who decided with
+    others is read when it is asked for."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._approvals = standing_approvals(ids)
@@ -104,6 +117,22 @@ class Reviewed:
 
     def approval(self, sample_id: int) -> Approval | None:
         return self._approvals.get(sample_id)
+
+    def deciders(self, sample_id: int) -> list[Decider]:
+        """Everybody who decided the sample, the one who settled it last; empty where that one decided alone."""
+        return self._deciders.get(sample_id, [])
+
+    @cached_property
+    def _deciders(self) -> dict[int, list[Decider]]:
+        return deciders_of(self._approvals)
+
+    def _reviewers(self, sample_id: int) -> tuple[str, ...]:
+        """Who decided what is approved, the one who settled it last. Those whom an adjudicator overruled did not."""
+        approval = self._approvals.get(sample_id)
+        if approval is None:
+            return ()
+        others = [row.reviewer for row in self.deciders(sample_id)[:-1]] if approval.round else []
+        return (*others, approval.reviewer)
 
     @property
     def keeps_kings(self) -> bool:
@@ -129,7 +158,7 @@ class Reviewed:
             rejected_text=None if pick == _DRAW or other is None else other.text,
             replaced_text=original.text if revision else None,
             revision_id=revision.pk if revision else None,
-            reviewers=(approval.reviewer,) if approval else (),
+            reviewers=self._reviewers(sample_id),
             as_approved=approval is not None and approval.text_sha256 == digest,
         )
 
@@ -138,7 +167,7 @@ class Reviewed:
         approval = self._approvals.get(sample_id)
         if approval is None:
             return ReviewedSession((), False)
-        return ReviewedSession((approval.reviewer,), session_sha256(turns) == approval.text_sha256)
+        return ReviewedSession(self._reviewers(sample_id), session_sha256(turns) == approval.text_sha256)
 
 
 class ReviewedSession(NamedTuple):
@@ -151,6 +180,27 @@ def standing_approvals(ids: Sequence[int]) -> dict[int, Approval]:
     rows = Decision.objects.filter(sample_id__in=IdList(ids)).standing_approvals()
     found = rows.values_list("sample_id", *Approval._fields[:-1], "reviewer__username")
     return {sample_id: Approval(*columns) for sample_id, *columns in found}
+
+
+def deciders_of(approvals: Mapping[int, Approval]) -> dict[int, list[Decider]]:
+    """Of each of the samples that several people decided all who did, the one who settled it last: they agreed, or
+    that one adjudicated."""
+    opinions = Decision.objects.opinions().filter(sample_id__in=IdList(list(approvals)), settles=False).order_by("id")
+    given: dict[int, list[tuple[int, Decider]]] = {}
+    columns = ("sample_id", "round", "pk", "reviewer__username", "action", "pick")
+    for sample_id, number, pk, reviewer, action, pick in opinions.values_list(*columns):
+        given.setdefault(sample_id, []).append((number, Decider(pk, reviewer, action, pick)))
+    settled = Decision.objects.filter(pk__in=[approvals[sample_id].pk for sample_id in given])
+    found = {}
+    for row in settled.select_related("reviewer"):
+        # What several people decided is noted in `before`, also of an adjudication, whose own round is 0.
+        number = row.before.get("round")
+        last = Decider(row.pk, row.reviewer.get_username(), row.action, row.pick)
+        others = {one.reviewer: one for of, one in given[row.sample_id] if of == number and one.decision < row.pk}
+        others.pop(last.reviewer, None)
+        if others:
+            found[row.sample_id] = [*others.values(), last]
+    return found
 
 
 def with_approved_revision(samples: QuerySet[Sample]) -> QuerySet[Sample]:
