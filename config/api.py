@@ -20,6 +20,7 @@ from curation.exports.hub.api import router as hub_router
 from curation.exports.pages.api import router as exports_router
 from curation.exports.provenance.api import router as provenance_router
 from curation.exports.rounds.api import router as rounds_router
+from curation.imports.intake.api import router as intake_router
 from curation.imports.pages.api import router as imports_router
 from curation.labels.questions.api import router as questions_router
 from curation.llm.endpoints.api import router as llm_router
@@ -70,6 +71,7 @@ for router in (
     samples_router,
     questions_router,
     imports_router,
+    intake_router,
     scenarios_router,
     prompts_router,
     trajectories_router,

@@ -130,6 +130,15 @@ def allowed_sources(name: str) -> list[str]:
     return found
 
 
+def watched_folder(name: str) -> Path | None:
+    """An existing absolute folder, resolved; None if the variable is unset or empty."""
+    value = text(name, "")
+    path = Path(value).expanduser()
+    if value and not (path.is_absolute() and path.is_dir()):
+        raise ImproperlyConfigured(f"{name} is {value!r}, which is not an absolute folder that exists")
+    return path.resolve() if value else None
+
+
 def url(name: str, default: str, *, schemes: Collection[str]) -> str:
     value = text(name, default)
     if urlsplit(value).scheme not in schemes:

@@ -187,6 +187,7 @@ CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "curation.runs.tasks.reap", "schedule": 5.0, "options": {"expires": 5.0}},
     "deletions": {"task": "curation.projects.tasks.continue_deletions", "schedule": 10.0, "options": {"expires": 10.0}},
     "uploads": {"task": "curation.imports.tasks.sweep", "schedule": 3600.0, "options": {"expires": 3600.0}},
+    "intake": {"task": "curation.imports.tasks.take_in", "schedule": 10.0, "options": {"expires": 10.0}},
     "scan": {"task": "curation.review.tasks.scan", "schedule": 10.0, "options": {"expires": 10.0}},
     "exports": {"task": "curation.exports.tasks.delete_old", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "rounds": {"task": "curation.exports.tasks.export_reviewed", "schedule": 60.0, "options": {"expires": 60.0}},
@@ -292,6 +293,8 @@ MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 10
 KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)
 # What imports may read besides uploads and public addresses. Everyone who may launch a run can read all of it.
 IMPORT_FOLDERS = env.allowed_sources("IMPORT_FOLDERS")
+# Files below PROJECT/ in this folder are imported when they appear; whoever can write there can import.
+WATCH_FOLDER = env.watched_folder("WATCH_FOLDER")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 MAX_UNPACKED_BYTES = env.number("MAX_UNPACKED_MB", 20_480, low=1, high=10_000_000) * 1024 * 1024
 MAX_UNPACK_RATIO = env.number("MAX_UNPACK_RATIO", 200, low=2, high=100_000)

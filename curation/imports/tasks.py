@@ -2,9 +2,17 @@
 
 from celery import shared_task
 
+from curation.imports.intake.folder import take_files
+from curation.imports.intake.spool import import_batches
 from curation.imports.sources.sweep import sweep_uploads
 
 
 @shared_task
 def sweep() -> None:
     sweep_uploads()
+
+
+@shared_task
+def take_in() -> None:
+    import_batches()
+    take_files()

@@ -20,7 +20,7 @@ from judging.traces.generation import (
     parsed,
     tools_of,
 )
-from judging.traces.spans import DETAILS, Event, Span, is_spans, spans_of
+from judging.traces.spans import DETAILS, Event, Span, is_spans, span_of, spans_of
 
 # Operations of the GenAI conventions that are no call of a model: their messages repeat those of the calls in them.
 NO_CALLS = frozenset(("invoke_agent", "create_agent", "execute_tool", "embeddings", "invoke_workflow", "retrieval"))
@@ -47,15 +47,25 @@ def read_trace(row: Json) -> Found:
     return Found([one for call in calls for one in call], sum(not call for call in calls))
 
 
-def _span(span: Span) -> list[Generation] | None:
-    """Return the generations of a span, or None if it is no model call."""
+def is_model_call(row: Json) -> bool:
+    """Whether a span, as a document has it, calls a model."""
+    return _calls_model(span_of(row))
+
+
+def _calls_model(span: Span) -> bool:
     gen_ai, llm = (_object(span.attributes.get(name)) for name in ("gen_ai", "llm"))
     operation = _at(gen_ai, "operation", "name")
     kind = _at(span.attributes, "openinference", "span", "kind")
     if operation in NO_CALLS or (kind is not None and kind != "LLM"):
+        return False
+    return bool(gen_ai or llm or kind) or any(event.name.startswith("gen_ai.") for event in span.events)
+
+
+def _span(span: Span) -> list[Generation] | None:
+    """Return the generations of a span, or None if it is no model call."""
+    if not _calls_model(span):
         return None
-    if not gen_ai and not llm and kind is None and not any(event.name.startswith("gen_ai.") for event in span.events):
-        return None
+    gen_ai, llm = (_object(span.attributes.get(name)) for name in ("gen_ai", "llm"))
     for given, outputs, tools in _readings(span, gen_ai, llm):
         if found := generations_of(given, outputs, tools, span.trace):
             return found

@@ -40,16 +40,25 @@ def is_spans(row: Json) -> bool:
 
 def spans_of(row: Json) -> list[Span]:
     """Return the spans of a document. Log records without their span are spans of events alone."""
-    found = [
-        _span(span)
-        for resource in _lists(row, "resourceSpans", "resource_spans")
-        for scope in _lists(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
-        for span in _lists(scope, "spans")
-    ]
-    found += [_span(span) for key in ("data", "spans") for span in _lists(row, key) if _is_span(span)]
+    found = [span_of(span) for _, span in span_rows(row)]
+    found += [span_of(span) for key in ("data", "spans") for span in _lists(row, key) if _is_span(span)]
     if _is_span(row) or any(key.startswith("attributes.") for key in row):
-        found.append(_span(row))
+        found.append(span_of(row))
     return [*found, *_logged(row)]
+
+
+def span_rows(row: Json) -> Iterator[tuple[Json, Json]]:
+    """Yield each span of an OTLP document as it is there, after what its resource says."""
+    for entry in _lists(row, "resourceSpans", "resource_spans"):
+        resource = entry.get("resource")
+        for scope in _lists(entry, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+            for span in _lists(scope, "spans"):
+                yield resource if isinstance(resource, Mapping) else {}, span
+
+
+def service_of(resource: Json) -> str:
+    """Return the name of the service that a resource describes, or ''."""
+    return str(_attributes(resource.get("attributes")).get("service.name", ""))
 
 
 def _is_span(value: object) -> bool:
@@ -61,7 +70,8 @@ def _is_span(value: object) -> bool:
     )
 
 
-def _span(row: Json) -> Span:
+def span_of(row: Json) -> Span:
+    """Return one span of a document."""
     context = row.get("context")
     named: Json = context if isinstance(context, Mapping) else {}
     trace = row.get("traceId") or row.get("trace_id") or named.get("trace_id") or named.get("traceId")

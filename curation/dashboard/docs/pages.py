@@ -14,7 +14,7 @@ from markdown_it.token import Token
 # What a reader looks for, in the order in which it is needed. A test holds that no document is missing.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("quickstart",),
-    "How to": ("imports", "scenarios", "trajectories", "exports", "evaluation"),
+    "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
     "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
     "Reference": ("api", "glossary"),
     "Operate": ("operations", "deployment", "sign-in"),

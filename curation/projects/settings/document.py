@@ -180,6 +180,15 @@ class Limits(Section):
     max_leak: Share = Field(0.1, title="Leak score", description="A sample with a higher score is flagged, 0 to 1.")
 
 
+class Intake(Section):
+    """Which spans that OpenTelemetry exporters send become turns."""
+
+    share: Share = Field(1.0, title="Share of traces", description="0 to 1. A trace is taken whole or not at all.")
+    services: list[Name] = Field(
+        [], title="Services", description="Values of `service.name`, one per line; empty: spans of all services."
+    )
+
+
 class Runs(Section):
     """What runs do while a model endpoint is down."""
 
@@ -364,6 +373,7 @@ class ProjectSettings(Section):
     gate: Gate = Gate()
     review: Review = Review()
     limits: Limits = Limits()
+    intake: Intake = Intake()
     runs: Runs = Runs()
     balance: Balance = Balance()
     export: Export = Export()

@@ -1,0 +1,214 @@
+"""Spans by OTLP/HTTP: what is stored, sampled and refused, and that turns are created once."""
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.storage import default_storage
+from django.test import Client
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from curation.duels.models import Prompt
+from curation.imports import kinds, row_kinds
+from curation.imports.intake import spool
+from curation.imports.intake.spool import import_batches
+from curation.projects.models import Project, Role
+from curation.runs.engine.worker import drive
+from curation.runs.models import Run, RunState
+from tests.factories import make_bearer, make_member, make_project, make_user
+from tests.imports.bringing import end
+from tests.imports.test_kinds import Killed, give_back
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TRACES = "/api/v1/projects/acme/otlp/v1/traces"
+PROTOBUF = "application/x-protobuf"
+# 10,000 in the measured figures.
+SPANS = int(os.environ.get("OTLP_SPANS", "2000"))
+
+
+@pytest.fixture
+def user() -> User:
+    return make_user()
+
+
+@pytest.fixture
+def project(user: User) -> Project:
+    return make_project("acme", user=user)
+
+
+def span(number: int, trace: int = 0, **changes: Any) -> dict[str, Any]:
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": f"Task {number}"}]}])
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": f"Answer {number}"}]}])
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": asked,
+        "gen_ai.output.messages": said,
+        **changes,
+    }
+    return {"traceId": f"{trace or number:032x}", "spanId": f"{number:016x}", "attributes": attributes}
+
+
+def document(spans: Iterable[dict[str, Any]], service: str = "agent") -> dict[str, Any]:
+    def pairs(given: dict[str, str]) -> list[dict[str, Any]]:
+        return [{"key": key, "value": {"stringValue": value}} for key, value in given.items()]
+
+    told = [{**one, "attributes": pairs(one["attributes"])} for one in spans]
+    resource = {"attributes": pairs({"service.name": service})}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": told}]}]}
+
+
+def packed(spans: Iterable[dict[str, Any]]) -> bytes:
+    """The request as the SDK's default exporter writes it."""
+    request = ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    for one in spans:
+        told = scope.spans.add(trace_id=bytes.fromhex(one["traceId"]), span_id=bytes.fromhex(one["spanId"]))
+        told.attributes.extend(
+            KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in one["attributes"].items()
+        )
+    return bytes(request.SerializeToString())
+
+
+def post(user: User, body: bytes | dict[str, Any], kind: str = "application/json", **headers: str) -> Any:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Client().generic("POST", TRACES, data, kind, headers={**make_bearer(user), **headers})
+
+
+def test_spans_of_all_requests_become_turns_in_one_import(user: User, project: Project) -> None:
+    other: dict[str, Any] = {"gen_ai.operation.name": "execute_tool"}
+    first = post(user, document([span(1), span(2, trace=1), span(3, **other)]))
+    second = post(user, gzip.compress(packed([span(4)])), PROTOBUF, **{"Content-Encoding": "gzip"})
+
+    assert (first.status_code, first.json(), first["Content-Type"]) == (200, {}, "application/json")
+    assert (second.status_code, second.content, second["Content-Type"]) == (200, b"", PROTOBUF)
+    assert Prompt.objects.count() == 0
+    (run,) = import_batches()
+    assert (end(run).state, run.created_by, run.result["prompts"]) == (RunState.SUCCEEDED, user, 3)
+    assert set(Prompt.objects.values_list("instance_id", flat=True)) == {f"{1:032x}", f"{4:032x}"}
+    assert import_batches() == []
+
+
+def test_a_process_that_dies_before_the_batches_are_deleted_creates_no_turn_twice(
+    user: User, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(user, document([span(1), span(2)]))
+    with monkeypatch.context() as killed:
+        killed.setattr(spool, "_delete", lambda keys: None)
+        end(import_batches()[0])
+
+    (again,) = import_batches()
+
+    assert (end(again).result["duplicates"], Prompt.objects.count()) == (2, 2)
+    assert import_batches() == []
+
+
+def test_a_share_of_the_traces_is_taken_whole_and_the_same_for_every_request(user: User, project: Project) -> None:
+    project.settings_json = {"intake": {"share": 0.5, "services": ["agent"]}}
+    project.save()
+    spans = [span(2 * trace + half, trace=trace) for trace in range(1, 101) for half in (0, 1)]
+    for part in (spans[:101], spans[101:]):
+        post(user, document(part))
+    post(user, document(spans, service="other"))
+
+    (run,) = import_batches()
+
+    end(run)
+    traces = list(Prompt.objects.values_list("instance_id", flat=True))
+    assert 30 < len(set(traces)) < 70
+    assert len(traces) == 2 * len(set(traces))
+
+
+def test_calls_without_messages_are_named_and_spans_of_nothing_start_no_run(user: User, project: Project) -> None:
+    assert (
+        post(user, document([{"traceId": "0a", "spanId": "1", "attributes": {"http.method": "GET"}}])).status_code
+        == 200
+    )
+    assert import_batches() == []
+    silent = {"traceId": "0a", "spanId": "1", "attributes": {"gen_ai.operation.name": "chat"}}
+    post(user, document([silent]))
+
+    (run,) = import_batches()
+
+    assert end(run).state == RunState.FAILED
+    assert "record their content" in run.error
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "encoding", "status", "said"),
+    [
+        (b"{", "application/json", "", 422, "not JSON"),
+        (b"[]", "application/json", "", 422, "ExportTraceServiceRequest"),
+        (b"\xff\xff", PROTOBUF, "", 422, "ExportTraceServiceRequest"),
+        (b"{}", "text/plain", "", 422, "Send application/x-protobuf"),
+        (b"{}", "application/json", "gzip", 422, "not gzip"),
+        (gzip.compress(b"{}")[:-9], "application/json", "gzip", 422, "cut off"),
+        (b"{}", "application/json", "br", 422, "Send it as gzip"),
+        (gzip.compress(bytes(65 * 1024 * 1024)), "application/json", "gzip", 413, "smaller batches"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(
+    user: User, project: Project, body: bytes, kind: str, encoding: str, status: int, said: str
+) -> None:
+    answer = post(user, body, kind, **({"Content-Encoding": encoding} if encoding else {}))
+
+    assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
+    assert said in answer.json()["detail"]
+    assert import_batches() == []
+
+
+def test_only_who_may_launch_runs_may_send(user: User, project: Project) -> None:
+    assert post(make_member(project, role=Role.REVIEWER), document([span(1)])).status_code == 403
+    assert post(make_user(), document([span(1)])).status_code == 404
+    post(user, document([span(1)]))
+    Project.objects.update(archived_at=project.created_at)
+    assert post(user, document([span(1)])).status_code == 409
+
+    assert import_batches() == []
+    Project.objects.update(archived_at=None)
+    assert len(import_batches()) == 1
+
+
+def test_batches_go_with_their_project(user: User, project: Project) -> None:
+    post(user, document([span(1)]))
+
+    spool.delete_batches([project.pk])
+
+    assert not default_storage.exists(f"intake/{project.pk}")
+    assert (import_batches(), Run.objects.count()) == ([], 0)
+
+
+def test_a_stream_becomes_turns_once_with_a_worker_killed_in_between(
+    user: User, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans = [span(number) for number in range(1, SPANS + 1)]
+    began = time.perf_counter()
+    for first in range(0, SPANS, 500):
+        assert post(user, packed(spans[first : first + 500]), PROTOBUF).status_code == 200
+        if first == SPANS // 2:
+            (run,) = import_batches()
+    monkeypatch.setattr(row_kinds, "MOST_ROWS", 200)
+    commit = kinds._commit
+
+    def dying(*args: Any) -> None:
+        commit(*args)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kinds, "_commit", dying)
+        with pytest.raises(Killed):
+            drive(run.pk)
+    assert 0 < Prompt.objects.count() < SPANS // 2
+    give_back(run)
+
+    (rest,) = import_batches()
+
+    counts = [end(one).result["prompts"] for one in (run, rest)]
+    print(f"{SPANS / (time.perf_counter() - began):.0f} spans/s")
+    assert (sum(counts), Prompt.objects.count()) == (SPANS, SPANS)
+    assert Prompt.objects.values("instance_id").distinct().count() == SPANS
