@@ -107,9 +107,9 @@ def pressed_keys(changed: Mapping[str, str]) -> dict[str, str]:
     A key that nothing else uses takes the place of the one it replaces, so that keys of dialogs, such as the numbers of
     reasons, stay reachable.
     """
-    moved = {BY_NAME[name].key: key for name, key in changed.items() if name in BY_NAME}
+    moved = {action.key: changed[action.name] for action in ACTIONS if action.name in changed}
     declared = {key: old for old, key in moved.items()}
-    for key in set(moved.values()) - set(moved):
+    for key in [key for key in moved.values() if key not in moved]:
         free = declared[key]
         while free in declared:
             free = declared[free]

@@ -19,7 +19,7 @@ WORDS = 3
 # From this likeness on; what is returned at most.
 ALIKE, MOST = 0.3, 50
 # A word in more samples is not rare. Words looked up, rare ones used, candidates compared, and characters read of each.
-RARE, LOOKED_UP, USED, COMPARED, READ = 200, 60, 12, 300, 20_000
+RARE, LOOKED_UP, USED, COMPARED, READ = 200, 30, 12, 300, 20_000
 _WORD = re.compile(r"[^\W_]+")
 _MATCHES = {
     "sqlite": "SELECT rowid FROM sample_search WHERE sample_search MATCH %s LIMIT %s",
