@@ -31,6 +31,7 @@ class JudgeSummary:
     halves              win rate in the first and the second half of the run
     by_leak             win rate in the duels with a leak flag and in the others
     own_family          win rate of its own family's answers against another family's
+    counts              numbers of duels behind these figures, by the names of `duel_counts`
     """
 
     judge: str
@@ -48,6 +49,7 @@ class JudgeSummary:
     halves: tuple[float | None, float | None]
     by_leak: tuple[float | None, float | None]
     own_family: float | None
+    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,34 @@ def same_choices(one: Readings, two: Readings) -> float | None:
     return float((one.merged[joint] == two.merged[joint]).mean()) if joint.any() else None
 
 
+def duel_counts(judge: Readings, panel: PanelReadings) -> dict[str, int]:
+    """Return numbers of duels.
+
+    challenger, neither, opponent             that it prefers
+    first_half, second_half, leak, no_leak    of those in which it parsed
+    chosen                                    read in both orders, with a choice that is no draw
+    draw, unparsed                            with a draw in any dimension; with a reply that did not parse at once
+    flip:<dimension>                          in which the orders disagree on it
+    """
+    sides, parsed = preferred(judge.score), ~np.isnan(judge.score)
+    half = np.arange(panel.count) < panel.count / 2
+    unread = np.isnan(judge.seats[:, :, 0])
+    found = {
+        "challenger": sides == 1,
+        "neither": sides == 0,
+        "opponent": sides == -1,
+        "first_half": parsed & half,
+        "second_half": parsed & ~half,
+        "leak": parsed & panel.leak,
+        "no_leak": parsed & ~panel.leak,
+        "chosen": judge.both & (judge.seats != 0).any(axis=(1, 2)),
+        "draw": (judge.seats == 0).any(axis=(1, 2)),
+        "unparsed": ((judge.attempts > 1) | ((judge.attempts == 1) & unread)).any(axis=1),
+        **{f"flip:{name}": parsed & judge.flips[:, place] for place, name in enumerate(DIMENSIONS)},
+    }
+    return {name: int(duels.sum()) for name, duels in found.items()}
+
+
 def _summary(judge: Readings, panel: PanelReadings) -> JudgeSummary:
     parsed = ~np.isnan(judge.score)
     n = int(parsed.sum())
@@ -130,6 +160,7 @@ def _summary(judge: Readings, panel: PanelReadings) -> JudgeSummary:
         halves=(win_rate(judge.score[half]), win_rate(judge.score[~half])),
         by_leak=(win_rate(judge.score[panel.leak]), win_rate(judge.score[~panel.leak])),
         own_family=own_family_rate(judge.score, judge.own),
+        counts=duel_counts(judge, panel),
     )
 
 

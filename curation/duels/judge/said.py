@@ -11,8 +11,9 @@ from curation.duels.score.models import Score
 from curation.duels.score.readings import readings_of
 from curation.duels.score.stage import read_scores
 from curation.runs.models import Item, Run
+from curation.samples.models import Flag
 from judging.panel.rubric import DIMENSIONS
-from judging.panel.scoring import JudgeScore, OrderedVerdict, score_duel
+from judging.panel.scoring import ORDERS, JudgeScore, OrderedVerdict, score_duel
 
 SAID = {
     "parsed": "the judge's replies parsed in every order",
@@ -22,20 +23,29 @@ SAID = {
     "neither": "the judge prefers neither",
     "first": "a reply prefers the answer shown first",
     "second": "a reply prefers the answer shown second",
+    "chosen": "both orders parsed, and a reply prefers one answer",
     "draw": "a reply calls a dimension a draw",
     "flip": "the two orders disagree",
     "people": "people have chosen too",
     "against_people": "people have chosen something else",
 }
+PARTS = {
+    "first_half": "the first half of the run's duels",
+    "second_half": "the second half",
+    "leak": "a leak flag",
+    "no_leak": "no leak flag",
+}
 CHUNK = 1000
+_LEAKS = Flag.LEAK | Flag.LEAK_READER
 
 
 class Reading(NamedTuple):
-    """What a judge said of a duel; `score` is None unless it parsed in every order."""
+    """What a judge said of a duel, and the `PARTS` that it is in; `score` is None unless it parsed in every order."""
 
     duel: int
     replies: tuple[OrderedVerdict, ...]
     score: JudgeScore | None
+    parts: tuple[str, ...] = ()
 
     @property
     def preferred(self) -> int:
@@ -43,15 +53,22 @@ class Reading(NamedTuple):
         return (centred > 0) - (centred < 0)
 
 
-def duels_where(run: Run, judge: str, said: str | None, dimension: str | None, *, controls: bool) -> list[int]:
+def duels_where(
+    run: Run, judge: str, said: str | None, dimension: str | None, part: str | None, *, controls: bool
+) -> list[int]:
     """Return the ids of the run's duels, or of its control duels, that the judge read and of which it said this.
 
-    `said` is a word of `SAID`, None for all that it read; a dimension narrows replies and flips to that dimension.
+    `said` is a word of `SAID`, None for all that it read; a dimension narrows replies and flips to that dimension, and
+    `part` the duels to a word of `PARTS`. Control duels are in no part.
     """
     people = choices_of_people(run) if said in ("people", "against_people") else {}
     names = DIMENSIONS if dimension is None else (dimension,)
     readings = _control_readings(run, judge) if controls else _readings(run, judge)
-    return [one.duel for one in readings if one.replies and (said is None or _is(one, said, names, people))]
+    return [
+        one.duel
+        for one in readings
+        if one.replies and (part is None or part in one.parts) and (said is None or _is(one, said, names, people))
+    ]
 
 
 def controls_of(run: Run) -> list[int]:
@@ -79,9 +96,11 @@ def choices_of_people(run: Run) -> dict[int, int]:
 def _readings(run: Run, judge: str) -> Iterator[Reading]:
     ids = list(Score.objects.filter(run=run).order_by("duel_id").values_list("duel_id", flat=True))
     for start in range(0, len(ids), CHUNK):
-        for entry in read_scores(run, ids[start : start + CHUNK]):
+        for place, entry in enumerate(read_scores(run, ids[start : start + CHUNK]), start):
             replies = tuple(verdict for verdict in entry.verdicts if verdict.judge == judge)
-            yield Reading(entry.duel.pk, replies, next((one for one in entry.score.judges if one.judge == judge), None))
+            score = next((one for one in entry.score.judges if one.judge == judge), None)
+            half = "first_half" if place < len(ids) / 2 else "second_half"
+            yield Reading(entry.duel.pk, replies, score, (half, "leak" if entry.flags & _LEAKS else "no_leak"))
 
 
 def _control_readings(run: Run, judge: str) -> Iterator[Reading]:
@@ -101,6 +120,9 @@ def _is(one: Reading, said: str, names: tuple[str, ...], people: Mapping[int, in
         return any(reply.dimensions is None or reply.attempts > 1 for reply in one.replies)
     if said in ("draw", "first", "second"):
         return {"draw": 0, "first": 1, "second": 2}[said] in chosen
+    if said == "chosen":
+        orders = {reply.order for reply in one.replies if reply.dimensions is not None}
+        return len(orders) == len(ORDERS) and not chosen.isdisjoint((1, 2))
     if one.score is None:
         return False
     if said == "flip":

@@ -25,10 +25,12 @@ _CONTESTANT = ("side", "model", "instructions_hash", "fingerprint")
 
 @dataclass(frozen=True, slots=True)
 class WithPeople:
-    """A judge against people: κ of their choices (challenger, opponent, draw), and the share of the same ones."""
+    """A judge against people: κ of their choices (challenger, opponent, draw), and the share of the same ones;
+    `against` counts the others."""
 
     kappa: Kappa
     accuracy: float | None
+    against: int
 
 
 def judged_runs(project: Project, panel: str | None = None) -> list[Run]:
@@ -122,4 +124,5 @@ def _facts(run: Run) -> dict[int, tuple[Pair, str, str, bool]]:
 
 def _compare(pairs: Sequence[tuple[int, int]]) -> WithPeople:
     kappa = cohens_kappa([judge for judge, _ in pairs], [person for _, person in pairs])
-    return WithPeople(kappa, sum(one == two for one, two in pairs) / len(pairs) if pairs else None)
+    same = sum(one == two for one, two in pairs)
+    return WithPeople(kappa, same / len(pairs) if pairs else None, len(pairs) - same)

@@ -53,6 +53,11 @@ class JudgeFiguresOut(Schema):
         default=[None, None], examples=[[0.9, 0.5]], description="Win rates with and without a leak flag."
     )
     own_family: float | None = Field(default=None, examples=[0.6])
+    counts: dict[str, int] = Field(
+        default={},
+        examples=[{"challenger": 260, "flip:progress": 31}],
+        description="Duels by what it said: the totals of `GET …/duels?run=&judge=&said=`.",
+    )
     calls: int = Field(default=0, examples=[1000])
     tokens: int = Field(default=0, examples=[1_200_000])
     cost: str | None = Field(default=None, examples=["1.2"], description="Null if that of any call is unknown.")

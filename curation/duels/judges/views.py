@@ -18,11 +18,21 @@ from judging.statistics.controls import Kappa
 
 
 class Cell(NamedTuple):
-    """One figure with its name; `url` lists the duels behind it, or the calls."""
+    """One figure with its name; `url` lists the duels, or the calls, that it is computed from, `behind` is how many; None
+    in the result of an earlier version."""
 
     name: str
     text: str
-    url: str = ""
+    url: str
+    behind: int | None
+
+
+_PARTS = (
+    ("first_half", "first half of the run"),
+    ("second_half", "second half of the run"),
+    ("leak", "with a leak flag"),
+    ("no_leak", "without a leak flag"),
+)
 
 
 @require_GET
@@ -55,37 +65,45 @@ def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     figures, people = judge.figures, judge.people
     path = reverse("duel-list", args=[slug])
 
+    counts = figures.get("counts") or {}
+
     def listed(**conditions: str) -> str:
         return f"{path}?{url_query([('run', str(run)), ('judge', figures['name']), *conditions.items()])}"
 
-    yield Cell("Duels", str(figures["n"]), listed(said="parsed"))
-    yield Cell("Win rate", percent(figures["win_rate"]), listed(said="challenger"))
-    halves = figures.get("halves") or (None, None)
-    yield Cell("Win rate, first half → second half", " → ".join(map(percent, halves)), listed(said="challenger"))
-    leak, clean = figures.get("by_leak") or (None, None)
-    yield Cell("Win rate with a leak flag", percent(leak), listed(said="challenger", flags="leak,leak_reader"))
-    yield Cell("Win rate without a leak flag", percent(clean), listed(said="challenger"))
+    yield Cell("Duels", str(figures["n"]), listed(said="parsed"), figures["n"])
+    yield Cell("Win rate", percent(figures["win_rate"]), listed(said="parsed"), figures["n"])
+    for said, name in (("challenger", "the challenger"), ("neither", "neither"), ("opponent", "its opponent")):
+        count = counts.get(said)
+        share = count / figures["n"] if count is not None and figures["n"] else None
+        yield Cell(f"Prefers {name}", percent(share), listed(said=said), count)
+    rates = [*(figures.get("halves") or (None, None)), *(figures.get("by_leak") or (None, None))]
+    for rate, (part, name) in zip(rates, _PARTS, strict=True):
+        yield Cell(f"Win rate, {name}", percent(rate), listed(said="parsed", part=part), counts.get(part))
     expected = figures.get("first_expected")
     range_ = f" (expected {percent(expected['low'])} to {percent(expected['high'])})" if expected else ""
-    yield Cell("Prefers the first answer", percent(figures.get("first_share")) + range_, listed(said="first"))
+    first = percent(figures.get("first_share")) + range_
+    yield Cell("Prefers the first answer", first, listed(said="chosen"), counts.get("chosen"))
     flips = figures.get("flips") or {}
     for name in DIMENSIONS:
-        yield Cell(f"Flips: {name}", percent(flips.get(name)), listed(said="flip", dimension=name))
-    yield Cell("Draws", percent(figures.get("draw_rate")), listed(said="draw"))
-    yield Cell("Points for an answer twice as long", number(figures.get("length_slope"), 1), listed(said="parsed"))
-    yield Cell("Parsed per attempt", percent(figures["parse_rate"]), listed(said="unparsed"))
-    yield Cell("κ with people", _kappa(people.kappa), listed(said="people"))
-    yield Cell("Right by people", percent(people.accuracy), listed(said="against_people"))
-    controls = f"{percent(figures.get('control_accuracy'))} ({figures.get('controls', 0)} duels)"
-    yield Cell("Right on control duels", controls, listed(control="true"))
+        url = listed(said="flip", dimension=name)
+        yield Cell(f"Flips: {name}", percent(flips.get(name)), url, counts.get(f"flip:{name}"))
+    yield Cell("Draws", percent(figures.get("draw_rate")), listed(said="draw"), counts.get("draw"))
+    slope = number(figures.get("length_slope"), 1)
+    yield Cell("Points for an answer twice as long", slope, listed(said="parsed"), figures["n"])
+    yield Cell("Parsed per attempt", percent(figures["parse_rate"]), listed(said="unparsed"), counts.get("unparsed"))
+    yield Cell("κ with people", _kappa(people.kappa), listed(said="people"), people.kappa.n)
+    yield Cell("Right by people", percent(people.accuracy), listed(said="against_people"), people.against)
+    accuracy = percent(figures.get("control_accuracy"))
+    yield Cell("Right on control duels", accuracy, listed(said="parsed", control="true"), figures.get("controls", 0))
     cost = "unknown" if judge.per_verdict is None else f"${judge.per_verdict:.6f}"
-    calls = reverse("run-calls", args=[slug, run])
-    yield Cell("Cost per parsed verdict", cost if figures.get("calls") else "no calls of its own", calls)
+    calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', figures['name']), ('stage', 'judge')])}"
+    made = figures.get("calls")
+    yield Cell("Cost per parsed verdict", cost if made else "no calls of its own", calls, made or 0)
 
 
 def _kappa(kappa: Kappa) -> str:
     range_ = f", {number(kappa.interval.low, 2)} to {number(kappa.interval.high, 2)}" if kappa.interval else ""
-    return f"{number(kappa.kappa, 2)}{range_} ({kappa.n} duels)"
+    return f"{number(kappa.kappa, 2)}{range_}"
 
 
 def _matrix(judges: tuple[JudgeView, ...]) -> list[tuple[str, list[str]]]:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from curation.duels.judge.said import SAID, controls_of, duels_where
+from curation.duels.judge.said import PARTS, SAID, controls_of, duels_where
 from curation.duels.models import Duel, DuelQuerySet, Opponent
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -17,6 +17,7 @@ from curation.web.lists.params import ListParams
 from judging.panel.rubric import DIMENSIONS
 
 ABOUT_SAID = "; ".join(f"`{word}`: {about}" for word, about in SAID.items())
+ABOUT_PARTS = "; ".join(f"`{word}`: {about}" for word, about in PARTS.items())
 
 
 class DuelList(ListParams):
@@ -41,6 +42,7 @@ class DuelList(ListParams):
     judge: str | None = Field(None, description="Duels that this judge of the run read; needs `run`.")
     said: str | None = Field(None, description=f"What the judge said: {ABOUT_SAID}.")
     dimension: str | None = Field(None, description="Narrows what a judge said to one dimension.")
+    part: str | None = Field(None, description=f"Narrows what a judge said to a part of the run: {ABOUT_PARTS}.")
     control: bool | None = Field(None, description="Control duels, whose outcome is known, instead of the others.")
     score_min: float | None = None
     score_max: float | None = None
@@ -53,7 +55,7 @@ class DuelList(ListParams):
         duels = self.narrow(rows.of(project))
         run = None if self.run is None else find(Run.objects.of(project), self.run, "run")
         if run is not None and self.judge is not None:
-            read = duels_where(run, self.judge, self.said, self.dimension, controls=bool(self.control))
+            read = duels_where(run, self.judge, self.said, self.dimension, self.part, controls=bool(self.control))
             duels = duels.filter(pk__in=IdList(read))
         elif run is not None and self.control:
             duels = duels.filter(pk__in=IdList(controls_of(run)))
@@ -87,8 +89,10 @@ class DuelList(ListParams):
             raise ValueError(f"`said` is one of {', '.join(SAID)}")
         if self.dimension is not None and self.dimension not in DIMENSIONS:
             raise ValueError(f"`dimension` is one of {', '.join(DIMENSIONS)}")
-        if self.judge is None and (self.said or self.dimension):
-            raise ValueError("`said` and `dimension` need `judge`")
+        if self.part is not None and self.part not in PARTS:
+            raise ValueError(f"`part` is one of {', '.join(PARTS)}")
+        if self.judge is None and (self.said or self.dimension or self.part):
+            raise ValueError("`said`, `dimension` and `part` need `judge`")
         if self.judge is not None and self.run is None:
             raise ValueError("`judge` needs `run`")
         return self

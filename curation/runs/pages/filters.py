@@ -44,6 +44,12 @@ class EventList(ListParams):
 
 class CallList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("id", "-id")
-    lookups: ClassVar[Mapping[str, str]] = {"status": "status"}
+    lookups: ClassVar[Mapping[str, str]] = {
+        "status": "status",
+        "model": "endpoint_name",
+        "stage": "item__stage",
+    }
 
     status: Annotated[Words, one_of(CallStatus.values)] = ()
+    model: Words = Field((), description="Names of endpoints.")
+    stage: Words = Field((), description="Stages of the items that the calls are of.")

@@ -1,10 +1,14 @@
 """The page and the REST call of judges."""
 
+import re
+from collections import Counter
+from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from curation.llm.client.completion import Request
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role, Scope
@@ -12,7 +16,7 @@ from curation.review.decisions.decide import decide
 from curation.review.models import Action
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample
-from tests.duels.running import JUDGES, Models, against, fair, first, make_arena, run_to_end
+from tests.duels.running import JUDGES, Models, Says, against, fair, first, make_arena, run_to_end, shown, verdict
 from tests.factories import make_bearer, make_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,7 +73,64 @@ def test_a_figure_opens_the_duels_that_it_counts(client: Client, run: Run, query
     assert client.get(path, headers=headers).json()["total"] == found
 
 
-@pytest.mark.parametrize("query", ["judge=a", "run=1&said=flip", "run=1&judge=a&said=x", "run=1&judge=a&dimension=x"])
+def number_in(request: Request) -> int:
+    found = re.findall(r"Fix rounding error (\d+)", str(request.messages))
+    return int(found[-1])
+
+
+def moody(request: Request) -> str:
+    """Replies prose to some, once or for good, and changes its mind, its seat and its dimensions by the prompt."""
+    number, swapped = number_in(request), "CHALLENGER" in shown(request)[0]
+    if number % 7 == 0 or (number % 7 == 1 and swapped):
+        return "Both have their merits."
+    return verdict(*((number * place + swapped * (number % 3)) % 3 for place in range(1, 6)))
+
+
+def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Models) -> None:
+    asked: Counter[str] = Counter()
+
+    def second_time(request: Request) -> Says:
+        asked[text := str(request.messages)] += 1
+        return "Let me think." if number_in(request) % 4 == 0 and asked[text] == 1 else fair(won=3)(request)
+
+    def challenger(request: Request) -> str:
+        command = "grep -rn quantise" if number_in(request) % 3 == 0 else "ls"
+        return f"THOUGHT: I go on.\n\n```bash\n{command} CHALLENGER\n```"
+
+    models.says |= {"judge-a": second_time, "judge-b": moody, "judge-c": first, "challenger": challenger}
+    project, _ = make_arena(prompts=21, settings={"panel": {"judges": list(JUDGES), "controls": 0.05, "min_judges": 1}})
+    run = run_to_end(project)
+    user = make_member(project, make_user("ada"), Role.CURATOR)
+    access = Access(user, project, Role.CURATOR, SCOPES_OF_ROLE[Role.CURATOR])
+    for place, sample in enumerate(Sample.objects.order_by("pk")[:6]):
+        preference = "candidate" if place % 2 else "opponent"
+        decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference=preference)
+    client.force_login(user)
+    page = client.get(f"/p/{project.slug}/judges/").content.decode()
+    cells = re.findall(r'<a href="([^"]+)">([^<]+)</a> <span class="muted">(\d+)</span>', page)
+    assert len(cells) == 3 * 22
+    headers, counts = make_bearer(user, Scope.READ), set()
+    for url, text, count in cells:
+        path = unescape(url).replace(f"/p/{project.slug}/duels/", f"/api/v1/projects/{project.slug}/duels")
+        path = path.replace(f"/p/{project.slug}/runs/{run.pk}/calls/", f"/api/v1/runs/{run.pk}/calls")
+        response = client.get(f"{path}&count=true", headers=headers)
+        assert response.status_code == 200 and response.json()["total"] == int(count), (url, text, count)
+        counts.add((url.split("judge=judge-")[-1], int(count)))
+    # The judges differ, and few figures are of no duel: nothing agrees by being 0.
+    assert sum(count > 0 for _, count in counts) > 40
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "judge=a",
+        "run=1&judge=a&part=x",
+        "run=1&part=leak",
+        "run=1&said=flip",
+        "run=1&judge=a&said=x",
+        "run=1&judge=a&dimension=x",
+    ],
+)
 def test_a_filter_by_what_a_judge_said_names_its_run_and_judge(client: Client, query: str) -> None:
     project = make_project("acme")
     headers = make_bearer(make_member(project, make_user()), Scope.READ)
@@ -128,7 +189,7 @@ def test_people_are_compared_with_each_judge(client: Client, run: Run) -> None:
     run.project.refresh_from_db()
     client.force_login(user)
     html = client.get(f"/p/{run.project.slug}/judges/").content.decode()
-    assert "(4 duels)" in html
+    assert 'said=people">0.00' in html and '<span class="muted">4</span>' in html
     headers = make_bearer(user, Scope.READ)
     for query, found in (("said=people", 4), ("said=against_people", 1)):
         path = f"/api/v1/projects/{run.project.slug}/duels?run={run.pk}&judge=judge-a&{query}"
