@@ -18,8 +18,8 @@ from judging.statistics.controls import Kappa
 
 
 class Cell(NamedTuple):
-    """One figure with its name; `url` lists the duels, or the calls, that it is computed from, `behind` is how many; None
-    in the result of an earlier version."""
+    """One figure with its name. `url` lists the duels, or the calls, behind it, and `behind` counts them (None in the
+    result of an earlier version)."""
 
     name: str
     text: str
