@@ -90,7 +90,7 @@ def _nav(request: HttpRequest, access: Access) -> list[NavItem]:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _failed(request, Problem("The request cannot be understood."), "errors/400.html")
+    return _failed(request, Problem("The request cannot be read. Reload the page and try again."), "errors/400.html")
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:

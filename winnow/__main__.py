@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "start with a sample project and scripted models",
     "serve": "start web and worker, with an empty site at first",
     "worker": "start one worker more, on this or another machine",
+    "account": "make an account for a person, with a first password",
     "token": "create, list and revoke API tokens",
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",

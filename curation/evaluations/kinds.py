@@ -55,7 +55,10 @@ class EvaluateRun(Kind[EvaluateParams]):
         if params.file:
             _check_file(project, params)
         elif split_named(project, params.split).rows_count == 0:
-            raise Invalid("The split has no rows yet.", errors=[FieldError("params.split", "has no rows yet")])
+            raise Invalid(
+                "The split has no rows yet. Wait until its import has ended, or choose another.",
+                errors=[FieldError("params.split", "has no rows yet")],
+            )
 
     def estimate(self, project: Project, params: EvaluateParams) -> Estimate:
         targets = targets_named(project, params.models, "models")
@@ -111,6 +114,15 @@ class EvaluateRun(Kind[EvaluateParams]):
 
     def max_in_progress(self, params: EvaluateParams) -> int | None:
         return params.max_concurrency if params.kind == "live" else None
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        evaluation, slug = Evaluation.objects.filter(run=run).first(), run.project.slug
+        if evaluation is None:
+            return []
+        split = evaluation.split_id
+        checks = [("Check for contamination", reverse("split-page", args=[slug, split]))] if split else []
+        shown = reverse("evaluation-page", args=[slug, evaluation.pk])
+        return [*checks, ("Open the evaluation", shown), ("Leaderboard", reverse("leaderboard", args=[slug]))]
 
     def section(self, run: Run) -> Mapping[str, object]:
         evaluation = Evaluation.objects.filter(run=run).first()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.exports.files.write import Written, write
@@ -152,6 +153,11 @@ class ExportRun(Kind[ExportParams]):
             recipe_name=params.recipe if isinstance(params.recipe, str) else "",
         )
         return {"export": str(export.pk)}
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug, export = run.project.slug, run.result.get("export")
+        opened = [("Open the export", reverse("export-page", args=[slug, export]))] if export else []
+        return [*opened, ("Evaluate a model", reverse("evaluation-new", args=[slug]))]
 
     def finish(self, run: Run, params: ExportParams) -> Json:
         export = Export.objects.get(run=run)

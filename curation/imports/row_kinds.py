@@ -61,13 +61,15 @@ class RowPreview:
 
 
 class ImportKind(ABC, Generic[O, E]):
-    """One kind of rows. `unit` is the plural of what a row gives, such as "turns". `words` says in words what `write`
-    counts, `note_words` what it notes."""
+    """One kind of rows. `unit` is the plural of what a row gives, such as "turns". `marks` are columns that tell its
+    rows from rows that other kinds can read too. `words` says in words what `write` counts, `note_words` what it
+    notes."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     unit: ClassVar[str]
     columns: ClassVar[str]
+    marks: ClassVar[frozenset[str]] = frozenset()
     words: ClassVar[Mapping[str, str]] = {}
     note_words: ClassVar[Mapping[str, str]] = {}
     options: type[O]

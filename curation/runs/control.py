@@ -114,7 +114,10 @@ def _move(
     with transaction.atomic():
         if Run.objects.filter(pk=run.pk, state__in=states).update(**changes) != 1:
             run.refresh_from_db()
-            raise Conflict(f"The run is {run.state}; it cannot be asked to {verb}.", code="wrong_state")
+            raise Conflict(
+                f"The run is {run.state}, so this has no effect: {verb}. Reload its page to see what it can do now.",
+                code="wrong_state",
+            )
         RunEvent.objects.create(run=run, message=message)
         record(actor=user, project=run.project, action=f"run.{verb}", subject=f"{run.kind} {run.pk}")
         run.refresh_from_db()

@@ -178,8 +178,8 @@ class Kind(ABC, Generic[P]):
 
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
     permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
-    it makes if `feeds_others`. `hides_results` leaves the results of its items to people who may launch runs: they tell
-    what the blind do not see.
+    it makes if `feeds_others`. `needs` says what comes first where there is nothing to work on. `hides_results` leaves
+    the results of its items to people who may launch runs: they tell what the blind do not see.
     """
 
     name: ClassVar[str]
@@ -189,6 +189,7 @@ class Kind(ABC, Generic[P]):
     launch_page: ClassVar[str] = "run-new"
     section_template: ClassVar[str] = ""
     feeds_others: ClassVar[bool] = True
+    needs: ClassVar[str] = ""
     hides_results: ClassVar[bool] = False
 
     @abstractmethod
@@ -225,6 +226,10 @@ class Kind(ABC, Generic[P]):
         """Return the context of `section_template`."""
         return {}
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        """Return words and addresses of what comes after a run that succeeded, the likeliest first."""
+        return []
+
     @property
     def listed(self) -> bool:
         return bool(self.launch_page)
@@ -246,7 +251,7 @@ def kind_of(name: str) -> Kind[Any]:
     kind = _kinds.get(name)
     if kind is None:
         known = ", ".join(sorted(k.name for k in _kinds.values() if k.listed))
-        raise Invalid(f"There is no run kind {name!r}; there are {known}.", code="unknown_kind")
+        raise Invalid(f"There is no run kind {name!r}. The kinds are {known}.", code="unknown_kind")
     return kind
 
 
@@ -254,7 +259,9 @@ def launchable_kind(name: str) -> Kind[Any]:
     """Return the kind, or raise `Invalid` if people cannot launch it."""
     kind = kind_of(name)
     if not kind.listed:
-        raise Invalid(f"Runs of kind {name!r} are not launched here.", code="unknown_kind")
+        raise Invalid(
+            f"Runs of kind {name!r} start by themselves and cannot be launched by a person.", code="unknown_kind"
+        )
     return kind
 
 

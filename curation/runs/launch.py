@@ -53,6 +53,8 @@ def launch(
         run.save(update_fields=["result"])
         stage = found.stages(read)[0]
         planned = enter_stage(run, stage)
+        if not planned and "filter" in found.params.model_fields:
+            raise _nothing_to_do(found, params)
         RunEvent.objects.create(run=run, message=f"Launched: {planned} items in stage {stage.name}.")
         record(
             actor=user, project=project, action="run.launch", subject=f"{kind} {run.pk}", data={"params": run.params}
@@ -60,6 +62,13 @@ def launch(
         transaction.on_commit(lambda: dispatch(run.pk))
     run.refresh_from_db()
     return run
+
+
+def _nothing_to_do(kind: Kind[Any], params: dict[str, Any]) -> Invalid:
+    if not params.get("filter"):
+        return Invalid(f"There is nothing to work on yet. {kind.needs}".rstrip())
+    detail = "Nothing matches this filter. Change it, or leave it empty to take everything."
+    return Invalid(detail, errors=[FieldError("params.filter", detail)])
 
 
 def require_scopes(access: Access, kind: str, params: Mapping[str, Any]) -> None:

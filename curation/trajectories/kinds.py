@@ -7,6 +7,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
+from curation.samples.list.queries import review_steps
 from curation.trajectories.pages.run_section import pairs_section, replay_section, rollout_section
 from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
@@ -57,6 +58,9 @@ class RolloutRun(Kind[RolloutParams]):
     def finish(self, run: Run, params: RolloutParams) -> Json:
         return rollout_figures(run)
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
     def section(self, run: Run) -> Mapping[str, object]:
         return rollout_section(run)
 
@@ -72,7 +76,10 @@ class ReplayRun(Kind[ReplayParams]):
 
     def check(self, project: Project, params: ReplayParams) -> None:
         if not matching_trajectories(project, params.filter).exists():
-            raise Invalid("No trajectory matches, so there is nothing to replay.", code="no_trajectories")
+            raise Invalid(
+                "No trajectory matches, so there is nothing to replay. Change the filter, or launch a rollout.",
+                code="no_trajectories",
+            )
         require_sandbox()
 
     def estimate(self, project: Project, params: ReplayParams) -> Estimate:

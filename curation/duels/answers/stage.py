@@ -219,7 +219,7 @@ class AnswerStage:
     async def _read_again(self, context: LlmContext, item: Item, job: AnswerJob, answer: Answer) -> Write:
         """Have an existing answer read."""
         if job.record is None or job.plan.reader is None:
-            raise ItemFailed("there is nothing to read it with")
+            raise ItemFailed("its pull-request record or the leak reader is missing")
         reading = await read_answer(context, item, job.plan.reader, answer.text.text, job.history, job.record)
 
         def write() -> Json:

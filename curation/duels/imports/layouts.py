@@ -124,7 +124,7 @@ def name_of(row: Mapping[str, object], column: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str | int) or isinstance(value, bool) or len(str(value)) > 200:
-        raise RowRefused(f"{column} is no text of at most 200 characters")
+        raise RowRefused(f"{column} is not a text of at most 200 characters")
     return without_nul(str(value), column)
 
 
@@ -214,7 +214,7 @@ def _part(part: object, path: str) -> str:
             return text
         if isinstance(part.get("type"), str):
             return f"[{part['type']}]"
-    raise RowRefused(f"{path} is no part of a message")
+    raise RowRefused(f"{path} is not a part of a message")
 
 
 def _tool_calls(entry: Mapping[str, object], path: str) -> list[object]:

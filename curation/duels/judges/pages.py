@@ -111,9 +111,14 @@ def _check(query: JudgesQuery, names: list[str]) -> None:
             errors=[FieldError("without", "not a judge of this run")],
         )
     if set(query.left_out) == set(names):
-        raise Invalid("No judge is left.", errors=[FieldError("without", "leave at least one judge")])
+        raise Invalid(
+            "Every judge is left out. Keep at least one.", errors=[FieldError("without", "leave at least one judge")]
+        )
     if query.weights and not any(query.weights.values()):
-        raise Invalid("All weights are 0.", errors=[FieldError("correctness", "give one dimension more than 0")])
+        raise Invalid(
+            "All weights are 0. Give at least one dimension more than 0.",
+            errors=[FieldError("correctness", "give one dimension more than 0")],
+        )
 
 
 def _pairs(run: Run, names: list[str], query: JudgesQuery) -> Iterator[PairView]:

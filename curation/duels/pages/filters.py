@@ -92,7 +92,7 @@ class DuelList(ListParams):
         if self.part is not None and self.part not in PARTS:
             raise ValueError(f"`part` is one of {', '.join(PARTS)}")
         if self.judge is None and (self.said or self.dimension or self.part):
-            raise ValueError("`said`, `dimension` and `part` need `judge`")
+            raise ValueError("`said`, `dimension` and `part` are about one judge: give `judge` too")
         if self.judge is not None and self.run is None:
-            raise ValueError("`judge` needs `run`")
+            raise ValueError("a judge is shown within one run: give `run` too")
         return self

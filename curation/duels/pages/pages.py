@@ -66,7 +66,7 @@ def duel_of_run(duel: Duel, run: str) -> Duel:
     found = find(rows, run, "run")
     scored = Duel.objects.filter(pk=duel.pk).with_texts().scored_by(found).first()
     if scored is None:
-        raise NotFound(f"Run {found.pk} has no score of this duel.")
+        raise NotFound(f"Run {found.pk} did not score this duel. Choose another run.")
     return scored
 
 

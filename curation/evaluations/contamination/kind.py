@@ -38,7 +38,10 @@ class ContaminationRun(Kind[CheckParams]):
             reason = "A split always contains its own rows."
             raise Invalid(reason, errors=[FieldError("params.training_split", reason)])
         if split.rows_count == 0:
-            raise Invalid("The split has no rows yet.", errors=[FieldError("params.split", "has no rows yet")])
+            raise Invalid(
+                "The split has no rows yet. Wait until its import has ended, or choose another.",
+                errors=[FieldError("params.split", "has no rows yet")],
+            )
 
     def estimate(self, project: Project, params: CheckParams) -> Estimate:
         if not params.embedding:

@@ -70,7 +70,7 @@ def _check(card: Card) -> None:
         errors.append(FieldError("training", f"at most {LONGEST_TRAINING:,} characters"))
     for name, change in card.expected.items():
         if name not in METRICS:
-            errors.append(FieldError(f"expected.{name}", f"is no metric; there are {', '.join(METRICS)}"))
+            errors.append(FieldError(f"expected.{name}", f"is not a metric; the metrics are {', '.join(METRICS)}"))
         elif METRICS[name].rate and not -1 <= change <= 1:
             errors.append(FieldError(f"expected.{name}", "is a share from -1 to 1, such as 0.34 for 34 points"))
     if errors:

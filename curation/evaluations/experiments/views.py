@@ -55,7 +55,7 @@ class CardForm(forms.Form):
         try:
             return str(file.read().decode())
         except UnicodeDecodeError:
-            raise forms.ValidationError("The file is no text in UTF-8.") from None
+            raise forms.ValidationError("The file is not text in UTF-8.") from None
 
     def card(self) -> Card:
         given = self.cleaned_data

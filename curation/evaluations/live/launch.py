@@ -28,7 +28,10 @@ def check_live(project: Project, params: EvaluateParams, split: Split | None) ->
         if split is not None:
             raise _wrong("split", "In the sandbox the tasks are the project's scenarios; leave `split` out.")
         if not tasks_of(project, params, None):
-            raise Invalid("No admitted scenario matches.", code="no_scenarios")
+            raise Invalid(
+                "No admitted scenario matches this filter. Change the filter, or launch a gate to admit scenarios.",
+                code="no_scenarios",
+            )
         require_sandbox()
         return
     check_address(params.environment)

@@ -27,6 +27,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
     title = "Evaluation rows"
     unit = "rows"
     columns = "messages with the expected answer last; task_id, tier or difficulty, source"
+    marks = frozenset({"task_id", "tier", "difficulty"})
     words: ClassVar[Mapping[str, str]] = {"eval_rows": "Rows of the split"}
     options = EvalRowOptions
 

@@ -94,7 +94,7 @@ def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:
 
 def _message(number: int, message: object) -> Message:
     if not isinstance(message, dict) or message.get("role") not in ROLES:
-        raise RowRefused(f"message {number + 1} is no object with a role of {', '.join(sorted(ROLES))}")
+        raise RowRefused(f"message {number + 1} is not an object with a role of {', '.join(sorted(ROLES))}")
     content = message.get("content")
     if not (content is None or isinstance(content, str | list)):
         raise RowRefused(f"message {number + 1} has a content that is neither text nor parts")

@@ -108,7 +108,7 @@ class Recipe(BaseModel):
     def known_splits(cls, splits: dict[str, float]) -> dict[str, float]:
         wrong = [name for name in splits if not _SPLIT_NAME.fullmatch(name)]
         if wrong:
-            raise ValueError(f"{wrong[0]!r} is no name: use up to 20 small letters, digits and underscores")
+            raise ValueError(f"{wrong[0]!r} is not a valid name: use up to 20 small letters, digits and underscores")
         if splits and not math.isclose(sum(splits.values()), 1.0, abs_tol=1e-6):
             raise ValueError(f"the shares sum to {sum(splits.values()):g}, not to 1")
         # In a fixed order, so that equal shares are stored alike.

@@ -54,10 +54,20 @@ class RowErrorOut(Schema):
     reason: str = Field(examples=["not JSON: unexpected end of data"])
 
 
+class RecognisedOut(Schema):
+    kind: str = Field(examples=["turns"])
+    title: str = Field(examples=["Agent turns"])
+    rows: int = Field(examples=[100], description="Rows of those read that this kind can import.")
+    marked: bool = Field(description="The rows have columns that only this kind has.")
+
+
 class PreviewOut(Schema):
     """Send `upload` to `POST …/imports` instead of the file itself."""
 
     upload: str | None
+    kind: str = Field(examples=["turns"])
+    title: str = Field(examples=["Agent turns"])
+    kinds: list[RecognisedOut] = Field(description="The kinds that can import any of these rows, the best first.")
     format: str = Field(examples=["JSON lines"])
     layout: str = Field(examples=["chat rows (messages)"])
     columns: list[str] = Field(examples=[["instance_id", "messages"]])

@@ -12,14 +12,15 @@ SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
 
 
 def _kinds() -> list[tuple[str, str]]:
-    return [(kind.name, f"{kind.title}: {kind.columns}") for kind in import_kinds()]
+    recognised = ("", "What the file says: recognised from its first rows")
+    return [recognised, *((kind.name, f"{kind.title}: {kind.columns}") for kind in import_kinds())]
 
 
 class ImportForm(ProblemForm):
     """`upload` is the storage key of a file that a preview has stored."""
 
     path_prefix = "options."
-    kind = forms.ChoiceField(label="Rows are", choices=_kinds)
+    kind = forms.ChoiceField(required=False, label="Rows are", choices=_kinds)
     file = forms.FileField(
         required=False,
         label="File",
@@ -59,16 +60,20 @@ class ImportForm(ProblemForm):
     strict = forms.BooleanField(required=False, label="All rows or none", help_text="One bad row stops the import.")
     upload = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    def params(self, project: Project) -> ImportParams:
-        """The import that the valid form describes. A new file is stored and replaces an earlier upload."""
+    def stored(self, project: Project) -> str:
+        """The storage key of the file; a new file is stored and replaces an earlier upload. Empty for a source."""
         given = self.cleaned_data
-        upload = "" if given["source"] else given["upload"]
         if given["file"]:
-            upload = store_upload(project=project, file=given["file"], name=given["name"] or given["file"].name)
+            return store_upload(project=project, file=given["file"], name=given["name"] or given["file"].name)
+        return "" if given["source"] else str(given["upload"])
+
+    def params(self, upload: str, kind: str) -> ImportParams:
+        """The import of rows of this kind that the valid form describes."""
+        given = self.cleaned_data
         options = {name: given[name] for name in SAMPLING if given[name] is not None}
-        if given["keep_all"] and given["kind"] == "pr_records":
+        if given["keep_all"] and kind == "pr_records":
             options["keep_all"] = True
-        if given["kind"] == "samples":
+        if kind == "samples":
             options |= {name: given[name] for name in ("decisions", "trained") if given[name]}
-        fields = {name: given[name] for name in ("kind", "source", "name", "strict")}
-        return ImportParams.parse({**fields, "upload": upload, "options": options})
+        fields = {name: given[name] for name in ("source", "name", "strict")}
+        return ImportParams.parse({**fields, "kind": kind, "upload": upload, "options": options})

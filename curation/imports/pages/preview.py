@@ -1,7 +1,7 @@
 """Preview a source before its import: its format, its first rows and their errors."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -10,13 +10,14 @@ from pathlib import Path
 from django.conf import settings
 
 from curation.imports.kinds import ImportParams, check_import
+from curation.imports.pages.recognise import Recognised, choose_kind, recognise
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Row, RowRefused, SourceError
 from curation.projects.models import Project
-from curation.web.problems import Invalid
+from curation.web.problems import FieldError, Invalid
 
 ROWS = 100
 SHOWN = 3
@@ -41,9 +42,13 @@ class RowError:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`read` is how many rows were read, `rows` how many the source has, None where only its beginning was fetched.
-    `units` is an estimate from the rows that were read, without sampling."""
+    """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
+    `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
+    were read, without sampling."""
 
+    kind: str
+    title: str
+    kinds: list[Recognised]
     format: str
     layout: str
     columns: list[str]
@@ -58,14 +63,34 @@ class Preview:
 def preview(*, project: Project, params: ImportParams) -> Preview:
     """Raises `Invalid` if the source cannot be read."""
     check_import(project, params)
+    with _first_rows(params) as (source, whole, rows):
+        return _look(project, params, source, whole, rows)
+
+
+def recognised_kind(*, project: Project, params: ImportParams) -> str:
+    """The kind of the source's rows; `params.kind` is empty if nobody chose one. Raises `Invalid` as `choose_kind`."""
+    with _first_rows(params) as (_, _, rows):
+        return choose_kind(project, params.kind, rows)
+
+
+@contextmanager
+def _first_rows(params: ImportParams) -> Iterator[tuple[Opened, bool, list[Row | BadRow]]]:
+    """The source, whether it is complete, and its first rows."""
     try:
         with _opened(params) as (source, whole):
-            return _look(project, params, source, whole)
+            rows = list(islice(source.reader.rows(Position()), ROWS))
+            if not whole and rows and isinstance(rows[-1], BadRow):
+                rows.pop()  # cut by our limit
+            yield source, whole, rows
     except SourceError as error:
-        raise Invalid(str(error), code="unreadable_source") from None
+        raise Invalid(str(error), code="unreadable_source", errors=[FieldError(_field(params), str(error))]) from None
 
 
-def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -> Preview:
+def _field(params: ImportParams) -> str:
+    return "file" if params.upload else "source"
+
+
+def _look(project: Project, params: ImportParams, source: Opened, whole: bool, rows: Sequence[Row | BadRow]) -> Preview:
     kind = import_kind(params.kind).of(project)
     options = kind.read_options(params.options)
     columns: dict[str, None] = {}
@@ -73,9 +98,6 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -
     shown: list[Shown] = []
     errors: list[RowError] = []
     units = 0
-    rows = list(islice(source.reader.rows(Position()), ROWS))
-    if not whole and rows and isinstance(rows[-1], BadRow):
-        rows.pop()  # cut by our limit
     for row in rows:
         try:
             if isinstance(row, BadRow):
@@ -90,6 +112,9 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool) -
         shown += [Shown(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
     total = source.reader.count() if whole else None
     return Preview(
+        kind=kind.name,
+        title=kind.title,
+        kinds=recognise(project, rows),
         format=source.reader.format,
         layout=", ".join(layouts),
         columns=list(columns)[:100],

@@ -5,7 +5,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from curation.imports.pages.forms import ImportForm
-from curation.imports.pages.preview import preview
+from curation.imports.pages.preview import preview, recognised_kind
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch, require_scopes
@@ -17,18 +17,22 @@ def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     """POST with `then=preview` shows the source's first rows and stores its file; without, it starts the import."""
     context: dict[str, object] = {"api_path": f"/api/v1/projects/{access.project.slug}/imports", "api_method": "POST"}
     if request.method == "GET":
-        kind = request.GET.get("kind", "turns")
+        kind = request.GET.get("kind", "")
         return render(request, "imports/new.html", {**context, "form": ImportForm(initial={"kind": kind})})
     form = ImportForm(request.POST, request.FILES)
     if form.is_valid():
         with form.shows_problem():
-            params = form.params(access.project)
-            if params.upload:
+            given, upload = form, form.stored(access.project)
+            if upload:
                 # The stored file need not be sent again, even if the import is refused.
-                form = ImportForm({**request.POST.dict(), "upload": params.upload})
-                context["stored_file"] = params.upload.rsplit("/", 1)[-1]
+                form = ImportForm({**request.POST.dict(), "upload": upload})
+                context["stored_file"] = upload.rsplit("/", 1)[-1]
             with form.shows_problem():
-                if request.POST.get("then") != "preview":
+                params = given.params(upload, given.cleaned_data["kind"])
+                looked = request.POST.get("then") == "preview"
+                if upload or looked or not params.kind:  # a source that is named need not be fetched twice
+                    params = given.params(upload, recognised_kind(project=access.project, params=params))
+                if not looked:
                     require_scopes(access, "import", params.model_dump())
                     run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
                     return redirect("run-page", access.project.slug, run.pk)

@@ -4,7 +4,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -41,7 +41,7 @@ class ZipReader:
             if entry.filename.lower().endswith(".json") and not entry.filename.startswith(_MACOS)
         ]
         if not self._files:
-            raise SourceError("The ZIP archive contains no .json file.")
+            raise SourceError(_without_rows(self._archive.namelist()))
         if {_INSPECT_START, _INSPECT_HEADER} & {entry.filename for entry in self._files}:
             self.format = "Inspect log"
             self._files = [entry for entry in self._files if entry.filename.startswith(_INSPECT_SAMPLES)]
@@ -104,3 +104,12 @@ def _refuse_long_directory(file: BinaryIO, size: int) -> None:
         raise SourceError(
             "The ZIP archive lists too many files (300,000 are about the limit). Send JSON lines instead."
         )
+
+
+def _without_rows(names: Sequence[str]) -> str:
+    """What an archive without JSON files is. Office documents are ZIP archives."""
+    for folder, program in (("xl/", "an Excel workbook"), ("word/", "a Word document"), ("ppt/", "a presentation")):
+        if any(name.startswith(folder) for name in names):
+            return f"The file is {program}, which has no rows. Send JSON lines, a JSON array or Parquet."
+    shown = ", ".join(names[:5]) or "nothing"
+    return f"The ZIP archive contains no .json file; it contains {shown}. Send JSON lines, a JSON array or Parquet."

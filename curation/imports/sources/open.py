@@ -37,7 +37,18 @@ FOREIGN = {
     b"%PDF": "a PDF document",
     b"SQLite format 3": "an SQLite database",
     b"ARROW1": "an Arrow file",
+    b"RIFF": "a picture, sound or film",
+    b"II*\x00": "a TIFF image",
+    b"MM\x00*": "a TIFF image",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x7fELF": "a program",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!": "a RAR archive",
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+    b"<?xml": "XML",
 }
+SHOWN_BEGINNING = 40
 GZIP = 31  # zlib's window size for a stream with gzip header and checksum
 
 
@@ -144,12 +155,20 @@ def _refuse_foreign(head: bytes) -> None:
     if head.startswith((b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
         raise SourceError("The file is compressed with something other than gzip. Unpack it or use gzip.")
     for magic, name in FOREIGN.items():
-        if head.startswith(magic):
+        if head.startswith(magic) or head.removeprefix(BOM).lstrip().lower().startswith(magic):
             raise SourceError(f"The file is {name}, which has no rows. Send JSON lines, a JSON array or Parquet.")
     if delimiter := _delimiter(head):
         raise SourceError(f"The file is {delimiter}. Convert it to JSON lines or Parquet.")
     if head.startswith(b"\x1f\x8b") or head.startswith(b"PAR1"):
         raise SourceError("The gzip file contains another compressed file. Send JSON lines or Parquet.")
+    lines = head.removeprefix(BOM).splitlines()
+    if not any(line.lstrip()[:1] in (b"{", b"[") for line in lines) and any(line.strip() for line in lines):
+        if b"\x00" in head:
+            raise SourceError("The file is binary, of an unknown format. Send JSON lines, a JSON array or Parquet.")
+        beginning = head.removeprefix(BOM).lstrip()[:SHOWN_BEGINNING].decode(errors="replace").splitlines()[0]
+        raise SourceError(
+            f"The file is text, but not JSON: it begins with {beginning!r}. Send JSON lines, a JSON array or Parquet."
+        )
 
 
 def _delimiter(head: bytes) -> str:

@@ -44,7 +44,7 @@ def add_question(*, access: Access, wording: Wording) -> Question:
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=access.project.pk)
         if Question.objects.filter(project=access.project, archived_at=None).count() >= MAX_QUESTIONS:
-            raise Conflict(f"A project asks at most {MAX_QUESTIONS} questions. Archive one first.", code="too_many")
+            raise Conflict(f"A project has at most {MAX_QUESTIONS} questions. Archive one first.", code="too_many")
         try:
             with transaction.atomic():
                 question = Question.objects.create(project=access.project, created_by=access.user, **values)
@@ -114,7 +114,7 @@ def _is_answered(question: Question) -> bool:
 
 
 def _taken(name: str) -> Conflict:
-    error = FieldError("name", "is taken, perhaps by an archived question")
+    error = FieldError("name", "is taken; an archived question may have it")
     return Conflict(f"A question has the name {name!r} already; choose another.", code="name_taken", errors=[error])
 
 

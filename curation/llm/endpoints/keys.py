@@ -106,7 +106,7 @@ def _read_rule(entry: str) -> KeyRule:
     variable, has_hosts, hosts = before.partition("=")
     name = variable.strip()
     if not VARIABLE.fullmatch(name.removesuffix("*")):
-        raise ValueError(f"{name[:40]!r} is no name of a variable; write NAME=host|host@project, or PREFIX_*")
+        raise ValueError(f"{name[:40]!r} is not the name of a variable; write NAME=host|host@project, or PREFIX_*")
     if name.endswith("*") and len(name) <= SHORTEST_PREFIX:
         raise ValueError(f"the prefix {name!r} is too short")
     if not name.endswith("*") and NOT_KEYS.fullmatch(name):

@@ -1,5 +1,6 @@
 """Pages of a project's members and its audit log."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -63,6 +64,7 @@ def _member_page(
 ) -> HttpResponse:
     context = settings_context(access, "members", f"/api/v1/projects/{access.project.slug}/members")
     context |= {"form": invitation_form, "link": link, "roles": Role.choices}
+    context["oidc_name"] = settings.OIDC_NAME if settings.OIDC_ISSUER else ""
     context["rows"] = Member.objects.listed(access.project)
     if access.may(Scope.ADMIN):
         context["invitations"] = Invitation.objects.pending().filter(project=access.project)

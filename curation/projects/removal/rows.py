@@ -155,5 +155,5 @@ def register_pages(noun: str, pages: RowPages) -> None:
 def pages_of(noun: str) -> RowPages:
     found = _pages.get(noun)
     if found is None:
-        raise NotFound(f"There is no noun {noun!r}.")
+        raise NotFound(f"Rows of the kind {noun!r} cannot be archived or deleted.")
     return found

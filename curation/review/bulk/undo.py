@@ -45,7 +45,7 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
     found = list(rows.order_by("id").values_list("id", "action"))
     ids = [pk for pk, _ in found]
     if not ids:
-        raise NotFound(f"You have no bulk action {batch!r} to undo.")
+        raise NotFound(f"There is no bulk action {batch!r} of yours that can be undone.")
     restored_count, kept = 0, dict[int, str]()
     for start in range(0, len(ids), CHUNK):
         with transaction.atomic():

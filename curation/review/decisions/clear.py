@@ -25,7 +25,7 @@ def clear(*, access: Access, sample_id: int, rule: str, value_sha256: str, reaso
     """
     errors = text_errors("reason", reason, at_most=MAX_REASON)
     if not reason.strip():
-        errors.append(FieldError("reason", "is empty; say why it may leave"))
+        errors.append(FieldError("reason", "is empty; say why this text may be exported"))
     if not _DIGEST.fullmatch(value_sha256):
         errors.append(FieldError("value_sha256", "is the SHA-256 of the value, 64 hexadecimal digits"))
     refuse_errors(errors)

@@ -201,7 +201,7 @@ def _trained(entries: list[object], messages: list[Message], column: str, traine
     spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     for index, mark in enumerate(marks):
         if mark and index not in spoken:
-            raise RowRefused(f"{column}.{index} is trained on, but it is no assistant message")
+            raise RowRefused(f"{column}.{index} is trained on, but it is not an assistant message")
     if all(marks[index] is None for index in spoken):
         return spoken if trained == "all" else spoken[-1:]
     if marks[-1] is False:
@@ -224,7 +224,7 @@ def _alpaca_history(row: Row) -> list[Message]:
     messages = _system(row)
     for index, turn in enumerate(_list(row.get("history") or [], "history")):
         if not isinstance(turn, list) or len(turn) != 2:
-            raise RowRefused(f"history.{index} is no pair of question and answer")
+            raise RowRefused(f"history.{index} is not a pair of question and answer")
         for role, text in zip(("user", "assistant"), turn, strict=True):
             messages.append({"role": role, "content": _text(text, f"history.{index}")})
     asked = [_text(row.get(name) or "", name) for name in ("instruction", "input")]

@@ -32,7 +32,7 @@ def sample_labels(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         try:
             given = _given(access, sample, request.POST)
         except BadValue as wrong:
-            raise Invalid(f"The form {wrong}.") from None
+            raise Invalid(f"The form is incomplete: it {wrong}. Open the sample again.") from None
         save_labels(access=access, sample_id=pk, given=given, version=number(request.POST.get("version", "")))
     except Problem as problem:
         if not is_htmx:

@@ -71,7 +71,9 @@ def hold(*, access: Access, sample_id: int, seats: Seats | None = None) -> Lease
 def heartbeat(*, access: Access, lease: Lease) -> Lease:
     """Extend the caller's lease, also one that has lapsed and that nobody has taken since."""
     if lease.reviewer_id != access.user.pk:
-        raise Conflict(f"{lease.reviewer.get_username()} has lease {lease.pk}.", code="lease_lost")
+        name = lease.reviewer.get_username()
+        detail = f"Lease {lease.pk} belongs to {name}. Take a sample from the queue for a lease of your own."
+        raise Conflict(detail, code="lease_lost")
     lease.until = timezone.now() + timedelta(seconds=access.project.settings.review.lease_seconds)
     if not Lease.objects.filter(pk=lease.pk, reviewer=access.user).update(until=lease.until):
         raise Conflict(f"Lease {lease.pk} has lapsed and someone else has taken the sample.", code="lease_lost")

@@ -28,6 +28,7 @@ class RefineRun(Kind[RefineParams]):
     """A model improves answers; only what beats king and parent goes to people."""
 
     name = "refine"
+    needs = "No sample waits for a refinement."
     title = "Refine: improve answers with the judges' reasons"
     params = RefineParams
     section_template = "review/refine/_run_section.html"

@@ -179,6 +179,7 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
         "kind": kind,
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
         "failures": Item.objects.failed(run)[:SHOWN_FAILURES],
+        "next_steps": kind.next_steps(run) if run.state == RunState.SUCCEEDED else [],
         "section": _section(request, access, run, kind),
         "broker_answers": run.state not in LIVE or broker_answers(),
         "may_launch": may_launch,

@@ -5,12 +5,15 @@ from dataclasses import replace
 from urllib.parse import quote, urlsplit
 
 from django.db import connections
+from django.db.models import Q
+from django.urls import reverse
 
 from curation.projects.models import Project
+from curation.runs.models import Run
 from curation.samples.list.clauses import page_rows
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
-from curation.samples.models import Sample, SampleQuerySet
+from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.lists.keyset import Page, decode_cursor, paginate
 
 WINDOW = 1_000
@@ -72,3 +75,11 @@ def source_url(source: str, row: int | None) -> str | None:
     if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc or parts.query:
         return None
     return f"{source.partition('#')[0]}#row={row}"
+
+
+def review_steps(run: Run) -> list[tuple[str, str]]:
+    """The next step after a run that made or scored samples: the queue of those that are pending, if there are any."""
+    rows = Sample.objects.of(run.project).filter(Q(run=run) | Q(duel__scores__run=run), status=Status.PENDING)
+    pending = rows.distinct().count()
+    words = f"Review {pending:,} sample{'' if pending == 1 else 's'}"
+    return [(words, f"{reverse('queue', args=[run.project.slug])}?run={run.pk}")] if pending else []

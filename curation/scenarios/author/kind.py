@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from django.db.models import Count
+from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
@@ -51,6 +52,10 @@ class AuthorRun(Kind[AuthorParams]):
             note += f" What it refuses goes back to the model at most {params.repairs} times, which costs more."
         priced = Estimate.of_calls(target, items=params.n, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
         return Estimate.total([priced], note)
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        launch = reverse("run-new", args=[run.project.slug])
+        return [("Launch a rollout", f"{launch}?kind=rollout")]
 
     def finish(self, run: Run, params: AuthorParams) -> Json:
         """Count the run's scenarios by status."""

@@ -58,7 +58,7 @@ class Taxonomy:
             axis = self.axes.get(name)
             if axis is None:
                 known = ", ".join(self.axes)
-                errors.append(FieldError(f"{path}.{name}", f"unknown axis; this project knows {known}"))
+                errors.append(FieldError(f"{path}.{name}", f"unknown axis; the axes of this project are {known}"))
             elif refusal := _refusal(axis, value):
                 errors.append(FieldError(f"{path}.{name}", refusal))
         return errors

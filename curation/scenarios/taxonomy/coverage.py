@@ -87,7 +87,7 @@ def _values(taxonomy: Taxonomy, axis: str, found: list[str]) -> tuple[str, ...]:
 def _refuse_unknown(taxonomy: Taxonomy, rows: str, columns: str) -> None:
     known = ", ".join(taxonomy.axes)
     errors = [
-        FieldError(name, f"{given!r} is not an axis; this project has {known}")
+        FieldError(name, f"{given!r} is not an axis; the axes of this project are {known}")
         for name, given in (("rows", rows), ("columns", columns))
         if given not in taxonomy.axes
     ]

@@ -40,9 +40,12 @@ def decode_cursor(cursor: str, sort: str) -> tuple[Key, int]:
     try:
         kept, value, pk = read_json(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (Problem, binascii.Error, ValueError, TypeError):
-        raise Problem("The cursor is not one that this list gave out.", code="bad_cursor") from None
+        raise Problem("This cursor is not one of this list. Start again without a cursor.", code="bad_cursor") from None
     if kept != sort or not isinstance(pk, int) or not isinstance(value, str | int | float):
-        raise Problem(f"The cursor belongs to another order than {sort!r}.", code="bad_cursor")
+        raise Problem(
+            f"This cursor was made for another sort order than {sort!r}. Start again without a cursor.",
+            code="bad_cursor",
+        )
     return value, pk
 
 
@@ -65,7 +68,9 @@ def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, co
                     Q(**{f"{field}__{way}e": value}), Q(**{f"{field}__{way}": value}) | Q(**{f"id__{way}": pk})
                 )
         except (ValidationError, ValueError, TypeError):  # a value of another type than the column's
-            raise Problem("The cursor is not one that this list gave out.", code="bad_cursor") from None
+            raise Problem(
+                "This cursor is not one of this list. Start again without a cursor.", code="bad_cursor"
+            ) from None
     mark = "-" if down else ""
     order = [f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"]
     found = list(rows.order_by(*order)[: limit + 1])

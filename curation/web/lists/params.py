@@ -46,7 +46,8 @@ class ListParams(RequestQuery):
         unknown = sorted(set(query) - set(cls.model_fields) - set(ignore))
         if unknown:
             raise Problem(
-                f"Unknown parameter {', '.join(unknown)}. This list knows {', '.join(sorted(cls.model_fields))}.",
+                f"Unknown parameter {', '.join(unknown)}. The parameters of this list are "
+                f"{', '.join(sorted(cls.model_fields))}.",
                 code="unknown_parameter",
                 errors=[FieldError(name, "unknown parameter") for name in unknown],
             )
@@ -57,7 +58,7 @@ class ListParams(RequestQuery):
         chosen = self.sort or self.sorts[0]
         if chosen not in self.sorts:
             raise Problem(
-                f"This list cannot be sorted by {chosen!r}; it knows {', '.join(self.sorts)}.",
+                f"This list cannot be sorted by {chosen!r}. Sort by one of {', '.join(self.sorts)}.",
                 code="unknown_sort",
                 errors=[FieldError("sort", "unknown sort order")],
             )

@@ -72,7 +72,7 @@ def test_files_are_paths_or_objects_or_read_from_the_patch() -> None:
         ({"issue": "x"}, "no instance_id; the row has the columns issue"),
         ({"instance_id": "a__b-1"}, "neither an issue nor a description nor a patch"),
         (record(1, patch=5), "patch is not text"),
-        (record(1, instance_id="x" * 201), "instance_id is no text of at most 200 characters"),
+        (record(1, instance_id="x" * 201), "instance_id is not a text of at most 200 characters"),
         (record(1, issue="a\x00"), "issue contains a NUL character"),
     ],
 )

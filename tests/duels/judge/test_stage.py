@@ -269,11 +269,10 @@ def test_a_judge_run_judges_existing_answers(models: Models) -> None:
     assert set(run.items.values_list("stage", flat=True)) == {"judge", "score", "verdict"}
 
 
-def test_a_run_without_any_duel_says_so(models: Models) -> None:
+def test_a_run_without_any_answers_to_judge_is_refused(models: Models) -> None:
     project, _ = make_arena(prompts=1)
-    run = run_to_end(project, "judge")
-    assert (run.state, run.result["done"], run.result["accepted"]) == ("succeeded", 0, False)
-    assert run.result["reasons"] == ["no duel was done"]
+    with pytest.raises(Invalid, match=r"nothing to work on yet\. Answer the turns first"):
+        run_to_end(project, "judge")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Imports by REST and by the page: what is answered, stored, previewed and refused."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -258,3 +258,70 @@ def test_the_page_says_what_is_missing(client: Client, user: User, project: Proj
     assert refused.status_code == 422
     assert "Give either a file or a `source`" in refused.content.decode()
     assert not Run.objects.exists()
+
+
+ANSWERED = {**chat(1), "messages": chat(1)["messages"][:-1]}
+
+
+class TestRecognition:
+    """The page tells the kind of a file and of its rows before anything runs."""
+
+    @pytest.fixture
+    def send_page(self, client: Client, user: User, project: Project) -> Callable[..., Any]:
+        client.force_login(user)
+
+        def send_page(content: bytes, kind: str = "") -> Any:
+            file = SimpleUploadedFile("rows", content)
+            return client.post(reverse("import-new", args=["acme"]), {"kind": kind, "file": file})
+
+        return send_page
+
+    @pytest.mark.parametrize(
+        ("row", "kind"),
+        [
+            ({"instance_id": "acme__billing-1", "title": "Wrong total", "issue": "It is wrong"}, "pr_records"),
+            ({"prompt": "a", "chosen": "b", "rejected": "c"}, "samples"),
+            ({**ANSWERED, "task_id": 37, "difficulty": "warmup"}, "eval_rows"),
+        ],
+    )
+    def test_the_kind_of_the_rows_is_recognised(
+        self, send_page: Callable[..., Any], row: dict[str, Any], kind: str
+    ) -> None:
+        assert send_page(as_lines([row])).status_code == 302
+        assert Run.objects.get().params["kind"] == kind
+
+    def test_rows_of_several_kinds_are_asked_about(self, send_page: Callable[..., Any]) -> None:
+        page = send_page(as_lines([ANSWERED])).content.decode()
+        assert "These rows can be imported as" in page and "Agent turns" in page
+        assert not Run.objects.exists()
+
+    def test_rows_of_another_kind_are_refused_with_its_name(self, send_page: Callable[..., Any]) -> None:
+        page = send_page(as_lines([{"instance_id": "a__b-1", "issue": "It is wrong"}]), "turns").content.decode()
+        assert "They can be imported as “Pull-request records”: choose that." in page
+        assert not Run.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b"\x89PNG\r\n\x1a\n" + b"\x00" * 40, "The file is a PNG image"),
+            (b"name,answer\na,b\nc,d\n", "The file is CSV"),
+            (b"# Notes\n\nSome words.\n", "The file is text, but not JSON: it begins with &#x27;# Notes&#x27;"),
+            (b"\x01\x02\x00\x04" * 9, "The file is binary, of an unknown format"),
+            (b"<!DOCTYPE html><html></html>", "The file is a web page"),
+            (as_lines([{"poem": "x"}]), "No kind of import can read the first rows"),
+        ],
+        ids=["png", "csv", "text", "binary", "html", "other rows"],
+    )
+    def test_another_file_is_refused_as_what_it_is(
+        self, send_page: Callable[..., Any], content: bytes, words: str
+    ) -> None:
+        refused = send_page(content, "")
+        assert (refused.status_code, Run.objects.count()) == (422, 0)
+        assert words in refused.content.decode()
+
+    def test_a_preview_names_the_kinds_that_fit(self, client: Client, user: User, project: Project) -> None:
+        file = SimpleUploadedFile("rows", as_lines([{**ANSWERED, "task_id": 1}, "no row"]))
+        path = "/api/v1/projects/acme/imports/preview"
+        found = client.post(path, {"kind": "turns", "file": file}, headers=make_bearer(user)).json()
+        assert [(one["kind"], one["rows"]) for one in found["kinds"]][0] == ("eval_rows", 1)
+        assert (found["kind"], found["title"]) == ("turns", "Agent turns")

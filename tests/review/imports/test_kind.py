@@ -104,7 +104,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "trained user": (
         {"messages": [{**ASKED[0], "train": True}, {**FOUR, "train": True}]},
-        "messages.0 is trained on, but it is no assistant message",
+        "messages.0 is trained on, but it is not an assistant message",
     ),
     "score": ({**METADATA, "messages": [*ASKED, FOUR], "score": 840}, "score is not a number from 0 to 100"),
 }

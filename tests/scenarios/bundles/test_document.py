@@ -83,7 +83,7 @@ def test_what_may_be_left_out() -> None:
         (bundle(env={"A": 1}), "env.A", "string"),
         (bundle(env={"A": "x\0"}), "env.A", "NUL"),
         (bundle(checker="x\ud800"), "checker", "surrogate"),
-        (bundle(axes={"colour": "red"}), "axes.colour", "unknown axis; this project knows task, provider"),
+        (bundle(axes={"colour": "red"}), "axes.colour", "unknown axis; the axes of this project are task, provider"),
         (bundle(axes={"doc_depth": "deep"}), "axes.doc_depth", "one of help, usage-error, man-page, layered"),
         (bundle(axes={"difficulty": 6}), "axes.difficulty", "one of 1, 2, 3, 4, 5"),
         (bundle(axes={"difficulty": True}), "axes.difficulty", "integer"),

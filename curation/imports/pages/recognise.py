@@ -1,0 +1,82 @@
+"""Tell from the first rows of a source which kinds of import can read them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from curation.imports.row_kinds import AnyKind, import_kind, import_kinds
+from curation.imports.sources.rows import BadRow, Row, RowRefused
+from curation.projects.models import Project
+from curation.web.problems import FieldError, Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A kind that can read `rows` of the rows that were tried."""
+
+    kind: str
+    title: str
+    rows: int
+    # Whether the rows have columns that only this kind has.
+    marked: bool
+
+
+def recognise(project: Project, rows: Sequence[Row | BadRow]) -> list[Recognised]:
+    """The kinds that can read any of these rows, the best first."""
+    found = [_tried(kind, project, rows) for kind in import_kinds()]
+    return sorted((one for one in found if one.rows), key=lambda one: (-one.rows, not one.marked))
+
+
+def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow]) -> str:
+    """The given kind; where it is empty, the one that fits best.
+
+    Raises `Invalid` if other kinds read the rows and the given one reads none, if several fit equally well, or if
+    none does.
+    """
+    found = recognise(project, rows)
+    if given:
+        wanted = import_kind(given)
+        if found and given not in [one.kind for one in found]:
+            others = " or ".join(f"“{one.title}”" for one in found)
+            tried = f"of the first {len(rows)} rows" if len(rows) > 1 else "of the rows"
+            _refuse(f"None {tried} can be imported as “{wanted.title}”. They can be imported as {others}: choose that.")
+        return given
+    if not rows:
+        _refuse("The source has no rows.")
+    if not found:
+        _refuse(f"No kind of import can read the first rows. {_reasons(project, rows[0])}")
+    best = [one for one in found if (one.rows, one.marked) == (found[0].rows, found[0].marked)]
+    if len(best) > 1:
+        _refuse(f"These rows can be imported as {' or as '.join(f'“{one.title}”' for one in best)}. Choose one.")
+    return found[0].kind
+
+
+def _tried(kind: AnyKind, project: Project, rows: Sequence[Row | BadRow]) -> Recognised:
+    own = kind.of(project)
+    options = own.read_options({})
+    readable = 0
+    for row in rows:
+        if isinstance(row, Row):
+            try:
+                own.preview(row, options)
+            except RowRefused:
+                continue
+            readable += 1
+    columns = {column for row in rows if isinstance(row, Row) for column in row.value}
+    return Recognised(kind.name, kind.title, readable, not columns.isdisjoint(kind.marks))
+
+
+def _reasons(project: Project, row: Row | BadRow) -> str:
+    if isinstance(row, BadRow):
+        return f"Row {row.offset + 1}: {row.reason}."
+    reasons = []
+    for kind in import_kinds():
+        own = kind.of(project)
+        try:
+            own.preview(row, own.read_options({}))
+        except RowRefused as refused:
+            reasons.append(f"{kind.title}: {refused}")
+    return f"Row {row.offset + 1}, as {'; as '.join(reasons)}."
+
+
+def _refuse(detail: str) -> None:
+    raise Invalid(detail, errors=[FieldError("kind", detail)])
