@@ -54,6 +54,7 @@ class Behaviour:
     replies: dict[str, str] = field(default_factory=dict)
     thinking: str = ""
     usage: bool = True
+    refuses: list[str] = field(default_factory=list)  # fields of a request that are answered with 400
     detail: str = ""
 
 
@@ -165,6 +166,9 @@ class _Server:
             counts.rate_limited += 1
             wait = "" if how.retry_after is None else f"Retry-After: {how.retry_after:g}\r\n"
             return 429, _error("slow down"), wait
+        if unknown := [name for name in how.refuses if name in asked]:
+            counts.failed += 1
+            return 400, _error(f"Unsupported parameter: {unknown[0]}"), ""
         question = str(asked["messages"][-1].get("content"))
         breaks = how.breaks and how.breaks in question
         if breaks or self.random.random() < how.error:

@@ -111,8 +111,13 @@ class LiteLlmClient:
     async def complete(self, target: Target, request: Request) -> Completion:
         params = {**target.params, **request.params}
         limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
-        if request.schema and litellm.supports_response_schema(model=target.model):
+        takes_schema = params.pop("takes_json_schema", None)
+        if request.schema and (
+            litellm.supports_response_schema(model=target.model) if takes_schema is None else takes_schema
+        ):
             params["response_format"] = request.schema
+        if params.get("max_completion_tokens") is not None:
+            params.pop("max_tokens", None)
         if request.tools:
             params["tools"] = list(request.tools)
         key = _key(target)

@@ -1,6 +1,7 @@
 """List the models that a server offers. The web process asks without a key: keys are for workers."""
 
 import os
+from urllib.parse import urlsplit
 
 import httpx
 import orjson
@@ -22,9 +23,7 @@ def served_models(*, api_base: str, key: str = "") -> tuple[str, ...]:
     `Unavailable` if the server does not list its models.
     """
     check_base_url(api_base)
-    headers = {"Accept": "application/json"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
+    headers = {"Accept": "application/json", **(_key_headers(api_base, key) if key else {})}
     body = b""
     try:
         with (
@@ -58,6 +57,16 @@ def served_with_key(*, api_base: str, variable: str, project: str) -> tuple[str,
     if not (key := os.environ.get(variable, "")):
         raise Unavailable(f"The workers that call models do not have the variable {variable}.", code="model_server")
     return served_models(api_base=api_base, key=key)
+
+
+def _key_headers(api_base: str, key: str) -> dict[str, str]:
+    """Return the headers in which the server wants its key: Azure and Anthropic have their own."""
+    host = (urlsplit(api_base).hostname or "").rstrip(".").lower()
+    if host.endswith((".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")):
+        return {"api-key": key}
+    if host == "api.anthropic.com":
+        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
+    return {"Authorization": f"Bearer {key}"}
 
 
 def _ids(body: bytes) -> set[str]:

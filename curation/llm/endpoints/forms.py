@@ -41,7 +41,8 @@ class EndpointForm(ProblemForm):
     params = JsonField(
         required=False,
         label="Parameters",
-        help_text="A JSON object that is sent with every request, such as {“temperature”: 0.2}.",
+        help_text="A JSON object sent with every request, such as {“temperature”: 0.2}. “takes_json_schema”: true "
+        "has runs ask self-hosted models for answers in their JSON schema; the test says whether a model follows it.",
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 

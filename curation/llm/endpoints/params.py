@@ -20,7 +20,12 @@ SECRET_KEY = re.compile(r"api[-_]?key|authorization|secret|password|passwd|acces
 
 
 class Params(BaseModel):
-    """The parameters that Winnow passes to LiteLLM. `extra_body` is sent to the server unchanged."""
+    """The parameters that Winnow passes to LiteLLM. `extra_body` is sent to the server unchanged.
+
+    `takes_json_schema` is not sent: it says whether the model takes the JSON schema that a run wants its answer in.
+    Without it LiteLLM's list of models decides, which knows no self-hosted ones. With `max_completion_tokens` no
+    request has `max_tokens`, which newer models refuse beside it.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
@@ -39,6 +44,7 @@ class Params(BaseModel):
     reasoning_effort: str | None = Field(None, max_length=20)
     thinking: dict[str, object] | None = None
     response_format: dict[str, object] | None = None
+    takes_json_schema: bool | None = None
     extra_body: dict[str, object] | None = None
 
 

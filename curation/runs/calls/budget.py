@@ -44,7 +44,7 @@ def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | Bud
 def highest_cost(target: Target, request: Request) -> Decimal:
     """Return US dollars for a high estimate of the prompt's tokens and for the longest answer that is allowed."""
     params = {**target.params, **request.params}
-    limit = params.get("max_tokens", params.get("max_completion_tokens", MOST_TOKENS_OUT))
+    limit = params.get("max_completion_tokens") or params.get("max_tokens", MOST_TOKENS_OUT)
     tokens_out = 0 if request.embed else limit if isinstance(limit, int) else MOST_TOKENS_OUT
     size = sum(len(str(message.get("content") or "").encode(errors="replace")) for message in request.messages)
     tokens_in = size // BYTES_PER_TOKEN + TOKENS_PER_MESSAGE * len(request.messages)

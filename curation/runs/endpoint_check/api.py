@@ -25,6 +25,12 @@ class TrialOut(Schema):
     cost: str | None = Field(None, examples=["0.0000042"])
     text: str | None = Field(None, examples=["ready"])
     error: str | None = Field(None, examples=[None], description="The endpoint's own message if the call failed.")
+    takes_json_schema: bool | None = Field(
+        None,
+        examples=[True],
+        description="Whether an answer follows a JSON schema, by a second call; null if unknown. If so, set "
+        "`takes_json_schema` in the endpoint's `params`.",
+    )
     run: str = Field(examples=["17"])
 
     @staticmethod

@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+import httpx
 import pytest
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from curation.llm.client.pace import BeginOutage
+from curation.llm.endpoints import discover
 from curation.llm.endpoints.discover import served_models, served_with_key
 from curation.llm.models import Endpoint, EndpointPace
 from curation.projects.models import Project, Role
@@ -31,6 +33,7 @@ RESULT = {
     "cost": "0.0000042",
     "text": "ready",
     "error": None,
+    "takes_json_schema": True,
 }
 
 
@@ -168,6 +171,28 @@ class TestServed:
         assert _Server.seen == []
         assert {run.kind for run in Run.objects.all()} == {"served"}
 
+    @pytest.mark.parametrize(
+        ("base", "name"),
+        [
+            ("https://acme.openai.azure.com/openai/v1", "api-key"),
+            ("https://api.anthropic.com/v1", "x-api-key"),
+            ("https://openai.azure.com.evil.example/v1", "authorization"),
+        ],
+    )
+    def test_the_key_is_sent_as_the_server_wants_it(
+        self, monkeypatch: pytest.MonkeyPatch, base: str, name: str
+    ) -> None:
+        sent: dict[str, str] = {}
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            sent.update(request.headers)
+            return httpx.Response(200, json={"data": [{"id": "one"}]})
+
+        monkeypatch.setattr(discover, "CheckedTransport", lambda _: httpx.MockTransport(answer))
+        monkeypatch.setattr(discover, "check_base_url", lambda _: None)
+        assert served_models(api_base=base, key="k-1") == ("one",)
+        assert {key for key, value in sent.items() if "k-1" in value} == {name}
+
     @pytest.mark.parametrize("path", ["/nowhere", "/moved", "/broken", "/empty"])
     def test_a_bad_response_is_explained(self, server: str, path: str) -> None:
         with pytest.raises(Problem) as problem:
@@ -234,12 +259,12 @@ class TestTrial:
         assert (run.kind, run.params) == ("test", {"model": "judge-a"})
 
     def test_an_ended_test_is_shown_and_asks_no_more(self, client: Client, project: Project) -> None:
-        make_endpoint(project, "judge-a")
+        make_endpoint(project, "judge-a", model="openai/qwen")
         Run.objects.create(
             project=project, kind="test", params={"model": "judge-a"}, state=RunState.SUCCEEDED, result=RESULT
         )
         page = client.get("/p/shell/models/judge-a/test/").content.decode()
-        assert "412" in page and "0.0000042" in page and "ready" in page
+        assert "412" in page and "0.0000042" in page and "ready" in page and "JSON schema: yes" in page
         assert "hx-trigger" not in page
 
     def test_an_unknown_cost_is_not_0(self, client: Client, project: Project) -> None:
