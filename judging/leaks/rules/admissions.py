@@ -44,6 +44,8 @@ _PATTERNS = tuple(
         rf"\b(?:I|we)\s+(?:already\s+)?know\s+(?:the|from the)\s+(?:\w+\s+)?{_SOURCE}\b",
         r"\b(?:reference|gold(?:en)?|ground[- ]truth|oracle|model|hidden|secret)[- ]"
         r"(?:solution|patch|diff|answer|fix|commit)\b",
+        rf"\bthe\s+(?:\w+\s+)?{_SOURCE}\s+(?:that\s+|which\s+)?{_HAD}{_GIVEN}\b",
+        rf"\b(?:maintainers?|authors?|developers?)['’]s?\s+(?:{_KIND}\s+)+{_THING}\b",
         rf"\bhave\s+access\s+to\s+the\s+(?:\w+\s+)?{_SOURCE}\b",
         rf"\b(?:maintainers?|authors?|developers?|upstream)\s+(?:later|eventually|finally|actually)\s+{_DONE}\b",
         r"\b(?:in|as)\s+the\s+(?:commit|change|patch|diff)\s+that\s+(?:fixe[sd]|resolve[sd]|close[sd]|solve[sd])\b",

@@ -17,6 +17,9 @@ _JOINING = re.compile(
     r"|\bpaste\b"
 )
 _QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|'([^'\n]{1,200})'|`([^`\n]{1,200})`")
+_WORD_LIST = re.compile(r"%[wWiI][\[({<]([^\])}>\n]{1,200})[\])}>]")
+_ASSIGNED = re.compile(r"(?<![\w$-])([A-Za-z_]\w*)\s?=\s?([\"']?)([\w./-]{1,60})\2(?![\w(])")
+_VARIABLE = re.compile(r"\$?\{([A-Za-z_]\w*)\}|\$([A-Za-z]\w*)")
 _RUN = re.compile(r"[\w.-]+")
 _GLUE = re.compile(r"[\s'\"+.,&|~{}$()\\<>-]{1,12}")
 _REJOINS = re.compile(r"\.join\(|\btr\b|\.replace\(|\bs(?:[/|#,])|//|\bIFS=|\.gsub\(|\bpaste\b")
@@ -40,9 +43,11 @@ def find(case: Case) -> Iterator[Found]:
         if _JOINING.search(script) is None:
             continue
         fragments = dict(_fragments(script))
+        expanded = _expanded(script)
         quoted = _quoted(script)
         for name, place in _targets(case):
             span = _spelled(name, fragments, script) or _in_sequence(name, quoted) or _replaced(name, quoted)
+            span = span or _by_variables(name, script, expanded)
             if span is not None and case.is_secret(name):
                 yield Found(ASSEMBLED, (span[0] + offset, span[1] + offset), place, name)
 
@@ -68,10 +73,24 @@ def _fragments(script: str) -> Iterator[tuple[str, Span]]:
                 at += len(piece) + 1
 
 
+def _expanded(script: str) -> str:
+    """Return the script with the values of its variables in the places where it uses them."""
+    values = {match[1]: match[3] for match in _ASSIGNED.finditer(script)}
+    return _VARIABLE.sub(lambda used: values.get(used[1] or used[2], used[0]), script) if values else ""
+
+
+def _by_variables(name: str, script: str, expanded: str) -> Span | None:
+    """Return the span of the assignments where the name is there only with their values in place."""
+    if name not in expanded or name in script:
+        return None
+    used = [match.span() for match in _ASSIGNED.finditer(script) if match[3] in name]
+    return (used[0][0], used[-1][1]) if used else None
+
+
 def _quoted(script: str) -> _Quoted:
     found = _Quoted([], {}, {})
     rejoins = _REJOINS.search(script) is not None
-    for match in _QUOTED.finditer(script):
+    for match in (*_quotes(script), *_WORD_LIST.finditer(script)):
         group = match.lastindex or 1
         text, span = match[group], match.span(group)
         if len(text) > 40:
@@ -82,6 +101,15 @@ def _quoted(script: str) -> _Quoted:
         if len(words) > 1:
             found.rejoined.setdefault(squash("".join(words)), span)
     return found
+
+
+def _quotes(script: str) -> Iterator[re.Match[str]]:
+    """Yield the quoted texts of a script, and those in a longer one, such as the code of `python -c "…"`."""
+    for match in _QUOTED.finditer(script):
+        yield match
+        start, end = match.span(match.lastindex or 1)
+        if end - start > 10:
+            yield from _QUOTED.finditer(script, start, end)
 
 
 def _spelled(name: str, fragments: dict[str, Span], script: str) -> Span | None:

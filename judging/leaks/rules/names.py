@@ -99,6 +99,8 @@ class _Names:
             if place is not None:
                 whole = next((known for known in self.record.paths if is_same_path(path, known)), path)
                 known = self.history.knows_path(path) or self.history.knows_path(whole)
+                # A folder that the history lists is no secret, even if the file is a guess.
+                known = known or (part == path.rpartition("/")[0] and self.history.knows_path(part))
                 return None if known or self.case.by_convention(path) else place
         return None
 

@@ -4,6 +4,7 @@ import base64
 import json
 import time
 import tracemalloc
+from dataclasses import replace
 from string import ascii_lowercase
 
 import pytest
@@ -45,6 +46,36 @@ def answer(command: str, thought: str = "next.") -> str:
 )
 def test_a_leak_is_found_behind_much_else(text: str, kind: str) -> None:
     assert kind in {leak.kind for leak in lint_leaks(text, ["ls"], RECORD).leaked}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (answer("ruby -e 'puts %w[bind key names].join(\"_\")'"), "assembled"),
+        (answer("python3 -c \"print('_'.join(['bind', 'key', 'names']))\""), "assembled"),
+        (answer("a=spectral; b=blend; cat ${a}_${b}.py"), "assembled"),
+        (answer("one='bind'\ntwo=names\ngrep -rn $one\"_key_${two}\" ."), "assembled"),
+        (answer("ls", thought="The maintainers' eventual fix is short."), "admission"),
+        (answer("ls", thought="Going by the diff I was given, options are the cause."), "admission"),
+    ],
+    ids=["word list", "code in quotes", "variables", "variables and words", "possessive", "given"],
+)
+def test_a_leak_is_found_in_other_forms(text: str, kind: str) -> None:
+    assert kind in {leak.kind for leak in lint_leaks(text, ["ls"], RECORD).leaked}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat src/blending/guess.py",
+        "a=spectral; b=other; cat ${a}_${b}.py",
+        "export KEY=names; make $KEY",
+        "python3 -c \"print(','.join(['bind', 'names']))\"",
+    ],
+)
+def test_a_listed_folder_and_other_variables_are_no_leak(command: str) -> None:
+    record = replace(RECORD, files=("src/blending/spectral_blend.py",), patch=PATCH.replace("src/", "src/blending/"))
+    assert lint_leaks(answer(command), ["ls src", "src:\nblending\n"], record).leaked == ()
 
 
 @pytest.mark.parametrize(
