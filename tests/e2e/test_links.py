@@ -15,6 +15,7 @@ from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+TWO_FRAMES = "() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)))"
 SELECT = """(pre, words) => {
     const range = document.createRange();
     const at = pre.textContent.indexOf(words);
@@ -38,6 +39,7 @@ def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator
 
 def settled(tab: Page) -> None:
     expect(tab.locator("#review[data-sample]")).to_be_visible()
+    tab.evaluate(TWO_FRAMES)  # the page says only then that its keys wait for the sample
     expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
     expect(tab.locator("html[data-keys-wait]")).to_have_count(0)
 

@@ -44,7 +44,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = [str(Path(sys.executable).parent / "gunicorn"), "config.wsgi:application"]
+        command = [str(Path(sys.executable).parent / "gunicorn"), "config.wsgi:application", "--graceful-timeout", "1"]
         self._process = subprocess.Popen(command, env=self._environment, stdout=subprocess.DEVNULL)
         until = time.monotonic() + 60
         while True:
@@ -81,6 +81,7 @@ def tab(browser: Browser, server: Server, project: Project) -> Iterator[Page]:
 def ready(tab: Page) -> int:
     """Wait until keys act; return the id of the sample."""
     expect(tab.locator("#review[data-sample]")).to_be_visible(timeout=15_000)
+    tab.evaluate("() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)))")
     expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
     expect(tab.locator("html[data-keys-wait]")).to_have_count(0)
     return int(tab.locator("#review").get_attribute("data-sample") or 0)
