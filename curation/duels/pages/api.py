@@ -4,9 +4,9 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Query, Router
 
 from curation.duels.models import Duel
-from curation.duels.pages.filters import DuelList
+from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
-from curation.duels.pages.schemas import DuelOut, DuelPage, PanelOut, duel_out
+from curation.duels.pages.schemas import DuelOut, DuelPage, PanelOut, VerdictPage, VerdictRowOut, duel_out
 from curation.duels.score.panels import panels_of
 from curation.duels.verdict.markdown import markdown
 from curation.duels.verdict.report import REPORTED_KINDS, report_of
@@ -26,6 +26,14 @@ def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict
     """Those who review blind get no duels of pending samples."""
     access = enter(request, slug, Scope.READ)
     return params.page(without_pending(access, params.rows(access.project).with_answers(), "sample")).response(duel_out)
+
+
+@router.get("/projects/{slug}/verdicts", response=VerdictPage, exclude_unset=True, summary="List verdicts")
+def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -> dict[str, object]:
+    """Every judge's reading of every duel, the newest first. Those who review blind get none on pending samples."""
+    access = enter(request, slug, Scope.READ)
+    rows = without_pending(access, params.rows(access.project), "duel__sample")
+    return params.page(rows).response(VerdictRowOut.of)
 
 
 @router.get("/projects/{slug}/panels", response=list[PanelOut], summary="Panels that scored duels, the oldest first")

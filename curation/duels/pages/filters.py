@@ -1,17 +1,18 @@
-"""The list of duels: what it can be filtered and sorted by."""
+"""The lists of duels and verdicts: what they can be filtered and sorted by."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
+from django.db.models import QuerySet
 from pydantic import Field, model_validator
 
 from curation.duels.judge.said import PARTS, SAID, controls_of, duels_where
-from curation.duels.models import Duel, DuelQuerySet, Opponent
+from curation.duels.models import Duel, DuelQuerySet, Opponent, Verdict
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import find
-from curation.web.lists.filters import Moment, Words, one_of
+from curation.web.lists.filters import Moment, Words, ids_of, one_of
 from curation.web.lists.id_list import IdList
 from curation.web.lists.params import ListParams
 from judging.panel.rubric import DIMENSIONS
@@ -96,3 +97,33 @@ class DuelList(ListParams):
         if self.judge is not None and self.run is None:
             raise ValueError("a judge is shown within one run: give `run` too")
         return self
+
+
+class VerdictList(ListParams):
+    """Verdicts of all runs, also those whose duel has another score since."""
+
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    lookups: ClassVar[Mapping[str, str]] = {
+        "run": "run_id",
+        "duel": "duel_id",
+        "sample": "duel__sample_id",
+        "judge": "judge",
+        "parsed": "parsed",
+        "created_after": "created_at__gte",
+        "created_before": "created_at__lt",
+    }
+
+    run: Annotated[Words, ids_of("run")] = ()
+    duel: Annotated[Words, ids_of("duel")] = ()
+    sample: Annotated[Words, ids_of("sample")] = ()
+    judge: Words = Field((), description="Names of endpoints.")
+    parsed: bool | None = None
+    control: bool = Field(
+        False, description="Verdicts on control duels, whose outcome is known, instead of the others."
+    )
+    created_after: Moment | None = Field(None, description="From this moment on.")
+    created_before: Moment | None = Field(None, description="Before this moment.")
+
+    def rows(self, project: Project) -> QuerySet[Verdict]:
+        verdicts = Verdict.objects.filter(duel__project=project).select_related("duel")
+        return self.narrow(verdicts.exclude(duel__control="") if self.control else verdicts.filter(duel__control=""))

@@ -1,6 +1,7 @@
 """Response schemas of duels."""
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from ninja import Schema
@@ -65,6 +66,38 @@ class VerdictOut(Schema):
     tokens: int
     cost: str | None = Field(examples=["0.000153"])
     latency_ms: int | None
+
+
+class VerdictRowOut(VerdictOut):
+    """A verdict in the list of a project. Its answers are those of the duel; `run` is null if that was deleted."""
+
+    id: str = Field(examples=["88"])
+    duel: str = Field(examples=["812"])
+    sample: str | None = Field(examples=["4711"])
+    run: str | None = Field(examples=["12"])
+    call: str | None = Field(examples=["9001"], description="Null where a recorded verdict was imported.")
+    control: str | None = Field(examples=[None], description="The kind of a control duel, else null.")
+    created_at: datetime
+
+    @staticmethod
+    def of(verdict: Verdict) -> dict[str, object]:
+        """Needs the verdict's duel."""
+        duel = verdict.duel
+        ids = {"sample": duel.sample_id, "run": verdict.run_id, "call": verdict.call_id}
+        return {
+            "id": str(verdict.pk),
+            "duel": str(duel.pk),
+            **{name: None if pk is None else str(pk) for name, pk in ids.items()},
+            "control": duel.control or None,
+            "created_at": verdict.created_at,
+            **_verdict(verdict),
+        }
+
+
+class VerdictPage(Schema):
+    data: list[VerdictRowOut]
+    next_cursor: str | None
+    total: int | None = None
 
 
 class PanelJudgeOut(Schema):

@@ -1,10 +1,10 @@
-"""REST calls of provenance: from an exported row to the calls behind it, and from a call to the exports it reached."""
+"""REST calls of provenance: the calls of a project, those behind an exported row, and the exports that one reached."""
 
 from itertools import islice
 from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 from pydantic import Field
 
 from curation.exports.models import Export
@@ -12,7 +12,8 @@ from curation.exports.provenance.trace import FrozenLine, Trace, exported_rows, 
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
-from curation.runs.pages.api import CallOut, call_out
+from curation.runs.pages.api import CallOut, CallPage, call_out
+from curation.runs.pages.filters import ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
@@ -88,6 +89,17 @@ def list_export_rows(
 def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
     """`sha256` is that of the row's line in its file, with the newline; `frozen.jsonl` lists them."""
     return trace_out(trace(export=_entered(request, export_id), sha256=sha256))
+
+
+@router.get("/projects/{slug}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a project")
+def list_project_calls(request: HttpRequest, slug: str, params: Query[ProjectCallList]) -> Json:
+    """Of all runs, the newest first. Refused to those who review blind while a sample of the project is pending: the
+    tokens of an answer tell which one it is."""
+    access = enter(request, slug, Scope.READ)
+    refuse_pending(access, Sample.objects.filter(project=access.project), "the list of all calls")
+    return params.page(params.narrow(Call.objects.filter(project=access.project, run__deleting_at=None))).response(
+        call_out
+    )
 
 
 @router.get("/calls/{call_id}/exports", response=CallExportList, summary="The exports that a call reached")

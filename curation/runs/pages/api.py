@@ -110,6 +110,7 @@ class CallOut(Schema):
     """One call that left for a model; `cost` null is unknown."""
 
     id: str
+    run: str = Field(examples=["12"])
     item: str | None
     model: str = Field(examples=["judge-a"])
     status: str = Field(examples=["ok"])
@@ -263,6 +264,7 @@ def _event(event: RunEvent) -> dict[str, object]:
 def call_out(call: Call) -> dict[str, object]:
     return {
         "id": str(call.pk),
+        "run": str(call.run_id),
         "item": None if call.item_id is None else str(call.item_id),
         "model": call.endpoint_name,
         "status": call.status,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from curation.runs.kinds import listed_kinds
 from curation.runs.models import CallStatus, ItemState, Outcome, RunState
-from curation.web.lists.filters import Rows, Words, one_of
+from curation.web.lists.filters import Moment, Rows, Words, ids_of, one_of
 from curation.web.lists.params import ArchivableList, ListParams
 
 
@@ -53,3 +53,17 @@ class CallList(ListParams):
     status: Annotated[Words, one_of(CallStatus.values)] = ()
     model: Words = Field((), description="Names of endpoints.")
     stage: Words = Field((), description="Stages of the items that the calls are of.")
+
+
+class ProjectCallList(CallList):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    lookups: ClassVar[Mapping[str, str]] = {
+        **CallList.lookups,
+        "run": "run_id",
+        "created_after": "created_at__gte",
+        "created_before": "created_at__lt",
+    }
+
+    run: Annotated[Words, ids_of("run")] = ()
+    created_after: Moment | None = Field(None, description="From this moment on.")
+    created_before: Moment | None = Field(None, description="Before this moment.")

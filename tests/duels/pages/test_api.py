@@ -168,3 +168,37 @@ def test_a_page_of_500_costs_few_queries(client: Client, project: Project, beare
 def test_a_run_of_another_kind_has_no_report(client: Client, project: Project, bearer: dict[str, str]) -> None:
     problem = get(client, bearer, f"/runs/{make_run(project, kind='king').pk}/report.md", 404)
     assert "duel" in problem["detail"]
+
+
+def test_the_verdicts_of_a_project_are_read_in_pages(client: Client, project: Project, bearer: dict[str, str]) -> None:
+    run = make_run(project)
+    duel = make_duel(project, run=run)
+    make_duel(make_project("other"))
+    control = make_duel(project)
+    Duel.objects.filter(pk=control.pk).update(control="same", expected=0)
+    read: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = get(client, bearer, f"/projects/acme/verdicts?sort=id&limit=4&duel={duel.pk}{cursor}")
+        read += page["data"]
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    rows = Verdict.objects.filter(duel=duel)
+    assert [row["id"] for row in read] == [str(pk) for pk in rows.order_by("id").values_list("pk", flat=True)]
+    assert set(read[0]) >= VERDICT and read[0]["sample"] == str(duel.sample_id) and read[0]["control"] is None
+
+    def listed(query: str) -> set[str]:
+        return {row["id"] for row in get(client, bearer, f"/projects/acme/verdicts?{query}")["data"]}
+
+    every = set(map(str, Verdict.objects.filter(duel__project=project, duel__control="").values_list("pk", flat=True)))
+    assert listed("limit=500") == every
+    one = rows.filter(judge="judge-a")
+    assert listed(f"sample={duel.sample_id}&judge=judge-a") == {str(row.pk) for row in one}
+    assert listed("parsed=false") == set() and listed("control=true") == set(
+        map(str, control.verdicts.values_list("pk", flat=True))
+    )
+    rows.update(run=run)
+    assert listed(f"run={run.pk}") == {str(row.pk) for row in rows}
+    get(client, bearer, "/projects/acme/verdicts?run=x", 400)
+    get(client, bearer, "/projects/other/verdicts", 404)
