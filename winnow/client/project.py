@@ -1,0 +1,192 @@
+"""One project: what is imported, launched, listed, decided and exported."""
+
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+from urllib.parse import quote
+
+from winnow.client.records import Evaluation, Export, Record, Run, Sample
+from winnow.client.rows import Rows, Value
+from winnow.client.transport import Json
+
+BULK = 500
+Progress = Callable[[int, int], object]
+
+
+class Project(Record):
+    noun = "projects"
+
+    @property
+    def id(self) -> str:
+        """The slug."""
+        return str(self.data["slug"])
+
+    @property
+    def path(self) -> str:
+        return f"/projects/{quote(self.id, safe='')}"
+
+    @property
+    def name(self) -> str:
+        return str(self.data["name"])
+
+    @property
+    def settings(self) -> Json:
+        return dict(self.data["settings"])
+
+    def change(self, **fields: Any) -> "Project":
+        """Change `name`, `guidelines` or `settings`. Raises `Stale` if somebody has changed the project since."""
+        self.data = self._transport.json("PATCH", self.path, body=fields, version=self.data["version"])
+        return self
+
+    def stats(self) -> Json:
+        """The figures of the overview."""
+        return self._transport.json("GET", f"{self.path}/stats")
+
+    # Models
+
+    def models(self) -> Rows[Json]:
+        return Rows(self._transport, f"{self.path}/models", {}, dict)
+
+    def add_model(self, name: str, model: str, **fields: Any) -> Json:
+        """Add a model endpoint. `model` is LiteLLM's name; `api_key_env` names a variable of the workers."""
+        return self._transport.json("POST", f"{self.path}/models", body={"name": name, "model": model, **fields})
+
+    # Imports
+
+    def import_file(
+        self,
+        path: str | Path,
+        *,
+        kind: str = "turns",
+        options: Mapping[str, Any] | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Run:
+        """Upload a file and return the run that imports it. `progress` gets the bytes sent, and all bytes."""
+        with _Upload(path, progress) as file:
+            form = {"kind": kind, "options": json.dumps(dict(options or {})), "strict": str(strict).lower()}
+            files = {"file": (Path(path).name, file)}
+            return self._run(self._transport.json("POST", f"{self.path}/imports", data=form, files=files))
+
+    def import_rows(self, rows: Iterable[Mapping[str, Any]], *, kind: str = "turns", **options: Any) -> Run:
+        """Upload rows as lines of JSON, as `import_file` does."""
+        with NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
+            for row in rows:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.flush()
+            return self.import_file(file.name, kind=kind, **options)
+
+    def import_url(
+        self, source: str, *, kind: str = "turns", options: Mapping[str, Any] | None = None, strict: bool = False
+    ) -> Run:
+        """Import from an address that the site fetches: https://, hf:// or s3://."""
+        body = {"source": source, "kind": kind, "options": dict(options or {}), "strict": strict}
+        return self._run(self._transport.json("POST", f"{self.path}/imports", body=body))
+
+    # Runs
+
+    def run(self, kind: str, params: Mapping[str, Any] | None = None, *, budget: str | None = None) -> Run:
+        """Launch a run; `budget` in US dollars, as a decimal string."""
+        body = {"kind": kind, "params": dict(params or {}), "budget": budget}
+        return self._run(self._transport.json("POST", f"{self.path}/runs", body=body))
+
+    def estimate(self, kind: str, params: Mapping[str, Any] | None = None) -> Json:
+        """Say what a launch would do and cost, without launching."""
+        return self._transport.json(
+            "POST", f"{self.path}/runs/estimate", body={"kind": kind, "params": dict(params or {})}
+        )
+
+    def runs(self, **filters: Value) -> Rows[Run]:
+        return Rows(self._transport, f"{self.path}/runs", filters, self._run)
+
+    # Samples and what people and judges said of them
+
+    def samples(self, **filters: Value) -> Rows[Sample]:
+        """Samples that match, as `project.samples(status="pending", bucket=["final", "refined"])`."""
+        return Rows(self._transport, f"{self.path}/samples", filters, lambda row: Sample(self._transport, row))
+
+    def next_sample(self, **queue: Any) -> Sample | None:
+        """Lease the next sample of the queue; None if none is left. `order` and `filter` as in the API."""
+        found = self._transport.json("POST", f"{self.path}/queue/next", body=queue)
+        return Sample(self._transport, found["sample"]) if found else None
+
+    def decide(
+        self, samples: Sequence[Sample | str], action: str, *, reason: str = "", comment: str = ""
+    ) -> list[Json]:
+        """Decide on many samples, 500 in a call. Each row of the answer has `ok`, or the reason in `error`."""
+        ids = [sample if isinstance(sample, str) else sample.id for sample in samples]
+        decision = {"project": self.id, "action": action, "reason": reason, "comment": comment}
+        rows: list[Json] = []
+        for start in range(0, len(ids), BULK):
+            body = {**decision, "ids": ids[start : start + BULK]}
+            rows += self._transport.json("POST", "/samples/bulk", body=body)["data"]
+        return rows
+
+    def decisions(self, **filters: Value) -> Rows[Json]:
+        return Rows(self._transport, f"{self.path}/decisions", filters, dict)
+
+    def duels(self, **filters: Value) -> Rows[Json]:
+        return Rows(self._transport, f"{self.path}/duels", filters, dict)
+
+    def verdicts(self, **filters: Value) -> Rows[Json]:
+        return Rows(self._transport, f"{self.path}/verdicts", filters, dict)
+
+    def calls(self, **filters: Value) -> Rows[Json]:
+        """Every model call of the project."""
+        return Rows(self._transport, f"{self.path}/calls", filters, dict)
+
+    def trajectories(self, **filters: Value) -> Rows[Json]:
+        return Rows(self._transport, f"{self.path}/trajectories", filters, dict)
+
+    def scenarios(self, **filters: Value) -> Rows[Json]:
+        return Rows(self._transport, f"{self.path}/scenarios", filters, dict)
+
+    # Exports and evaluations
+
+    def preview_export(self, recipe: Mapping[str, Any] | str) -> Json:
+        """Count what a recipe would give, without writing it."""
+        return self._transport.json("POST", f"{self.path}/exports/preview", body={"recipe": _recipe(recipe)})
+
+    def export(self, recipe: Mapping[str, Any] | str) -> Run:
+        """Start an export by a recipe or the name of a saved one; `run.wait().export()` is the export."""
+        return self._run(self._transport.json("POST", f"{self.path}/exports", body={"recipe": _recipe(recipe)}))
+
+    def exports(self, **filters: Value) -> Rows[Export]:
+        return Rows(self._transport, f"{self.path}/exports", filters, lambda row: Export(self._transport, row))
+
+    def splits(self) -> Rows[Json]:
+        """Held-out splits, on which models are evaluated."""
+        return Rows(self._transport, f"{self.path}/splits", {}, dict)
+
+    def evaluate(self, models: Sequence[str], *, budget: str | None = None, **params: Any) -> Run:
+        """Evaluate models, as `evaluate(["base", "tuned"], split="3")`; `run.wait().evaluation()` has the figures."""
+        body = {"models": list(models), **params, **({} if budget is None else {"budget": budget})}
+        return self._run(self._transport.json("POST", f"{self.path}/evaluations", body=body))
+
+    def evaluations(self, **filters: Value) -> Rows[Evaluation]:
+        return Rows(self._transport, f"{self.path}/evaluations", filters, lambda row: Evaluation(self._transport, row))
+
+    def _run(self, data: Json) -> Run:
+        return Run(self._transport, data)
+
+
+class _Upload(io.FileIO):
+    """A file that says how much of it was read."""
+
+    def __init__(self, path: str | Path, progress: Progress | None) -> None:
+        super().__init__(path, "rb")
+        self._progress = progress
+        self._size = Path(path).stat().st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        chunk = super().read(-1 if size is None else size)
+        if self._progress is not None and chunk:
+            self._progress(self.tell(), self._size)
+        return chunk
+
+
+def _recipe(recipe: Mapping[str, Any] | str) -> Json | str:
+    return recipe if isinstance(recipe, str) else dict(recipe)
