@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-NAMES = ("start", "runs", "rollouts", "imports", "exports", "review", "samples", "sandbox", "evaluations")
+NAMES = ("install", "start", "runs", "rollouts", "imports", "exports", "review", "samples", "sandbox", "evaluations")
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from tests.dashboard.demo.test_supervisor import free_port
+from tests.e2e.test_client import tutorial
 from tests.parts import missing
 
 pytestmark = [pytest.mark.long, pytest.mark.embedded]
@@ -92,6 +93,7 @@ def test_the_wheel_has_every_file_of_the_site_and_claims_one_name(wheel: Path) -
     names = zipfile.ZipFile(wheel).namelist()
 
     assert {f"winnow/server/{name}" for name in _tracked()} <= set(names)
+    assert {"winnow/py.typed", "winnow/client/site.py", "winnow/server/docs/notebooks/duel.ipynb"} <= set(names)
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"winnow"}
     assert not [name for name in names if name.endswith(".pyc")]
 
@@ -153,12 +155,29 @@ def test_the_demo_is_ready_in_an_empty_folder(installed: Path, tmp_path: Path) -
         style = next(word.split('"')[1] for word in page.split("href=") if ".css" in word[:200])
         assert api.get(style).raise_for_status().headers["content-type"].startswith("text/css")
 
+        _run_the_tutorial(installed, work, port)
         _write_and_check_an_export(installed, work)
         _write_and_check_a_backup(installed, work)
     finally:
         process.send_signal(signal.SIGINT)
         status = process.wait(40)
     assert status == 0
+
+
+def _run_the_tutorial(installed: Path, work: Path, port: int) -> None:
+    """With the client of the wheel, in a folder without the tree."""
+    scopes = "read,review,run,export,admin"
+    token = _say(installed, work, "token", "create", "--user", "demo", "--scopes", scopes).stdout.strip()
+    folder = work.with_name("tutorial")
+    folder.mkdir()
+    (folder / "script.py").write_text(tutorial())
+    environment = _environment(folder, WINNOW_URL=f"http://127.0.0.1:{port}", WINNOW_TOKEN=token)
+    command = [str(installed / "python"), "script.py"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "num_rows: 4" in done.stdout and (folder / "exported/manifest.json").exists()
 
 
 def _write_and_check_an_export(installed: Path, work: Path) -> None:

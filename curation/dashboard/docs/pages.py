@@ -16,7 +16,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("quickstart",),
     "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
     "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
-    "Reference": ("api", "glossary"),
+    "Reference": ("api", "client", "glossary"),
     "Operate": ("operations", "deployment", "sign-in"),
     "Develop": ("architecture", "design-system"),
 }
