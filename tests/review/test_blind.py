@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.test import Client
 from django.urls import get_resolver, reverse
 
 from curation.duels.models import Duel, Verdict
+from curation.duels.score.models import Score
 from curation.exports.models import Export, FrozenRow
 from curation.projects.models import AuditEntry, Role
 from curation.review.models import Lease
@@ -27,6 +29,11 @@ pytestmark = pytest.mark.django_db
 rows = refusals.rows
 # Written into what is hidden, and in nothing else.
 SCORE, PREVIEW, REASON, MODEL, CHECKED = "71.234", "candidate-preview", "judge-reason", "model-of-it", "checker-said"
+# What differs from one request to the next.
+OF_REQUEST = re.compile(
+    r'name="csrfmiddlewaretoken" value="\w+"|"X-CSRFToken": "\w+"|Request \w{32}|"request_id":"\w+"|'
+    r'"(at|last_used_at)":"[^"]*"|<time[^>]*>[^<]*</time>'
+)
 MARKS = (SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, "challenger_left", "king_left")
 READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
 # The rows that the `pk` of a page names, by what the URL's name begins with.
@@ -234,3 +241,37 @@ def test_a_project_that_is_not_blind_hides_nothing(hidden: Rows) -> None:
     assert re.search(
         PREVIEW, Client().get(f"/api/v1/samples/{hidden.ids['sample_id']}", headers=headers).content.decode()
     )
+
+
+def _answers(rows: Rows, user: User, headers: dict[str, str]) -> dict[str, str]:
+    """What every page and every read of REST answers the user, without the times and ids of single requests."""
+    client = Client()
+    client.force_login(user)
+    found = {}
+    for path in READS:
+        if path not in refusals.OPEN:
+            cache.clear()
+            found[path] = b"".join(Client().get(rows.address(path), headers=headers)).decode(errors="replace")
+    for name, address in pages(rows):
+        cache.clear()
+        found[name] = b"".join(client.get(address)).decode()
+    return {name: OF_REQUEST.sub("", text) for name, text in found.items()}
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.CURATOR])
+def test_no_figure_tells_a_reviewer_of_a_pending_sample(hidden: Rows, role: Role) -> None:
+    """What is hidden of pending samples changes: a reviewer's pages and calls stay the same, a curator's do not."""
+    user = make_member(hidden.project, role=role)
+    headers = make_bearer(user)
+    before = _answers(hidden, user, headers)
+    values: dict[str, Any] = {"score": 12.5, "score_key": 12.5, "bucket": "defeat", "flags": int(Flag.LEAK)}
+    Sample.objects.update(**values, priority=3.0)
+    Duel.objects.update(**values, metrics={"correctness": 12.5})
+    Score.objects.update(**values)
+    Verdict.objects.update(dimensions={"correctness": 2}, parsed=True)
+    after = _answers(hidden, user, headers)
+    differ = sorted(name for name in before if before[name] != after[name])
+    if role == Role.REVIEWER:
+        assert differ == []
+    else:
+        assert {"sample-list", "/api/v1/projects/{slug}/stats"} <= set(differ)

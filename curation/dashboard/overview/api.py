@@ -10,6 +10,7 @@ from curation.dashboard.system.api import router as health_router
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
+from curation.samples.blind import reviews_blind
 from curation.web.problems import NotAllowed
 
 router = Router(tags=["dashboard"])
@@ -116,4 +117,6 @@ def list_project_figures(request: HttpRequest, params: Query[ProjectList]) -> di
 
 @router.get("/projects/{slug}/stats", response=StatsOut, summary="The dashboard's figures")
 def get_stats(request: HttpRequest, slug: str) -> Stats:
-    return project_stats(enter(request, slug, Scope.READ).project)
+    """While you review blind, buckets, scores and outcomes are only those of decided samples."""
+    access = enter(request, slug, Scope.READ)
+    return project_stats(access.project, blind=reviews_blind(access))

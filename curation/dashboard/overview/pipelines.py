@@ -54,8 +54,9 @@ class _Samples:
         return ("Decided", self.decided, "Samples"), ("Approved", self.approved, "Decided")
 
 
-def pipelines_of(project: Project, funnel: dict[str, int]) -> list[Pipeline]:
-    """The pipelines that the project uses; `funnel` has the counts of what comes before samples."""
+def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = False) -> list[Pipeline]:
+    """The pipelines that the project uses; `funnel` has the counts of what comes before samples. `blind`
+    leaves out what tells of scores and outcomes."""
     rows = Sample.objects.of(project).order_by()
     counted = rows.annotate(alone=ALONE).values_list("alone", "kind", "status", "bucket").annotate(n=Count("id"))
     duels = sessions = imported = _Samples()
@@ -74,8 +75,7 @@ def pipelines_of(project: Project, funnel: dict[str, int]) -> list[Pipeline]:
             ("Answered by challenger", funnel["challenged"], "Prompts"),
             ("Duels", funnel["duels"], None),
             ("Samples", duels.total, "Duels"),
-            ("Parsed", duels.parsed, "Samples"),
-            ("Final or refined", duels.good, "Parsed"),
+            *([] if blind else [("Parsed", duels.parsed, "Samples"), ("Final or refined", duels.good, "Parsed")]),
             *duels.review(),
         ]
         found.append(_pipeline("Duels of single turns", steps))
@@ -84,7 +84,7 @@ def pipelines_of(project: Project, funnel: dict[str, int]) -> list[Pipeline]:
             ("Scenarios", funnel["scenarios"], None),
             ("Admitted", funnel["scenarios admitted"], "Scenarios"),
             ("Trajectories", funnel["trajectories"], None),
-            ("Kept", funnel["trajectories kept"], "Trajectories"),
+            *([] if blind else [("Kept", funnel["trajectories kept"], "Trajectories")]),
             ("Samples", sessions.total, None),
             *sessions.review(),
         ]

@@ -61,34 +61,44 @@ class Stats:
         return bool(self.cost_unknown_calls) and not Decimal(self.cost)
 
 
-def project_stats(project: Project) -> Stats:
-    """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while."""
-    key = f"stats:{project.pk}"
+def project_stats(project: Project, *, blind: bool = False) -> Stats:
+    """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while. `blind`: buckets, scores and
+    outcomes only of decided samples, for a reviewer who must not know those of pending ones."""
+    key = f"stats:{project.pk}:{blind}"
     found = cache.get(key)
     if not isinstance(found, Stats):
-        found = _count(project)
+        found = _count(project, blind=blind)
         cache.set(key, found, CACHE_SECONDS)
     return found
 
 
-def _count(project: Project) -> Stats:
+def _count(project: Project, *, blind: bool) -> Stats:
     samples = Sample.objects.of(project).order_by()
-    buckets = _count_by(samples, "bucket", Bucket.values)
+    trajectories = Trajectory.objects.of(project).order_by()
+    shown = samples
+    if blind:
+        shown, trajectories = (
+            samples.exclude(status=Status.PENDING),
+            trajectories.exclude(sample__status=Status.PENDING),
+        )
+    buckets = _count_by(shown, "bucket", Bucket.values)
     statuses = _count_by(samples, "status", Status.values)
     scenarios = _count_by(Scenario.objects.of(project).order_by(), "status", ScenarioStatus.values)
-    outcomes = _count_by(Trajectory.objects.of(project).order_by(), "outcome", Outcome.values)
-    balance = _balance(project, outcomes)
+    outcomes = _count_by(trajectories, "outcome", Outcome.values)
+    balance = _balance(trajectories, outcomes)
     spent = {"cost": Sum("cost"), "unknown": Sum("cost_unknown_calls")}
     # What deleted runs spent is spent; a run that is being deleted is counted once.
     runs = Run.objects.filter(project=project, deleting_at=None).aggregate(**spent)
     gone = Deletion.objects.filter(project_id=project.pk).aggregate(**spent)
     funnel = _funnel(project, buckets, statuses, outcomes, balance.kept)
+    if blind:
+        funnel["trajectories"] = Trajectory.objects.of(project).count()
     return Stats(
         funnel=funnel,
-        pipelines=pipelines_of(project, funnel),
+        pipelines=pipelines_of(project, funnel, blind=blind),
         buckets=buckets,
         statuses=statuses,
-        histogram=_histogram(samples),
+        histogram=_histogram(shown),
         scenarios=scenarios,
         outcomes=outcomes,
         balance=balance,
@@ -136,11 +146,11 @@ def _funnel(
     }
 
 
-def _balance(project: Project, outcomes: dict[str, int]) -> TerminalBalance:
+def _balance(trajectories: QuerySet[Trajectory], outcomes: dict[str, int]) -> TerminalBalance:
     """Count by index: a kept episode ended as its scenario wants, so its outcome determines its terminal."""
     kept = sum(outcomes[outcome] for outcome in KEPT)
-    rows = ScenarioAxis.objects.filter(scenario__project=project, axis="task", value__in=(EMPTY_QUEUE, BLOCKED))
-    of_kept = rows.filter(scenario__trajectories__keep=True).order_by().values_list("value")
+    rows = ScenarioAxis.objects.filter(axis="task", value__in=(EMPTY_QUEUE, BLOCKED))
+    of_kept = rows.filter(scenario__trajectories__in=trajectories.filter(keep=True)).order_by().values_list("value")
     tasks = dict(of_kept.annotate(n=Count("scenario__trajectories")))
     return TerminalBalance(
         kept=kept,

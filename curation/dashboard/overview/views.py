@@ -19,6 +19,7 @@ from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
 from curation.runs.models import Run
+from curation.samples.blind import reviews_blind
 from curation.samples.models import Bucket, Status
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
@@ -69,11 +70,12 @@ def project_overview(request: HttpRequest) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def overview(request: HttpRequest, access: Access) -> HttpResponse:
-    stats = project_stats(access.project)
+    stats = project_stats(access.project, blind=reviews_blind(access))
     runs = Run.objects.of(access.project).exclude(kind="test").select_related("created_by").order_by("-id")[:8]
     context = {
         "stats": stats,
         "checklist": checklist_of(access, stats),
+        "blind": reviews_blind(access),
         "exported": stats.funnel["in the last export"],
         "scored": sum(stats.histogram),
         "charts": _model_charts(stats),
@@ -92,20 +94,20 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def score_chart(request: HttpRequest, access: Access) -> HttpResponse:
     edges = access.project.settings.thresholds
-    return JsonResponse(score_histogram(project_stats(access.project), edges))
+    return JsonResponse(score_histogram(project_stats(access.project, blind=reviews_blind(access)), edges))
 
 
 @require_GET
 @project_page(Scope.READ)
 def pace_chart(request: HttpRequest, access: Access) -> HttpResponse:
-    return JsonResponse(review_pace(project_stats(access.project)))
+    return JsonResponse(review_pace(project_stats(access.project, blind=reviews_blind(access))))
 
 
 @require_GET
 @project_page(Scope.READ)
 def outcome_chart(request: HttpRequest, access: Access) -> HttpResponse:
     url = reverse("trajectory-list", args=[access.project.slug])
-    return JsonResponse(outcome_bars(project_stats(access.project), url))
+    return JsonResponse(outcome_bars(project_stats(access.project, blind=reviews_blind(access)), url))
 
 
 @require_GET
@@ -114,7 +116,7 @@ def model_chart(request: HttpRequest, access: Access) -> HttpResponse:
     """`shown`: cost, latency or errors."""
     if (shown := request.GET.get("shown", "cost")) not in SHOWN:
         raise NotFound(f"There is no chart {shown!r}; there are {', '.join(SHOWN)}.")
-    return JsonResponse(model_days(project_stats(access.project), shown))
+    return JsonResponse(model_days(project_stats(access.project, blind=reviews_blind(access)), shown))
 
 
 @require_GET

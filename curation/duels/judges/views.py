@@ -12,6 +12,8 @@ from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, Pair
 from curation.duels.verdict.report import number, percent
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import refuse_pending
+from curation.samples.models import Sample
 from curation.web.lists.filters import url_query
 from judging.panel.rubric import DIMENSIONS
 from judging.statistics.controls import Kappa
@@ -38,6 +40,7 @@ _PARTS = (
 @require_GET
 @project_page(Scope.READ)
 def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
+    refuse_pending(access, Sample.objects.of(access.project), "the page of judges")
     query = JudgesQuery.from_query(request.GET)
     view = judges_view(access.project, query)
     weights = query.weights or {}

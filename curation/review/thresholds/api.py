@@ -7,6 +7,8 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.review.thresholds.pages import ThresholdsQuery, change_view, scores_view
 from curation.review.thresholds.schemas import ThresholdsOut
+from curation.samples.blind import refuse_pending
+from curation.samples.models import Sample
 
 router = Router(tags=["review"])
 
@@ -16,6 +18,8 @@ router = Router(tags=["review"])
 )
 def get_thresholds(request: HttpRequest, slug: str, params: Query[ThresholdsQuery]) -> ThresholdsOut:
     """With `final` and `refined` also what these edges would move. Nothing is written: `PATCH /projects/{slug}` with
-    `settings.thresholds` saves them."""
-    project = enter(request, slug, Scope.READ).project
+    `settings.thresholds` saves them. While you review blind, it opens when all samples are decided."""
+    access = enter(request, slug, Scope.READ)
+    project = access.project
+    refuse_pending(access, Sample.objects.of(project), "the page of thresholds")
     return ThresholdsOut.of(scores_view(project, params), change_view(project, params), project.version)

@@ -31,7 +31,7 @@ def run(models: Models) -> Run:
 
 
 def read(client: Client, project: Project, query: str = "", status: int = 200) -> Any:
-    headers = make_bearer(make_member(project, make_user()), Scope.READ)
+    headers = make_bearer(make_member(project, make_user(), Role.CURATOR), Scope.READ)
     response = client.get(f"/api/v1/projects/{project.slug}/judges{query}", headers=headers)
     assert response.status_code == status, response.content
     return response.json()
@@ -133,7 +133,7 @@ def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Mod
 )
 def test_a_filter_by_what_a_judge_said_names_its_run_and_judge(client: Client, query: str) -> None:
     project = make_project("acme")
-    headers = make_bearer(make_member(project, make_user()), Scope.READ)
+    headers = make_bearer(make_member(project, make_user(), Role.CURATOR), Scope.READ)
     response = client.get(f"/api/v1/projects/acme/duels?{query}", headers=headers)
     assert response.status_code == 400 and response.json()["detail"]
 
@@ -143,7 +143,7 @@ def test_control_duels_of_a_run_are_listed_by_judge(client: Client, models: Mode
     project, _ = make_arena(prompts=6, settings={"panel": {"judges": list(JUDGES), "controls": 0.05}})
     run = run_to_end(project)
     figures = read(client, project)["judges"][2]["figures"]
-    headers = make_bearer(make_member(project, make_user()), Scope.READ)
+    headers = make_bearer(make_member(project, make_user(), Role.CURATOR), Scope.READ)
 
     def total(query: str) -> int:
         path = f"/api/v1/projects/{project.slug}/duels?run={run.pk}&control=true&count=true{query}"
@@ -178,7 +178,7 @@ def test_weights_change_the_verdict_of_judges_that_win_some_dimensions(client: C
 
 
 def test_people_are_compared_with_each_judge(client: Client, run: Run) -> None:
-    user = make_member(run.project, make_user("ada"), Role.REVIEWER)
+    user = make_member(run.project, make_user("ada"), Role.CURATOR)
     access = Access(user, run.project, Role.REVIEWER, SCOPES_OF_ROLE[Role.REVIEWER])
     for number, sample in enumerate(Sample.objects.order_by("pk")[:4]):
         preference = "candidate" if number < 3 else "opponent"
@@ -210,7 +210,7 @@ def test_what_cannot_be_computed_is_refused(client: Client, run: Run, query: str
 
 def test_the_page_names_the_flaw_and_the_deleted_judge(client: Client, run: Run) -> None:
     Endpoint.objects.filter(name="judge-c").delete()
-    client.force_login(make_member(run.project, make_user("ada")))
+    client.force_login(make_member(run.project, make_user("ada"), Role.CURATOR))
     html = client.get(f"/p/{run.project.slug}/judges/?without=judge-c&protocol=0.5").content.decode()
     assert "prefers the first answer: 100 %" in html and html.count("deleted model") == 1
     assert (
@@ -224,5 +224,5 @@ def test_strangers_see_no_judges_and_an_empty_project_says_what_to_do(client: Cl
     project = make_project("acme")
     client.force_login(make_user("eve"))
     assert client.get("/p/acme/judges/").status_code == 404
-    client.force_login(make_member(project, make_user("ada")))
+    client.force_login(make_member(project, make_user("ada"), Role.CURATOR))
     assert "A duel run has a panel of judges" in client.get("/p/acme/judges/").content.decode()

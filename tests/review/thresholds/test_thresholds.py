@@ -189,7 +189,7 @@ def test_another_panel_that_counts_changes_the_scores_but_no_decision(
 def test_members_without_the_right_see_the_page_but_cannot_save_and_strangers_see_nothing(
     client: Client, access: Access
 ) -> None:
-    client.force_login(make_member(access.project, role=Role.REVIEWER))
+    client.force_login(make_member(access.project, role=Role.CURATOR))
     html = client.get("/p/acme/thresholds/?final=90").content.decode()
     assert "Only admins of the project can save other edges." in html and "Save these edges" not in html
     client.force_login(reviewer_of(make_project("other")).user)
