@@ -19,7 +19,7 @@ from curation.imports.kinds import ImportParams, ImportStage, check_import
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid, Problem
@@ -32,6 +32,8 @@ MEASURED_ROWS = 50
 class EvaluateRun(Kind[EvaluateParams]):
     name = "evaluate"
     title = "Evaluate: models over a held-out split, or in live episodes"
+    pipeline = Pipeline.EVALUATION
+    summary = "Models answer a held-out split, or act in live episodes."
     params = EvaluateParams
     feeds_others = False
     launch_page = "evaluation-new"

@@ -15,7 +15,7 @@ from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
 from curation.projects.models import Project, Scope
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 from curation.webhooks.emit import emit
@@ -121,6 +121,8 @@ def _tasks(run: Run) -> Tasks:
 class ExportRun(Kind[ExportParams]):
     name = "export"
     title = "Export"
+    pipeline = Pipeline.EXPORT
+    summary = "Writes approved samples as files for trainers."
     params = ExportParams
     feeds_others = False
     scope = Scope.EXPORT

@@ -19,9 +19,10 @@ from curation.imports.sources.open import Opened, open_path, open_remote, open_s
 from curation.imports.sources.rows import BadRow, SourceError
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project, Scope
-from curation.runs.kinds import ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.text.counted import counted
 
 LISTED_BAD_ROWS = 10_000
 BAD_ROW = "bad_row"
@@ -155,6 +156,8 @@ def check_import(project: Project, params: ImportParams) -> None:
 class ImportRun(Kind[ImportParams]):
     name = "import"
     title = "Import of rows"
+    pipeline = Pipeline.IMPORT
+    summary = "Reads turns, records, scenarios, samples or held-out rows from a file or an address."
     params = ImportParams
     launch_page = "import-new"
     section_template = "imports/_run_section.html"
@@ -173,6 +176,10 @@ class ImportRun(Kind[ImportParams]):
         if params.upload:
             hold_upload(run.project, params.upload)
         return {"kind": params.kind, "rows": 0, "bad_rows": 0, **import_kind(params.kind).begin(run)}
+
+    def conclude(self, run: Run) -> str:
+        bad = run.result.get("bad_rows", 0)
+        return f"{counted(run.result.get('rows', 0), 'row')} read, {bad:,} of them bad."
 
     def section(self, run: Run) -> Mapping[str, object]:
         """What came in, and where it is. Counts of zero are left out."""

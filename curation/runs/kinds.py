@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
@@ -13,6 +14,7 @@ from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project, Scope
 from curation.runs.calls.record import Answered
 from curation.runs.models import Item, Run
+from curation.web.lists.filters import RowFilter
 from curation.web.problems import Invalid
 
 Json = dict[str, Any]
@@ -173,8 +175,21 @@ class Preset(NamedTuple):
     why: str
 
 
+class Pipeline(StrEnum):
+    """Groups of kinds on the launch page, in their order."""
+
+    IMPORT = "Import"
+    DUELS = "Duels"
+    SCENARIOS = "Scenarios"
+    EVALUATION = "Evaluation"
+    EXPORT = "Export"
+
+
 class Kind(ABC, Generic[P]):
     """A kind of run: its parameters, its stages, its checks, its results, and where its pages are.
+
+    The launch page shows `summary`, a sentence, in the group `pipeline`. `filter` is the filter that the parameter of
+    that name is.
 
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
     permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
@@ -184,6 +199,9 @@ class Kind(ABC, Generic[P]):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    pipeline: ClassVar[Pipeline]
+    summary: ClassVar[str] = ""
+    filter: ClassVar[type[RowFilter] | None] = None
     params: type[P]
     scope: ClassVar[Scope] = Scope.RUN
     launch_page: ClassVar[str] = "run-new"
@@ -217,6 +235,10 @@ class Kind(ABC, Generic[P]):
     def finish(self, run: Run, params: P) -> Json:
         """Return the figures that a succeeded run adds to its result."""
         return {}
+
+    def conclude(self, run: Run) -> str:
+        """Return what came out of a succeeded run, as one sentence; empty if its items say it."""
+        return ""
 
     def max_in_progress(self, params: P) -> int | None:
         """Return the limit for items in progress over all workers, for the sake of a server they share."""

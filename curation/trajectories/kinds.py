@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
-from curation.samples.list.queries import review_steps
+from curation.scenarios.filters import ScenarioFilter
+from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.pages.run_section import pairs_section, replay_section, rollout_section
 from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
@@ -21,6 +22,7 @@ from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import RolloutStage
 from curation.web.problems import Invalid
+from curation.web.text.counted import counted
 
 # Tokens of the instructions and the orientation, of a reply, and of what each turn adds to the conversation.
 OPENING_TOKENS, REPLY_TOKENS, TURN_TOKENS = 700, 60, 200
@@ -29,6 +31,9 @@ OPENING_TOKENS, REPLY_TOKENS, TURN_TOKENS = 700, 60, 200
 class RolloutRun(Kind[RolloutParams]):
     name = "rollout"
     title = "Rollout: a model works through scenarios"
+    pipeline = Pipeline.SCENARIOS
+    summary = "A model works through admitted scenarios in sandboxes. Each episode becomes a trajectory."
+    filter = ScenarioFilter
     params = RolloutParams
     section_template = "trajectories/rollout/_run_section.html"
 
@@ -58,8 +63,9 @@ class RolloutRun(Kind[RolloutParams]):
     def finish(self, run: Run, params: RolloutParams) -> Json:
         return rollout_figures(run)
 
-    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
-        return review_steps(run)
+    def conclude(self, run: Run) -> str:
+        kept, made = run.result["kept"], run.result["trajectories"]
+        return f"{kept:,} of {counted(made, 'episode')} {'is' if kept == 1 else 'are'} kept." if made else ""
 
     def section(self, run: Run) -> Mapping[str, object]:
         return rollout_section(run)
@@ -68,6 +74,9 @@ class RolloutRun(Kind[RolloutParams]):
 class ReplayRun(Kind[ReplayParams]):
     name = "replay"
     title = "Replay: recorded commands in a fresh sandbox"
+    pipeline = Pipeline.SCENARIOS
+    summary = "Repeats recorded commands and says whether outputs and checker agree."
+    filter = TrajectoryFilter
     params = ReplayParams
     section_template = "trajectories/replay/_run_section.html"
 
@@ -76,10 +85,7 @@ class ReplayRun(Kind[ReplayParams]):
 
     def check(self, project: Project, params: ReplayParams) -> None:
         if not matching_trajectories(project, params.filter).exists():
-            raise Invalid(
-                "No trajectory matches, so there is nothing to replay. Change the filter, or launch a rollout.",
-                code="no_trajectories",
-            )
+            raise Invalid("No trajectory matches, so there is nothing to replay.", code="no_trajectories")
         require_sandbox()
 
     def estimate(self, project: Project, params: ReplayParams) -> Estimate:
@@ -88,6 +94,12 @@ class ReplayRun(Kind[ReplayParams]):
     def finish(self, run: Run, params: ReplayParams) -> Json:
         return replay_figures(run)
 
+    def conclude(self, run: Run) -> str:
+        agree, differ = run.result["agree"], run.result["differ"]
+        return (
+            f"{agree:,} of {counted(agree + differ, 'replay')} {'agrees' if agree == 1 else 'agree'} with the record."
+        )
+
     def section(self, run: Run) -> Mapping[str, object]:
         return replay_section(run)
 
@@ -95,6 +107,9 @@ class ReplayRun(Kind[ReplayParams]):
 class PairsRun(Kind[PairParams]):
     name = "pairs"
     title = "Pairs: kept trajectories over rejected ones"
+    pipeline = Pipeline.SCENARIOS
+    summary = "Preference pairs of a kept and a rejected trajectory of one scenario."
+    filter = TrajectoryFilter
     params = PairParams
     section_template = "trajectories/pairs/_run_section.html"
 
@@ -111,6 +126,9 @@ class PairsRun(Kind[PairParams]):
 
     def finish(self, run: Run, params: PairParams) -> Json:
         return pair_figures(run)
+
+    def conclude(self, run: Run) -> str:
+        return f"{counted(run.result['pairs'], 'new pair')}; {run.result['there_already']:,} existed."
 
     def section(self, run: Run) -> Mapping[str, object]:
         return pairs_section(run)

@@ -113,11 +113,30 @@ class RunReport:
         return cost_text(self.run)
 
 
+def conclusion_of(run: Run) -> str:
+    """Return a sentence for each verdict, such as "Accepted: the challenger leads by 38.9 points; the lower bound
+    is 31.8."."""
+    verdicts = _verdicts(run)
+    return " ".join(_sentence(figures, _pair(run, figures), several=len(verdicts) > 1) for figures in verdicts)
+
+
+def _verdicts(run: Run) -> list[Json]:
+    return run.result.get("verdicts") or ([run.result] if run.result.get("accepted") is not None else [])
+
+
+def _sentence(figures: Json, pair: PairReport, *, several: bool) -> str:
+    word = f"{pair.word} against the {pair.opponent}" if several else pair.word
+    margin = figures.get("margin")
+    if margin is None:
+        return f"{word}: no duel has a score."
+    leads = "leads by" if margin >= 0 else "is behind by"
+    return f"{word}: the challenger {leads} {number(abs(margin), 1)} points; the lower bound is {pair.lcb}."
+
+
 def report_of(run: Run) -> RunReport:
     figures = run.result
     buckets = figures.get("buckets", {})
-    found = figures.get("verdicts") or ([figures] if figures.get("accepted") is not None else [])
-    pairs = tuple(_pair(run, verdict) for verdict in found)
+    pairs = tuple(_pair(run, verdict) for verdict in _verdicts(run))
     panels = list(ScorePanel.objects.filter(scores__run=run).distinct().order_by("id"))
     counting = counting_panel(run.project)
     opponents = list(dict.fromkeys(pair.opponent for pair in pairs)) or [_opponent(run)]

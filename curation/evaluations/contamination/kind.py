@@ -9,7 +9,7 @@ from curation.exports.hygiene.embed import EmbedStage
 from curation.imports.sources.stored import check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid
@@ -18,6 +18,8 @@ from curation.web.problems import FieldError, Invalid
 class ContaminationRun(Kind[CheckParams]):
     name = "contamination"
     title = "Contamination of a split"
+    pipeline = Pipeline.EVALUATION
+    summary = "Looks for the rows of a split in training data."
     params = CheckParams
     feeds_others = False
     launch_page = "split-list"

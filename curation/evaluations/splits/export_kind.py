@@ -13,7 +13,7 @@ from curation.exports.files.write import FROZEN
 from curation.exports.models import Export, ExportFile
 from curation.imports.kinds import ImportParams, ImportStage
 from curation.projects.models import Project
-from curation.runs.kinds import Json, Kind, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from curation.web.ids import find_param
@@ -81,6 +81,8 @@ class GroupStage:
 class SplitRun(Kind[SplitParams]):
     name = "split"
     title = "Split from an export"
+    pipeline = Pipeline.EVALUATION
+    summary = "Makes the held-out rows of an export a split."
     params = SplitParams
     launch_page = "split-list"
 

@@ -13,7 +13,7 @@ from curation.exports.hub.token import TokenMissing, check_push, read_token, why
 from curation.exports.models import Export, ExportFile
 from curation.projects.audit import record
 from curation.projects.models import Project, Scope
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
@@ -93,6 +93,8 @@ class PushStage:
 class PushRun(Kind[PushParams]):
     name = NAME
     title = "Push of an export to a hub"
+    pipeline = Pipeline.EXPORT
+    summary = "Sends the files of an export to a dataset repository."
     params = PushParams
     feeds_others = False
     scope = Scope.EXPORT

@@ -13,8 +13,9 @@ from curation.review.refine.params import PanelParams, RefineParams, RejudgePara
 from curation.review.refine.settle import SettleStage, outcomes
 from curation.review.refine.suggest import RefineStage, samples_to_refine
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Preset, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Preset, Stage
 from curation.runs.models import Run
+from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Bucket, Sample
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
@@ -30,6 +31,9 @@ class RefineRun(Kind[RefineParams]):
     name = "refine"
     needs = "No sample waits for a refinement."
     title = "Refine: improve answers with the judges' reasons"
+    pipeline = Pipeline.DUELS
+    summary = "A model improves answers, and the panel compares each with the king and with what it was."
+    filter = SampleFilter
     params = RefineParams
     section_template = "review/refine/_run_section.html"
     hides_results = True

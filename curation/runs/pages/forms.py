@@ -3,6 +3,7 @@
 import types
 from typing import Any, Literal, Union, get_args, get_origin
 
+import orjson
 from django import forms
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -11,6 +12,8 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
 from curation.web.forms import JsonField
+from curation.web.lists.filters import RowFilter
+from curation.web.lists.form_field import FilterField
 from curation.web.problems import Problem
 
 # The models and the filter come first; the other fields have defaults that rarely change.
@@ -24,7 +27,6 @@ HELP = {
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
     "fresh": "Call the model even if the record has an answer.",
-    "filter": 'Filter, as JSON: {"repo": "acme/billing"}. Empty means all.',
     "max_turns": "Replies of the model in one episode.",
     "command_timeout": "Seconds after which one command is killed.",
     "episode_timeout": "Seconds that all commands of an episode may take together.",
@@ -38,7 +40,10 @@ HELP = {
     "weights": 'Weight per dimension, as JSON: {"correctness": 2}.',
     "run": "Id of the run whose duels are scored again. Empty uses the filter.",
 }
-CHOICES = {"mode": {1: "Against the source's own turn", 2: "Against the king"}}
+CHOICES: dict[str, dict[object, str]] = {
+    "mode": {1: "Against the source's own turn", 2: "Against the king"},
+    "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
+}
 FALLBACKS = {
     "king_model": ("generation", "king_model"),
     "challenger_model": ("generation", "challenger_model"),
@@ -61,18 +66,59 @@ class LaunchForm(forms.Form):
         known = _defaults(kind.params, project) | {name: preset.value for name, preset in presets.items()}
         super().__init__(data, initial={**known, **(initial or {})})
         for name, info in kind.params.model_fields.items():
-            self.fields[name] = _field(name, info, names)
+            self.fields[name] = _field(name, info, names, kind.filter)
         for name, preset in presets.items():
             self.fields[name].help_text = preset.why
         self.order_fields(FIRST)
+        self._main = {
+            "budget",
+            *FIRST,
+            *(name for name, info in kind.params.model_fields.items() if info.is_required()),
+        }
         self.fields["budget"] = forms.DecimalField(
             required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it spends more."
         )
+
+    @property
+    def main(self) -> list[forms.BoundField]:
+        """The fields that matter for every launch."""
+        return [field for field in self if field.name in self._main]
+
+    @property
+    def advanced(self) -> list[forms.BoundField]:
+        """The others, which have defaults."""
+        return [field for field in self if field.name not in self._main]
+
+    @property
+    def advanced_values(self) -> str:
+        """What the other fields say, in one line."""
+        return ", ".join(f"{field.label.lower()} {shown}" for field in self.advanced if (shown := _shown(field)))
 
     def params(self) -> Json:
         """Return the parameters that were filled in; the form must be valid."""
         given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields}
         return {name: value for name, value in given.items() if value not in (None, "", [], {})}
+
+
+def parameter_rows(kind: Kind[Any], params: Json) -> list[tuple[str, str]]:
+    """Return the parameters of a run as labels and words."""
+    return [(_label(name), _words(kind, name, value)) for name, value in params.items() if value is not None]
+
+
+def _words(kind: Kind[Any], name: str, value: object) -> str:
+    if name == "filter":
+        return (kind.filter.from_json(value).to_query() if kind.filter and value else "") or "all"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    if isinstance(value, dict | list):
+        return orjson.dumps(value).decode()
+    return CHOICES.get(name, {}).get(value, str(value))
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ").capitalize()
 
 
 def explain(form: forms.Form, problem: Problem) -> None:
@@ -87,10 +133,21 @@ def explain(form: forms.Form, problem: Problem) -> None:
         form.add_error(None, problem.detail)
 
 
-def _field(name: str, info: FieldInfo, models: list[str]) -> forms.Field:
+def _shown(field: forms.BoundField) -> str:
+    value = field.value()
+    if isinstance(field.field, forms.BooleanField):
+        return "on" if value else "off"
+    if isinstance(field.field, forms.ChoiceField):
+        choices: Any = field.field.choices
+        value = dict(choices).get(value, value)
+    return str(value or "").lower()
+
+
+def _field(name: str, info: FieldInfo, models: list[str], filter: type[RowFilter] | None) -> forms.Field:
     kind = _plain(info.annotation)
-    label = name.replace("_", " ").capitalize()
-    common: dict[str, Any] = {"required": False, "label": label, "help_text": HELP.get(name, "")}
+    common: dict[str, Any] = {"required": info.is_required(), "label": _label(name), "help_text": HELP.get(name, "")}
+    if name == "filter" and filter is not None:
+        return FilterField(filter, **common)
     if name in ONE_MODEL:
         return forms.ChoiceField(choices=[("", "–"), *((m, m) for m in models)], **common)
     if name == "judges":

@@ -1,9 +1,9 @@
 """The progress of a run, for its page and the command line: stages, rate, time left."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import Count
+from django.db.models import Count, Max, Min
 from django.utils import timezone
 
 from curation.runs.kinds import stages_of
@@ -16,7 +16,7 @@ RATE_WINDOW = timedelta(seconds=60)
 @dataclass(frozen=True, slots=True)
 class StageProgress:
     """The items of one stage by state. `state` is shown: waiting, at work, paused (every open item waits
-    for an endpoint), stopped or done."""
+    for an endpoint), stopped or done. `first` is when its first item was begun, `last` when its newest one ended."""
 
     name: str
     total: int
@@ -26,6 +26,19 @@ class StageProgress:
     claimed: int
     state: str
     tone: str
+    first: datetime | None
+    last: datetime | None
+
+    @property
+    def duration(self) -> str | None:
+        """The time between them, such as "1 h 05 min", "2 min 08 s" or "1.4 s"."""
+        if self.first is None or self.last is None:
+            return None
+        seconds = (self.last - self.first).total_seconds()
+        minutes, hours = int(seconds // 60), int(seconds // 3600)
+        if hours:
+            return f"{hours} h {minutes % 60:02} min"
+        return f"{minutes} min {int(seconds % 60):02} s" if minutes else f"{seconds:.1f} s"
 
     @property
     def ended(self) -> int:
@@ -53,22 +66,26 @@ class Progress:
 def progress_of(run: Run) -> Progress:
     """Read the progress in two queries, by the index of the run's items."""
     counted: dict[str, dict[str, int]] = {}
-    rows = Item.objects.filter(run=run).order_by().values_list("stage", "state").annotate(n=Count("id"))
-    for stage, state, number in rows:
+    times: dict[str, list[datetime]] = {}
+    rows = Item.objects.filter(run=run).order_by().values_list("stage", "state")
+    for stage, state, number, first, last in rows.annotate(n=Count("id"), a=Min("claimed_at"), z=Max("finished_at")):
         counted.setdefault(stage, {})[state] = number
+        times.setdefault(stage, []).extend(at for at in (first, last) if at is not None)
     live = run.state in LIVE
     names = [stage.name for stage in stages_of(run)]
     at = names.index(run.stage) if run.stage in names else len(names)
-    stages = [_stage(name, counted.get(name, {}), index, at, live) for index, name in enumerate(names)]
+    stages = [
+        _stage(name, counted.get(name, {}), times.get(name, []), index, at, live) for index, name in enumerate(names)
+    ]
     # Items that no stage works on, such as the bad rows of an import.
-    stages += [_stage(name, states, 0, 1, live) for name, states in counted.items() if name not in names]
+    stages += [_stage(name, states, [], 0, 1, live) for name, states in counted.items() if name not in names]
     rate = _rate(run) if live else None
     current = stages[at] if live and at < len(stages) else None
     left = (current.total - current.ended) / rate if current and rate else None
     return Progress(stages, live, rate, left)
 
 
-def _stage(name: str, states: dict[str, int], index: int, at: int, live: bool) -> StageProgress:
+def _stage(name: str, states: dict[str, int], times: list[datetime], index: int, at: int, live: bool) -> StageProgress:
     state, tone = ("waiting", "") if index > at else ("done", "good")
     if index == at:
         open_items = sum(states.get(open_state, 0) for open_state in OPEN)
@@ -85,6 +102,8 @@ def _stage(name: str, states: dict[str, int], index: int, at: int, live: bool) -
         claimed=states.get(ItemState.CLAIMED, 0),
         state=state,
         tone=tone,
+        first=min(times, default=None),
+        last=max(times, default=None),
     )
 
 

@@ -1,6 +1,5 @@
 """Pages of runs: the list, the launch form with its estimate, the page of one that is live until it ends."""
 
-import json
 from decimal import Decimal
 from typing import Any
 
@@ -14,17 +13,19 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs import control
-from curation.runs.kinds import Kind, kind_of, launchable_kind, listed_kinds
+from curation.runs.kinds import Kind, Pipeline, kind_of, launchable_kind, listed_kinds
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunEvent, RunState
 from curation.runs.pages.filters import CallList, ItemList, RunList, kind_names
-from curation.runs.pages.forms import LaunchForm, explain
+from curation.runs.pages.forms import LaunchForm, explain, parameter_rows
 from curation.runs.pages.progress import progress_of
 from curation.runs.pages.waiting import waits_of
 from curation.runs.workers.broker import broker_answers
 from curation.web.ids import find
 from curation.web.lists.pages import Tab, list_context, tabs
 from curation.web.problems import Problem
+from curation.web.text.counted import counted
+from curation.web.text.storable import read_json
 
 SHOWN_EVENTS, SHOWN_FAILURES = 30, 5
 CALL_TABS = (("ok", "Answered"), ("error", "Failed"), ("lost", "Lost"))
@@ -58,6 +59,8 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     asked: dict[str, Any] = {name: request.GET[name] for name in kind.params.model_fields if name in request.GET}
     if source is not None:
         asked = {**source.params, "budget": source.budget, **asked}
+    if isinstance(asked.get("filter"), str):
+        asked["filter"] = read_json(asked["filter"])
     form = LaunchForm(kind, access.project, request.POST or None, initial=asked)
     if request.method == "POST" and form.is_valid():
         try:
@@ -76,7 +79,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "kind": kind,
         "source": source,
-        "kinds": _choices(access),
+        "pipelines": _pipelines(access),
         "form": form,
         "api_path": f"/api/v1/projects/{access.project.slug}/runs",
     }
@@ -170,11 +173,9 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
     may_launch = all(access.may(scope) for scope in (Scope.RUN, *kind.scopes(run.params)))
     return {
         "run": run,
-        "parameters": [
-            (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-            for name, value in run.params.items()
-        ],
+        "parameters": parameter_rows(kind, run.params),
         "progress": progress,
+        "lead": _lead(run, kind),
         "waiting": waits_of(run),
         "kind": kind,
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
@@ -187,6 +188,18 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
         "may_retry": may_launch and run.items_failed > 0,
         "api_path": f"/api/v1/runs/{run.pk}",
     }
+
+
+def _lead(run: Run, kind: Kind[Any]) -> str:
+    """Return one sentence that says how the run stands."""
+    ended = f"{run.items_done + run.items_failed + run.items_skipped:,} of {counted(run.items_total, 'item')}"
+    if run.state == RunState.QUEUED:
+        return "It waits for a worker."
+    if run.state == RunState.RUNNING:
+        return f"{ended} are done."
+    if run.state == RunState.SUCCEEDED:
+        return kind.conclude(run) or f"{counted(run.items_done, 'item')} done."
+    return f"It {'was stopped' if run.state == RunState.CANCELLED else 'failed'} after {ended}."
 
 
 def _section(request: HttpRequest, access: Access, run: Run, kind: Kind[Any]) -> str:
@@ -207,13 +220,14 @@ def run_tabs(path: str, params: RunList) -> tuple[Tab, ...]:
     return (*states, failures)
 
 
-def _choices(access: Access) -> list[tuple[Kind[Any], str]]:
-    """Return each kind with the URL of its form."""
+def _pipelines(access: Access) -> list[tuple[str, list[tuple[Kind[Any], str]]]]:
+    """Return the kinds by pipeline, each with the URL of its form."""
     slug = access.project.slug
-    return [
-        (kind, reverse(kind.launch_page, args=[slug]) + (f"?kind={kind.name}" if kind.launch_page == "run-new" else ""))
-        for kind in listed_kinds()
-    ]
+    found: dict[str, list[tuple[Kind[Any], str]]] = {pipeline: [] for pipeline in Pipeline}
+    for kind in listed_kinds():
+        query = f"?kind={kind.name}" if kind.launch_page == "run-new" else ""
+        found[kind.pipeline].append((kind, reverse(kind.launch_page, args=[slug]) + query))
+    return list(found.items())
 
 
 def _budget(form: LaunchForm) -> Decimal | None:

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.scenarios.author.params import AuthorParams
@@ -18,6 +18,7 @@ from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import gate_stage
 from curation.scenarios.models import Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
+from curation.web.text.counted import counted
 
 # Tokens of the instructions with the order and of a bundle; the share of bundles that need a repair.
 ORDER, BUNDLE, AGAIN = 1_800, 1_600, 0.3
@@ -26,6 +27,8 @@ ORDER, BUNDLE, AGAIN = 1_800, 1_600, 0.3
 class AuthorRun(Kind[AuthorParams]):
     name = "author"
     title = "Author: a teacher writes scenarios, the gate proves them"
+    pipeline = Pipeline.SCENARIOS
+    summary = "A teacher model writes scenarios, and the gate proves each one."
     params = AuthorParams
     section_template = TEMPLATE
 
@@ -62,6 +65,10 @@ class AuthorRun(Kind[AuthorParams]):
         counted = dict(authored_in(run).order_by().values_list("status").annotate(n=Count("id")))
         verdicts = (Status.ADMITTED, Status.HELD, Status.REJECTED, Status.DRY_RUN)
         return {"scenarios": sum(counted.values())} | {status.value: counted.get(status, 0) for status in verdicts}
+
+    def conclude(self, run: Run) -> str:
+        made, admitted = run.result["scenarios"], run.result[Status.ADMITTED]
+        return f"{counted(made, 'scenario')} written; the gate admitted {admitted:,}."
 
     def section(self, run: Run) -> Mapping[str, object]:
         return gate_section(run)

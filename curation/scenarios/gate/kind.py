@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from django.db.models import Count
-from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.projects.models import Project
-from curation.runs.kinds import Estimate, Json, Kind, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.scenarios.filters import ScenarioFilter
@@ -16,6 +15,7 @@ from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
 from curation.web.problems import Invalid
+from curation.web.text.counted import counted
 
 # Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference, and about seven in
 # which its checker is tested; an attempt that gets in is shown in one more.
@@ -42,6 +42,9 @@ def scenarios_in(project: Project, given: Json) -> ScenarioQuerySet:
 class GateRun(Kind[GateParams]):
     name = "gate"
     title = "Gate: prove scenarios in the sandbox"
+    pipeline = Pipeline.SCENARIOS
+    summary = "Proves in fresh sandboxes that scenarios are solvable and their checkers are sound."
+    filter = ScenarioFilter
     params = GateParams
     section_template = TEMPLATE
 
@@ -57,10 +60,7 @@ class GateRun(Kind[GateParams]):
 
     def check(self, project: Project, params: GateParams) -> None:
         if not scenarios_in(project, params.filter).exists():
-            raise Invalid(
-                "No scenario matches, so there is nothing to gate. Change the filter, or import or write scenarios.",
-                code="no_scenarios",
-            )
+            raise Invalid("No scenario matches, so there is nothing to gate.", code="no_scenarios")
         if not params.dry_run:
             require_sandbox()
 
@@ -79,9 +79,8 @@ class GateRun(Kind[GateParams]):
         counted = dict(rows.values_list("result__verdict").annotate(n=Count("id")))
         return {status: counted.pop(status, 0) for status in ("admitted", "rejected", "dry_run")} | counted
 
-    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
-        launch = reverse("run-new", args=[run.project.slug])
-        return [("Launch a rollout", f"{launch}?kind=rollout")] if run.result.get("admitted") else []
+    def conclude(self, run: Run) -> str:
+        return f"{counted(run.result['admitted'], 'scenario')} admitted, {run.result['rejected']:,} rejected."
 
     def section(self, run: Run) -> Mapping[str, object]:
         return gate_section(run)

@@ -6,6 +6,7 @@ value is a string as in the URL, a list of strings (OR), or a list of such lists
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -62,7 +63,14 @@ def _axes(given: object) -> object:
     ]
 
 
-def one_of(allowed: Collection[str] | Callable[[], Collection[str]]) -> AfterValidator:
+@dataclass(frozen=True, slots=True)
+class OneOf(AfterValidator):
+    """Says which words it allows, for a form."""
+
+    allowed: Collection[str] | Callable[[], Collection[str]]
+
+
+def one_of(allowed: Collection[str] | Callable[[], Collection[str]]) -> OneOf:
     """Refuse a word that is not allowed."""
 
     def check(groups: Groups) -> Groups:
@@ -72,7 +80,7 @@ def one_of(allowed: Collection[str] | Callable[[], Collection[str]]) -> AfterVal
                 raise ValueError(f"{word!r} is not one of {', '.join(known)}")
         return groups
 
-    return AfterValidator(check)
+    return OneOf(check, allowed)
 
 
 def ids_of(noun: str) -> AfterValidator:
@@ -156,6 +164,14 @@ class RowFilter(Schema):
     def from_json(cls, value: object, *, path: str = "filter") -> Self:
         """The filter in a run's parameters or a recipe. Raises `Invalid` with paths such as `filter.bucket`."""
         return cls._checked(value, Invalid, path)
+
+    @classmethod
+    def allowed_words(cls, name: str) -> Collection[str]:
+        """The words that a field allows; empty if any."""
+        if cls.model_fields[name].annotation == bool | None:
+            return ("true", "false")
+        found = (one.allowed for one in cls.model_fields[name].metadata if isinstance(one, OneOf))
+        return next((words() if callable(words) else words for words in found), ())
 
     def is_empty(self) -> bool:
         return not self.pairs()

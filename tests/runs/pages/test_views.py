@@ -59,12 +59,30 @@ class TestLaunch:
         assert run.items.count() == 1
 
     def test_what_is_wrong_is_said_at_its_field_and_nothing_is_launched(self, curator: Client) -> None:
-        answer = curator.post("/p/acme/runs/new/?kind=duel", {**self.FORM, "min_judges": "4", "filter": "{no"})
+        answer = curator.post("/p/acme/runs/new/?kind=duel", {**self.FORM, "min_judges": "4", "filter.bucket": "nope"})
         assert answer.status_code == 422
-        assert "This is not JSON" in answer.content.decode()
+        assert "bucket: &#x27;nope&#x27; is not one of final" in answer.content.decode()
         answer = curator.post("/p/acme/runs/new/?kind=duel", {**self.FORM, "min_judges": "4"})
         assert "at most 1" in answer.content.decode()
         assert not Run.objects.exists()
+
+    def test_a_filter_is_typed_field_by_field_and_comes_back_whole(self, curator: Client) -> None:
+        chosen = {"filter.repo": ["acme/billing, acme/shop", "acme/billing"], "filter.source": "", "filter.text": ""}
+        curator.post("/p/acme/runs/new/?kind=duel", {**self.FORM, **chosen})
+        run = Run.objects.get()
+        assert run.params["filter"] == {"repo": [["acme/billing", "acme/shop"], ["acme/billing"]]}
+        again = curator.get(f"/p/acme/runs/new/?kind=duel&from={run.pk}").content.decode()
+        assert 'name="filter.repo" value="acme/billing,acme/shop"' in again
+        assert 'name="filter.repo" value="acme/billing"' in again
+        assert (
+            "repo=acme/billing,acme/shop&amp;repo=acme/billing"
+            in curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
+        )
+
+    def test_kinds_are_grouped_and_what_has_defaults_is_folded(self, curator: Client) -> None:
+        page = curator.get("/p/acme/runs/new/?kind=king").content.decode()
+        assert page.index("<h2>Duels</h2>") < page.index("A model answers prompts from the history alone.")
+        assert "Advanced <span" in page and "attempts 3, fresh off" in page
 
     def test_the_estimate_counts_calls(self, curator: Client) -> None:
         fragment = curator.post("/p/acme/runs/new/estimate/?kind=duel", self.FORM).content.decode()
@@ -80,6 +98,21 @@ class TestLaunch:
 
 
 class TestPage:
+    def test_it_begins_with_one_sentence(self, curator: Client, project: Project) -> None:
+        verdict = {"accepted": True, "margin": 38.888, "lcb": 31.75, "parsed": 9, "done": 9}
+        of_duel = {"kind": "duel", "params": {"challenger_model": "challenger", "judges": ["judge-careful"]}}
+        sentences = {
+            "Accepted: the challenger leads by 38.9 points; the lower bound is 31.8.": {"result": verdict},
+            "Not accepted: the challenger is behind by 4.0 points; the lower bound is -9.0.": {
+                "result": verdict | {"accepted": False, "margin": -4, "lcb": -9}
+            },
+            "It failed after 7 of 9 items.": {"state": "failed", "items_done": 6, "items_failed": 1, "items_total": 9},
+            "It waits for a worker.": {"state": "queued"},
+        }
+        for sentence, fields in sentences.items():
+            run = make_run(project, **{**of_duel, "state": "succeeded", **fields})
+            assert f'<p class="lead">{sentence}</p>' in curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
+
     def test_a_live_run_asks_again_and_an_ended_one_does_not(self, curator: Client, project: Project) -> None:
         live = make_run(project, params={"model": "king"}, kind="king", state="running", stage="king")
         ended = make_run(project, params={"model": "king"}, kind="king", state="succeeded", stage="king")
