@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar
 
+from django.urls import reverse
+
 from curation.duels.answers.read import leak_figures
 from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate
@@ -23,11 +25,13 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Preset, Stage
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleFilter
+from curation.samples.list.queries import review_steps
 from curation.web.ids import find
 from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid, NotFound
 
 SCORED_KINDS = ("duel", "judge", "rescore")
+NO_TURNS = "Import turns first."
 
 
 class AnswerRun(Kind[AnswerParams]):
@@ -63,9 +67,16 @@ class AnswerRun(Kind[AnswerParams]):
         found = {"leak_findings": leak_figures(run)} if self.side == Side.CHALLENGER else {}
         return {"skipped": skip_reasons(run), **found}
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        launch = reverse("run-new", args=[run.project.slug])
+        if self.side == Side.KING:
+            return [("Launch the challenger", f"{launch}?kind=challenger")]
+        return [("Launch the judges", f"{launch}?kind=judge")]
+
 
 class KingRun(AnswerRun):
     name = "king"
+    needs = NO_TURNS
     title = f"{Side.KING.label}: answers to prompts"
     summary = "A model answers prompts from the history alone."
     side = Side.KING
@@ -73,6 +84,7 @@ class KingRun(AnswerRun):
 
 class ChallengerRun(AnswerRun):
     name = "challenger"
+    needs = NO_TURNS
     title = f"{Side.CHALLENGER.label}: answers to prompts"
     summary = "A model answers prompts with the hidden pull-request record."
     side = Side.CHALLENGER
@@ -80,6 +92,7 @@ class ChallengerRun(AnswerRun):
 
 class JudgeRun(Kind[JudgeParams]):
     name = "judge"
+    needs = "Answer the turns first: launch a duel, or king and challenger."
     title = "Judge: duels of existing answers"
     pipeline = Pipeline.DUELS
     summary = "The panel compares answers that are there."
@@ -104,6 +117,9 @@ class JudgeRun(Kind[JudgeParams]):
     def finish(self, run: Run, params: JudgeParams) -> Json:
         return crown_by_setting(run)
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
     def conclude(self, run: Run) -> str:
         return conclusion_of(run)
 
@@ -113,6 +129,7 @@ class JudgeRun(Kind[JudgeParams]):
 
 class DuelRun(Kind[DuelParams]):
     name = "duel"
+    needs = NO_TURNS
     title = "Duel: king, challenger and judges"
     pipeline = Pipeline.DUELS
     summary = "A king and a challenger answer each prompt, and the panel compares them."
@@ -174,6 +191,9 @@ class DuelRun(Kind[DuelParams]):
     def finish(self, run: Run, params: DuelParams) -> Json:
         return crown_by_setting(run)
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
     def conclude(self, run: Run) -> str:
         return conclusion_of(run)
 
@@ -183,6 +203,7 @@ class DuelRun(Kind[DuelParams]):
 
 class RescoreRun(Kind[RescoreParams]):
     name = "rescore"
+    needs = "Launch a duel first."
     title = "Rescore: new scores from existing verdicts"
     pipeline = Pipeline.DUELS
     summary = "New scores from the verdicts that are there, without a model call."
@@ -220,6 +241,9 @@ class RescoreRun(Kind[RescoreParams]):
     def estimate(self, project: Project, params: RescoreParams) -> Estimate:
         return Estimate(notes=("No model is called.",))
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
     def conclude(self, run: Run) -> str:
         return conclusion_of(run)
 
@@ -254,7 +278,7 @@ def _scored_run(project: Project, given: str) -> Run:
         raise Invalid(missing.detail, errors=[FieldError("params.run", "unknown run")]) from None
     if run.kind not in SCORED_KINDS:
         raise Invalid(
-            f"Run {run.pk} is of kind {run.kind}, which scores no duels.",
+            f"Run {run.pk} is of kind {run.kind}, which scores no duels. Give a duel, judge or rescore run.",
             errors=[FieldError("params.run", f"a run of kind {', '.join(SCORED_KINDS)}")],
         )
     return run

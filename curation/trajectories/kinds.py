@@ -7,6 +7,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
+from curation.samples.list.queries import review_steps
 from curation.scenarios.filters import ScenarioFilter
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.pages.run_section import pairs_section, replay_section, rollout_section
@@ -63,6 +64,9 @@ class RolloutRun(Kind[RolloutParams]):
     def finish(self, run: Run, params: RolloutParams) -> Json:
         return rollout_figures(run)
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
     def conclude(self, run: Run) -> str:
         kept, made = run.result["kept"], run.result["trajectories"]
         return f"{kept:,} of {counted(made, 'episode')} {'is' if kept == 1 else 'are'} kept." if made else ""
@@ -85,7 +89,10 @@ class ReplayRun(Kind[ReplayParams]):
 
     def check(self, project: Project, params: ReplayParams) -> None:
         if not matching_trajectories(project, params.filter).exists():
-            raise Invalid("No trajectory matches, so there is nothing to replay.", code="no_trajectories")
+            raise Invalid(
+                "No trajectory matches, so there is nothing to replay. Change the filter, or launch a rollout.",
+                code="no_trajectories",
+            )
         require_sandbox()
 
     def estimate(self, project: Project, params: ReplayParams) -> Estimate:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from django.db.models import Count
+from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.projects.models import Project
@@ -60,7 +61,10 @@ class GateRun(Kind[GateParams]):
 
     def check(self, project: Project, params: GateParams) -> None:
         if not scenarios_in(project, params.filter).exists():
-            raise Invalid("No scenario matches, so there is nothing to gate.", code="no_scenarios")
+            raise Invalid(
+                "No scenario matches, so there is nothing to gate. Change the filter, or import or write scenarios.",
+                code="no_scenarios",
+            )
         if not params.dry_run:
             require_sandbox()
 
@@ -78,6 +82,10 @@ class GateRun(Kind[GateParams]):
         rows = Item.objects.filter(run=run, stage=GateStage.name, state=ItemState.DONE).order_by()
         counted = dict(rows.values_list("result__verdict").annotate(n=Count("id")))
         return {status: counted.pop(status, 0) for status in ("admitted", "rejected", "dry_run")} | counted
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        launch = reverse("run-new", args=[run.project.slug])
+        return [("Launch a rollout", f"{launch}?kind=rollout")] if run.result.get("admitted") else []
 
     def conclude(self, run: Run) -> str:
         return f"{counted(run.result['admitted'], 'scenario')} admitted, {run.result['rejected']:,} rejected."

@@ -1,6 +1,7 @@
 """The pages of runs: what they show, what they do, whom they refuse."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -100,8 +101,8 @@ class TestLaunch:
 class TestPage:
     def test_it_begins_with_one_sentence(self, curator: Client, project: Project) -> None:
         verdict = {"accepted": True, "margin": 38.888, "lcb": 31.75, "parsed": 9, "done": 9}
-        of_duel = {"kind": "duel", "params": {"challenger_model": "challenger", "judges": ["judge-careful"]}}
-        sentences = {
+        of_duel: dict[str, Any] = {"kind": "duel", "params": {"challenger_model": "challenger", "judges": ["judge-careful"]}}
+        sentences: dict[str, dict[str, Any]] = {
             "Accepted: the challenger leads by 38.9 points; the lower bound is 31.8.": {"result": verdict},
             "Not accepted: the challenger is behind by 4.0 points; the lower bound is -9.0.": {
                 "result": verdict | {"accepted": False, "margin": -4, "lcb": -9}
