@@ -10,6 +10,7 @@ import os
 import runpy
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,14 +61,35 @@ class Child:
         return True
 
 
+def run_apart(work: Callable[[], None]) -> None:
+    """Do some work in a process of its own: its memory and threads are not those of the children that come after it.
+
+    If it fails, this process exits with its status.
+    """
+    from django.db import connections
+
+    connections.close_all()
+    parent = os.getpid()
+    pid = os.fork()
+    if not pid:
+        die_with(parent)
+        work()
+        sys.exit(0)
+    if status := os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+        sys.exit(status)
+
+
 def fork_loaded(logs: Path | None, close: Callable[[], None]) -> list[int]:
     """Fork all children from this process, which has Django and no thread; return their ids in the order of COMMANDS.
 
-    `close` is called in each: what belongs to this process alone.
+    `close` is called in each: what belongs to this process alone. Raises `RuntimeError` if there are other threads,
+    which a forked process does not have.
     """
     from celery import current_app
     from django.urls import get_resolver
 
+    if others := threading.enumerate()[1:]:
+        raise RuntimeError(f"threads are running: {', '.join(thread.name for thread in others)}")
     # Pages and tasks are loaded once, for all.
     get_resolver().url_patterns  # noqa: B018
     current_app.loader.import_default_modules()

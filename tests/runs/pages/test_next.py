@@ -19,7 +19,7 @@ def test_a_filter_that_matches_nothing_is_refused_before_the_launch(client: Clie
     make_endpoint(project, "king-a")
     make_prompt(project, repo="acme/billing")
     client.force_login(user)
-    form = {"model": "king-a", "samples": "1", "attempts": "3", "filter": '{"repo": "nosuch"}'}
+    form = {"model": "king-a", "samples": "1", "attempts": "3", "filter.repo": "nosuch"}
     page = client.post(f"/p/{project.slug}/runs/new/?kind=king", form)
     assert page.status_code == 422
     assert "Nothing matches this filter" in page.content.decode() and "nosuch" in page.content.decode()

@@ -101,7 +101,8 @@ class TestLaunch:
 class TestPage:
     def test_it_begins_with_one_sentence(self, curator: Client, project: Project) -> None:
         verdict = {"accepted": True, "margin": 38.888, "lcb": 31.75, "parsed": 9, "done": 9}
-        of_duel: dict[str, Any] = {"kind": "duel", "params": {"challenger_model": "challenger", "judges": ["judge-careful"]}}
+        params = {"challenger_model": "challenger", "judges": ["judge-careful"]}
+        of_duel: dict[str, Any] = {"kind": "duel", "params": params}
         sentences: dict[str, dict[str, Any]] = {
             "Accepted: the challenger leads by 38.9 points; the lower bound is 31.8.": {"result": verdict},
             "Not accepted: the challenger is behind by 4.0 points; the lower bound is -9.0.": {

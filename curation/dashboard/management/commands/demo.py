@@ -11,7 +11,15 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from curation.dashboard.demo.builder import DemoFailed
-from curation.dashboard.demo.project import PASSWORD, USERNAME, launch_own_model, make_demo_project, remove_demo_project
+from curation.dashboard.demo.children import run_apart
+from curation.dashboard.demo.project import (
+    PASSWORD,
+    SLUG,
+    USERNAME,
+    launch_own_model,
+    make_demo_project,
+    remove_demo_project,
+)
 from curation.dashboard.demo.supervisor import (
     StartFailed,
     become_supervisor,
@@ -36,27 +44,29 @@ class Command(BaseCommand):
         if not settings.LOOPBACK_ONLY:
             raise CommandError(f"The demo's password is public, so it is not served on BIND={settings.BIND}.")
         with self._lock() as lock:
-            if not prepare_only:
-                self._require_port()
-            try:
-                project = self._prepare(reset=reset)
-            except DemoFailed as error:
-                raise CommandError(str(error)) from None
-            if not prepare_only:
-                greeting = self._greeting(project)
-                connections.close_all()
-                self.stdout.flush()
-                data, logs = settings.WINNOW_DATA, settings.WINNOW_DATA / "logs"
-                become_supervisor(data, settings.BIND, settings.PORT, lock, greeting=greeting, logs=logs)
+            if prepare_only:
+                self._prepare(reset=reset)
+                return
+            self._require_port()
+            # Its model calls start threads.
+            run_apart(lambda: self._prepare(reset=reset))
+            greeting = self._greeting(Project.objects.get(slug=SLUG))
+            connections.close_all()
+            self.stdout.flush()
+            data, logs = settings.WINNOW_DATA, settings.WINNOW_DATA / "logs"
+            become_supervisor(data, settings.BIND, settings.PORT, lock, greeting=greeting, logs=logs)
 
-    def _prepare(self, *, reset: bool) -> Project:
+    def _prepare(self, *, reset: bool) -> None:
         if reset:
             self._reset()
         self._say("Preparing the database")
         call_command("migrate", verbosity=0)
         collect_static_files()
         self._say("Making the project `demo` with scripted models, which run on this machine")
-        return make_demo_project(self._say)
+        try:
+            make_demo_project(self._say)
+        except DemoFailed as error:
+            raise CommandError(str(error)) from None
 
     def _require_port(self) -> None:
         try:
