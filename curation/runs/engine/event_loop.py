@@ -1,7 +1,6 @@
 """The event loop of this process's model calls: one thread, in which all of its shards wait together."""
 
 import asyncio
-import os
 import sys
 import threading
 from collections.abc import Coroutine
@@ -11,16 +10,6 @@ T = TypeVar("T")
 SWITCH_SECONDS = 0.001
 _starting = threading.Lock()
 _loops: list[asyncio.AbstractEventLoop] = []
-
-
-def _start_again() -> None:
-    """Forget the loop of the process that was forked: its thread is not in this one, so nothing in it would run."""
-    global _starting
-    _starting = threading.Lock()
-    _loops.clear()
-
-
-os.register_at_fork(after_in_child=_start_again)
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
