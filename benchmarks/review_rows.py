@@ -135,5 +135,10 @@ def audit(answered: Path) -> dict[str, object]:
 
 if __name__ == "__main__":
     command, *words = sys.argv[1:]
-    done = {"audit": lambda: audit(Path(words[0])), "long": long, "fill": lambda: fill(*map(int, words))}[command]()
+    if command == "audit":
+        done = audit(Path(words[0]))
+    elif command == "long":
+        done = long()
+    else:
+        done = fill(*map(int, words))
     print(json.dumps(done))
