@@ -19,7 +19,7 @@ from curation.review.decisions.decide import decide
 from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Decision, Revision
+from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.take import open_count, take_next
 from curation.samples.models import Look, Sample, Status
 from curation.web.problems import Conflict, NotAllowed
@@ -118,10 +118,14 @@ def test_the_editor_goes_on_from_the_own_text_that_others_do_not_see(project: Pr
     undo(access=ada, sample_id=sample.pk)
     shown = {}
     for person in (ada, ben):
+        Lease.objects.all().delete()
+        given = {"lease": taken_by(person).lease.pk}
         client.force_login(person.user)
         path = reverse("answer-editor", args=[project.slug, sample.pk])
-        shown[person.user.pk] = "sed -n 1,40p" in client.get(path).content.decode()
-    assert shown == {ada.user.pk: True, ben.user.pk: False}
+        editors = [client.get(path, {**given, "preference": side}) for side in ("left", "right")]
+        assert [editor.status_code for editor in editors] == [200, 200]
+        shown[person.user.pk] = sum("sed -n 1,40p" in editor.content.decode() for editor in editors)
+    assert shown == {ada.user.pk: 1, ben.user.pk: 0}
 
 
 def test_a_curator_adjudicates_and_nobody_else(project: Project) -> None:
