@@ -53,7 +53,7 @@ def launch(
         run.save(update_fields=["result"])
         stage = found.stages(read)[0]
         planned = enter_stage(run, stage)
-        if not planned and "filter" in found.params.model_fields:
+        if not planned and (found.needs or params.get("filter")):
             raise _nothing_to_do(found, params)
         RunEvent.objects.create(run=run, message=f"Launched: {planned} items in stage {stage.name}.")
         record(

@@ -91,7 +91,13 @@ def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
     return trace_out(trace(export=_entered(request, export_id), sha256=sha256))
 
 
-@router.get("/projects/{slug}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a project")
+@router.get(
+    "/projects/{slug}/calls",
+    response=CallPage,
+    exclude_unset=True,
+    tags=["runs"],
+    summary="Every model call of a project",
+)
 def list_project_calls(request: HttpRequest, slug: str, params: Query[ProjectCallList]) -> Json:
     """Of all runs, the newest first. Refused to those who review blind while a sample of the project is pending: the
     tokens of an answer tell which one it is."""

@@ -235,4 +235,4 @@ def test_another_projects_trajectory_is_not_found(client: Client, project: Proje
 
 def test_the_new_rollout_form_is_filled_from_its_link(client: Client, project: Project) -> None:
     shown = html(client, "runs/new/?kind=rollout&filter=%7B%22id%22%3A%20%2231%22%7D&samples=5")
-    assert "{&quot;id&quot;: &quot;31&quot;}" in shown and 'value="5"' in shown
+    assert 'name="filter.id" value="31"' in shown and 'value="5"' in shown
