@@ -20,6 +20,8 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.prepared import Prepared
 
+# Django writes `assigned=False` as NOT, for which SQLite sorts all undecided samples instead of reading an index.
+ASSIGNED, UNASSIGNED = {"assigned__in": [True]}, {"assigned__in": [False]}
 COUNTED_UP_TO = 10_000
 # Another reviewer can take a sample between finding and claiming it; then the next one is tried.
 ROUNDS = 200
@@ -42,12 +44,12 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
     rows = Sample.objects.of(project).filter(status=Status.PENDING).order_by()
     if reviewer is None:
         return rows[:COUNTED_UP_TO].count()
-    free, assigned = rows.filter(assigned=False), rows.filter(assigned=True)
+    free, assigned = rows.filter(**UNASSIGNED), rows.filter(**ASSIGNED)
     count = free[:COUNTED_UP_TO].count()
     # Few rows, by their index; to look at each undecided sample would cost every page more than the count.
     several = rows.filter(HasOpinions(F("opinions")))
     if count:
-        count -= several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)), assigned=False).count()
+        count -= several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)), **UNASSIGNED).count()
     if assigned.exists():
         assigned = undecided_by(assigned, reviewer)
         mine = assigned.filter(is_assigned_to(reviewer))[:COUNTED_UP_TO].count()
@@ -126,8 +128,8 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
         if fresh is not None:
             return fresh, False
     free, skips = undecided_by(_free(rows, now), reviewer), _skips(reviewer)
-    mine, others = is_assigned_to(reviewer), left_by_others(free.filter(assigned=True), access.project, reviewer)
-    parts = [others] if plain else [free.filter(mine, assigned=True), free.filter(assigned=False), others]
+    mine, others = is_assigned_to(reviewer), left_by_others(free.filter(**ASSIGNED), access.project, reviewer)
+    parts = [others] if plain else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]
     for part in parts:
         fresh = _in_order(part.filter(~Exists(skips)), access.project, order)
         if fresh is not None:
@@ -171,7 +173,7 @@ _next_assigned = Prepared(
 _next_plain = Prepared(
     lambda project, reviewer, now: (
         undecided_by(
-            _free(Sample.objects.filter(project=project, status=Status.PENDING, assigned=False), now), reviewer
+            _free(Sample.objects.filter(project=project, status=Status.PENDING, **UNASSIGNED), now), reviewer
         )
         .filter(~Exists(_skips(reviewer)))
         .order_by("priority", "id")

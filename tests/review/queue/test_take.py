@@ -1,6 +1,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from curation.projects.access import Access
@@ -142,3 +144,22 @@ def test_seats_are_drawn_while_blind_and_fixed_otherwise() -> None:
             make_sample(access.project)
     assert {taken_by(open_project).lease.swapped for _ in range(40)} == {False}
     assert {taken_by(blind).lease.swapped for _ in range(40)} == {False, True}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="the plans of SQLite")
+@pytest.mark.parametrize("order", ["borderline", "newest"])
+def test_a_take_reads_an_index_and_sorts_no_samples_of_the_project(order: Order) -> None:
+    access = project_with_reviewer()
+    make_sample(access.project)
+    with CaptureQueriesContext(connection) as captured:
+        taken_id(access, order=order)
+        open_count(access.project, access.user.pk)
+    for asked in captured:
+        if not asked["sql"].startswith("SELECT"):
+            continue
+        with connection.cursor() as cursor:
+            cursor.execute("EXPLAIN QUERY PLAN " + asked["sql"])
+            plan = [row[3] for row in cursor.fetchall()]
+        if "projects_member" in plan[0]:
+            continue  # the few that are assigned to one person
+        assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN samples_sample")], plan
