@@ -172,9 +172,7 @@ _next_assigned = Prepared(
 )
 _next_plain = Prepared(
     lambda project, reviewer, now: (
-        undecided_by(
-            _free(Sample.objects.filter(project=project, status=Status.PENDING, **UNASSIGNED), now), reviewer
-        )
+        undecided_by(_free(Sample.objects.filter(project=project, status=Status.PENDING, **UNASSIGNED), now), reviewer)
         .filter(~Exists(_skips(reviewer)))
         .order_by("priority", "id")
     ),

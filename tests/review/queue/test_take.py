@@ -12,6 +12,7 @@ from curation.review.queue import lease as leases
 from curation.review.queue.lease import hold, release
 from curation.review.queue.take import Order, open_count, take_next
 from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Sample
 from tests.factories import make_duel, make_project, make_sample
 from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
 
@@ -150,7 +151,9 @@ def test_seats_are_drawn_while_blind_and_fixed_otherwise() -> None:
 @pytest.mark.parametrize("order", ["borderline", "newest"])
 def test_a_take_reads_an_index_and_sorts_no_samples_of_the_project(order: Order) -> None:
     access = project_with_reviewer()
-    make_sample(access.project)
+    Sample.objects.bulk_create(Sample(project=access.project, priority=float(n)) for n in range(300))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
     with CaptureQueriesContext(connection) as captured:
         taken_id(access, order=order)
         open_count(access.project, access.user.pk)
