@@ -219,7 +219,7 @@ const asDeclared = (sign) => SIGNS[sign] ?? (/^[A-Z]$/.test(sign) ? `shift+${sig
 
 function announceKeys(root) {
   for (const element of root.querySelectorAll?.("[data-key]") ?? []) {
-    const shortcuts = keysOf(element).map((key) => PRESSED[key] ?? key).map((key) => ({ "mod+enter": "Control+Enter" })[key] ?? key.replace("shift+", "Shift+"));
+    const shortcuts = keysOf(element).map((key) => PRESSED[key] ?? key).map((key) => ({ "mod+enter": "Control+Enter" })[key] ?? key.replace(/^shift\+./, (capital) => `Shift+${capital.slice(-1).toUpperCase()}`));
     element.setAttribute("aria-keyshortcuts", shortcuts.join(" "));
   }
   for (const kbd of root.querySelectorAll?.("kbd:not([data-printed])") ?? []) {

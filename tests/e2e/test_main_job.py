@@ -139,8 +139,7 @@ def import_file(tab: Page, file: Path) -> None:
     go(tab, "p", "Prompts")
     tab.get_by_role("link", name=re.compile("^Import")).first.press("Enter")
     expect(tab.locator("h1")).to_have_text("Import rows")
-    if file.name == "pr_records.jsonl":
-        tab.get_by_label("Rows are").select_option("pr_records")
+    tab.get_by_label("Rows are").select_option("pr_records" if file.name == "pr_records.jsonl" else "turns")
     tab.locator("#id_file").set_input_files(file)
     tab.locator("#id_file").focus()
     tab.keyboard.press("p")
@@ -167,6 +166,7 @@ def duel(tab: Page, product: Product) -> dict[str, Any]:
     tab.get_by_label("Challenger model").select_option("challenger-a")
     for name in JUDGES:
         tab.get_by_role("checkbox", name=name).press("Space")
+    tab.locator("summary", has_text="Advanced").press("Enter")
     type_into(tab, "Min judges optional", "2")
     tab.keyboard.press("Tab")
     expect(tab.locator("#estimate")).to_contain_text("Calls")

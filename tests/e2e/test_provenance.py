@@ -43,7 +43,7 @@ def open_row(tab: Page, export: Export, file: str) -> str:
 
 def expect_calls(tab: Page, steps: Sequence[tuple[str, Sequence[Call]]]) -> None:
     """Each step has its calls below it, each with its model and price."""
-    groups = tab.locator("tbody")
+    groups = tab.locator("#content tbody")
     expect(groups).to_have_count(len(steps))
     for number, (title, calls) in enumerate(steps):
         lines = groups.nth(number).locator("tr")
