@@ -34,7 +34,7 @@ def refuse_unanswered(access: Access, sample: Sample) -> None:
     missing = unanswered(access, [sample]).get(sample.pk, [])
     if missing:
         raise Invalid(
-            f"Answer before you approve sample {sample.pk}: {titles(missing)}.",
+            f"Answer before you approve sample {sample.pk}: {titles(missing)}",
             code="labels_missing",
             errors=[FieldError(f"labels.{question.name}", "is required") for question in missing],
         )

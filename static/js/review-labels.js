@@ -30,6 +30,7 @@ document.addEventListener("selectionchange", () => {
 
 function fill(dialog) {
   const quote = dialog.querySelector('[name="quote"]');
+  selected = readSelection() ?? selected; // a press of the mouse on the button has ended the selection by now, a key has not
   if (!quote || !selected) return;
   quote.value = selected.quote;
   dialog.querySelector('[name="quote_nth"]').value = String(selected.nth);
@@ -46,7 +47,7 @@ document.addEventListener("click", (event) => {
   if (!event.target.closest?.('[data-dialog="#ask-labels"]')) return;
   find("#labels-error").textContent = "";
   fill(find("#ask-labels"));
-});
+}, true); // before the dialog takes the focus, and with it the selection
 
 // Runs before htmx.
 document.addEventListener("click", (event) => {
@@ -56,7 +57,7 @@ document.addEventListener("click", (event) => {
   if (!button || !missing || !dialog) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  find("#labels-error").textContent = `Answer before you approve: ${missing}.`;
+  find("#labels-error").textContent = `Answer before you approve: ${missing}`;
   fill(dialog);
   dialog.showModal();
 }, true);

@@ -50,7 +50,7 @@ def test_a_sample_is_labelled_and_approved_by_keys_alone(page: Page, asked: None
 
     page.keyboard.press("1")
     page.keyboard.press("a")
-    expect(page.locator("#labels-error")).to_have_text("Answer before you approve: What is wrong?.")
+    expect(page.locator("#labels-error")).to_have_text("Answer before you approve: What is wrong?")
     assert not Decision.objects.exists()
     page.keyboard.press("Escape")
     # The last "ls" of the left answer, as a person selects it.
