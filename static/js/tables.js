@@ -1,5 +1,6 @@
 // How a person wants the tables of lists (table[data-rows]): columns shown or hidden, widths, density. What is chosen in the dialog
 // #columns applies at once and is saved on the server (PATCH /api/v1/preferences). A column is named by its heading.
+// A column with the same cell in every row is not shown unless the person chose so; its value is a chip above the table.
 // The rules are in a style sheet of their own, so that rows that htmx swaps in have them too.
 
 const meta = document.querySelector('meta[name="preferences"]');
@@ -7,6 +8,8 @@ const dialog = document.querySelector("#columns");
 const sheet = new CSSStyleSheet();
 const layouts = meta ? JSON.parse(meta.content).tables : {};
 const SAVE_MS = 400;
+const STAYS = ".table__main, .table__check, .table__actions, th, [colspan]"; // cells of columns that are always shown
+const CONTROLS = "[data-row-focus], [id], button, input, select, textarea, details";
 let open = null; // the table that the dialog is about
 let saving = 0;
 
@@ -20,12 +23,41 @@ function nameOf(cell) {
   return copy.textContent.trim().replace(/\s+/g, " ");
 }
 
+// The columns with one value in all rows (at least two), each with its first cell. What sorts or acts stays.
+function sameColumns(table) {
+  const rows = [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => row.cells.length === table.tHead?.rows[0].cells.length);
+  const { hidden, shown, widths } = layoutOf(table);
+  if (rows.length < 2) return [];
+  return headings(table).flatMap(({ cell, place, name }) => {
+    const cells = rows.map((row) => row.cells[place - 1]);
+    const chosen = hidden.includes(name) || shown.includes(name) || widths[name];
+    if (!name || chosen || cell.querySelector("a, button, input") || cells.some((one) => one.matches(STAYS) || one.querySelector(CONTROLS))) return [];
+    return cells.every((one) => one.innerHTML.trim() === cells[0].innerHTML.trim()) ? [{ name, place, cell: cells[0] }] : [];
+  });
+}
+
+// Their values above the table; those that a chip of the filter says already are left out.
+function noteOf(table, same) {
+  const wrap = table.parentElement;
+  if (wrap.previousElementSibling?.matches(".table-same")) wrap.previousElementSibling.remove();
+  const filters = [...document.querySelectorAll(".chip:has(.chip__remove)")].map((chip) => chip.textContent.trim().toLowerCase());
+  const chips = same.flatMap(({ name, cell }) => {
+    const text = cell.textContent.trim();
+    if (filters.includes(`${name} ${text}`.toLowerCase())) return [];
+    const value = element("b", {}, ...(text ? cell.cloneNode(true).childNodes : ["–"]));
+    return [element("span", { className: "chip" }, `${name} `, value)];
+  });
+  if (chips.length) wrap.before(element("p", { className: "table-same" }, "In every row here:", ...chips));
+}
+
 function rulesOf(table, number) {
   table.dataset.layout = String(number);
   const { hidden, shown, widths } = layoutOf(table);
+  const same = sameColumns(table);
+  noteOf(table, same);
   return headings(table).filter(({ name }) => name).flatMap(({ place, name }) => {
     const cells = `table[data-layout="${number}"] > * > tr > :nth-child(${place}):not([colspan])`;
-    if (hidden.includes(name)) return `${cells} { display: none; }`;
+    if (hidden.includes(name) || same.some((one) => one.place === place)) return `${cells} { display: none; }`;
     const width = widths[name];
     return [
       ...(shown.includes(name) ? [`${cells} { display: table-cell; }`] : []),

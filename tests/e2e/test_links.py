@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from curation.duels.models import Duel, PromptText, Verdict
-from curation.projects.models import Preferences, Project
+from curation.projects.models import Member, Preferences, Project, Role
 from curation.review.models import Decision
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project, make_trajectory
@@ -98,6 +98,37 @@ def test_columns_are_hidden_widened_and_kept(tab: Page, project: Project) -> Non
     tab.wait_for_url("**sort=**")
     expect(tab.get_by_role("columnheader", name="Status")).to_be_hidden()
     assert Preferences.objects.get().density == "compact"
+
+
+def test_columns_with_one_value_are_chips_and_the_preview_is_wide(tab: Page, project: Project) -> None:
+    Member.objects.update(role=Role.CURATOR)  # whom blind review hides nothing
+    for n in range(3):
+        sample = make_duel(project, priority=float(n)).sample
+        sample.source, sample.repo, sample.preview = "codegen", f"acme/repo{n % 2}", "sed -n 1,20p a.py && pytest " * 7
+        sample.save()
+    tab.goto("/p/billing/samples/")
+    first = tab.locator("table[data-rows=sample] thead th").nth(1)
+    expect(first).to_have_text("Sample")
+    expect(tab.get_by_role("columnheader", name="Source")).to_be_hidden()
+    same = tab.locator(".table-same .chip").filter(has_text="Source")
+    expect(same).to_have_text("Source codegen")
+    expect(tab.locator("table[data-rows=sample] tbody tr").first).to_contain_text("acme/repo")
+    preview, table = (
+        tab.locator(f"table[data-rows=sample]{part}").first.bounding_box() for part in (" td.table__main", "")
+    )
+    assert preview and table and preview["width"] >= 0.4 * table["width"]
+    assert tab.locator("a.table__lines").first.evaluate("link => link.clientHeight") > 30  # two lines
+
+    tab.get_by_role("button", name="Columns of this table").click()
+    tab.get_by_label("Show Source").select_option("always")
+    tab.keyboard.press("Escape")
+    expect(tab.get_by_role("columnheader", name="Source")).to_be_visible()
+    expect(same).to_have_count(0)
+
+    sample.source = "other"
+    sample.save()
+    tab.goto("/p/billing/samples/?source=codegen&status=pending")
+    assert tab.locator(".table-same").get_by_text("pending").count() == 0  # the filter's chip says it
 
 
 def long_history(count: int) -> list[dict[str, str]]:
