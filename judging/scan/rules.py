@@ -69,7 +69,7 @@ def _find_openai(text: str) -> Iterator[Span]:
 _PRIVATE = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:\\[nr]|\s|[\w-]{1,20}: [^\n\\]{0,80}){0,12}"
-    r"[A-Za-z0-9+/=]{16}[A-Za-z0-9+/=\s\\]{16,20000}(?:-----END [A-Z0-9 ]{2,40}-----)?"
+    r"[A-Za-z0-9+/=]{16}[A-Za-z0-9+/=\s\\]{0,20000}(?:-----END [A-Z0-9 ]{2,40}-----|\.{3}|…)?"
 )
 
 
@@ -91,8 +91,8 @@ def _find_url_passwords(text: str) -> Iterator[Span]:
 _KEY_WORDS = ("api", "access", "auth", "private", "account", "signing", "encryption")
 _NAMED = re.compile(
     r"(?:secret|token|passw(?:or)?d|passphrase|pwd|credential|(?:" + "|".join(_KEY_WORDS) + r")[_\-]?key)"
-    r"[a-z0-9_\-]{0,20}[\"']?\]?[^\S\n]{0,4}(?::=|=>|=|:)[^\S\n]{0,4}(?P<quote>[\"'`]?)"
-    r"(?P<value>[^\s\"'`,;<>(){}\[\]]{6,200})"
+    r"[a-z0-9_\-]{0,20}[\"']?\]?(?:[^\S\n]{0,4}(?::=|=>|=|:)[^\S\n]{0,4}|(?P<space>[^\S\n]{1,4}))(?P<quote>[\"'`]?)"
+    r"(?=(?P<value>[^\s\"'`,;<>(){}\[\]]{6,200}))"
 )
 _NAME_BEFORE = re.compile(r"[\w.\-]{0,40}\Z")
 _NAME_END = re.compile(r"[a-z0-9_\-]+")
@@ -102,8 +102,8 @@ _NAMED_ANCHORS = (
 )
 # Names of values that are public, or that a server hands out for paging.
 _PUBLIC_NAME = re.compile(
-    r"(?:^|[_.\-])(?:next|page|continuation|cursor|sync|resume|csrf|xsrf|pad|eos|bos|public|max|min|num|count|id_?|sha\d*|digest|hash"
-    r"|checksum|etag|policy|hint|reset_url|field|label|column|name|env|var|file|path|url|uri|type|ttl|expir\w*|length"
+    r"(?:^|[_.\-])(?:next|starting|page|continuation|cursor|sync|resume|csrf|xsrf|pad|eos|bos|public|max|min|num|count|id_?|sha\d*|digest|hash"
+    r"|checksum|etag|policy|hint|reset_url|field|label|column|name|env|var|file|path|url|uri|type|ttl|expir\w*|length|stdin"
     r"|format|regex|pattern)(?:[_\-.]?(?:token|key|secret|password|passwd|pwd))?s?$"
 )
 _PASSWORD = re.compile(r"passw|passphrase|pwd")
@@ -122,7 +122,8 @@ def _find_assignments(text: str) -> Iterator[Span]:
         if _CODE.fullmatch(value) or _DIGEST.match(value):
             continue
         name = _name_of(lower, match.start())
-        if _PUBLIC_NAME.search(name):
+        # A command takes the value as its next word: `--password …`, or the name of a setting. In prose it is a word.
+        if _PUBLIC_NAME.search(name) or (match["space"] and not (name.startswith("--") or "_" in name)):
             continue
         if is_random(value) or (_PASSWORD.search(name) and _is_password(value, quoted=bool(match["quote"]))):
             yield start, start + len(value)

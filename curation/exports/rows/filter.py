@@ -166,7 +166,8 @@ class ExportFilter:
             example = screened
             if not filtered.scan:
                 data.found_clean(approval, texts, other)
-        return self._add_rows(filtered, data, example, outcome.reviewers, texts.conversation)
+        self._add_rows(filtered, data, example, outcome.reviewers, texts.conversation)
+        return None
 
     def _add_session(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
         sample = filtered.sample
@@ -196,37 +197,32 @@ class ExportFilter:
             example = screened
             if approval is not None and not filtered.scan:
                 data.found_clean(approval, None, None)
-        return self._add_rows(filtered, data, example, reviewers, rollout.conversation)
+        self._add_rows(filtered, data, example, reviewers, rollout.conversation)
+        return None
 
     def _target(
         self, filtered: FilteredSample, data: "_ChunkData", reviewers: Sequence[str], conversation: str
-    ) -> _Target | SkipReason:
+    ) -> _Target:
         recipe, split, sample = self._recipe, self._only_split, filtered.sample
         if not split:
             group = GroupKey(sample.repo, sample.instance_id, conversation)
             split = split_of(group.at(self._level), seed=recipe.seed, shares=recipe.splits)
         if self._labels is None:
             return _Target(split, {})
-        screen = data.screen(filtered)
-        named = screen.source(sample)
-        if isinstance(named, SkipReason):
-            return named
         labels = self._labels.values(sample.sample_id, data.labels, reviewers[-1:])
-        return _Target(split, _metadata(named, reviewers, filtered.rollout) | screen.remarks(labels))
+        metadata = _metadata(sample, reviewers, filtered.rollout) | labels
+        return _Target(split, data.screen(filtered).metadata(metadata))
 
     def _add_rows(
         self, filtered: FilteredSample, data: "_ChunkData", example: Example, reviewers: Sequence[str], group: str
-    ) -> SkipReason | None:
+    ) -> None:
         target = self._target(filtered, data, reviewers, group)
-        if isinstance(target, SkipReason):
-            return target
         filtered.example, filtered.reviewers = example, reviewers
         for form in self._formats:
             for row in form.rows(example):
                 reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example, target)
                 if reason is not None:
                     filtered.skip(reason, form.name)
-        return None
 
     def _add_row(
         self, filtered: FilteredSample, form: Format, row: Row, example: Example, target: _Target

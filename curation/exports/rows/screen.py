@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from curation.exports.formats.row import Example, Preference
 from curation.exports.rows.queries import DuelTexts
-from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
+from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import Answered, Approval, prompt_sha256
 from curation.review.models import Clearance
@@ -20,7 +20,8 @@ from judging.scan.scan import Finding, rule_set_version, scan, texts_of
 T = TypeVar("T")
 ACTIONS = KEPT_OUT, MASKED, CLEARED = "kept_out", "masked", "cleared"
 Cleared = frozenset[tuple[str, str]]
-_scan_source = lru_cache(maxsize=1_000)(scan)
+# Names of sources, tasks and repositories recur from row to row.
+_scan_name = lru_cache(maxsize=1_000)(scan)
 
 
 @dataclass(slots=True)
@@ -40,11 +41,12 @@ class Screen:
         findings = scan(text)
         return self.masks.apply(text, findings, lambda one: self._action(text, one) == MASKED) if findings else text
 
-    def remarks(self, value: T) -> T:
-        """Return what people wrote about a sample with every finding masked: no row is kept out for a remark."""
+    def metadata(self, value: T) -> T:
+        """Return what a row says of its sample, such as names, paths and remarks of people, with every finding masked:
+        no row is kept out for it."""
 
         def without_findings(text: str) -> str:
-            findings = scan(text)
+            findings = _scan_name(text)
             self.counts.update((finding.rule, MASKED) for finding in findings)
             return self.masks.apply(text, findings, lambda _: True) if findings else text
 
@@ -80,12 +82,6 @@ class Screen:
             return reason
         prompt, chosen, rejected = map(self.masked, (found.prompt, found.chosen, found.rejected))
         return found._replace(prompt=prompt, chosen=chosen, rejected=rejected)
-
-    def source(self, sample: FrozenSample) -> FrozenSample | SkipReason:
-        """Return the sample with a source that may stand in the metadata, such as a path or an address."""
-        if not _scan_source(sample.source):
-            return sample
-        return self.reason([sample.source]) or sample._replace(source=self.text(sample.source))
 
     def _action(self, text: str, finding: Finding) -> str:
         if (finding.rule, text_sha256(text[finding.start : finding.end])) in self.cleared:

@@ -150,12 +150,13 @@ def test_sessions_and_their_rivals_are_scanned() -> None:
     assert "by <EMAIL>" in everything(export)
 
 
-def test_a_source_in_the_metadata_is_masked() -> None:
+def test_metadata_is_masked() -> None:
     access = project_with_reviewer()
-    approved(access, source="/home/jsmith/turns.jsonl")
+    approved(access, source="/home/jsmith/turns.jsonl", instance_id=f"task-{KEY}")
     export = run_export(access.project, {**SFT, "metadata": True})
-    assert rows(export, "sft-messages.train.jsonl")[0]["source"] == "/home/<USER>/turns.jsonl"
-    assert "jsmith" not in everything(export)
+    (row,) = rows(export, "sft-messages.train.jsonl")
+    assert (row["source"], row["instance_id"]) == ("/home/<USER>/turns.jsonl", "task-<GITHUB_TOKEN>")
+    assert "jsmith" not in everything(export) and KEY not in everything(export)
 
 
 def test_a_comment_is_scanned_when_it_is_written_and_is_in_no_file() -> None:

@@ -96,6 +96,9 @@ _ASSIGNED = [
     ("authorization: Basic {}", _an(28)),
     ("x-api-key: {}", _an(36)),
     ('private_key = "{}"', _hex(64)),
+    ("aws configure set aws_secret_access_key {}", _of(_ALNUM + "/+", 40)),
+    ("mysqldump -u root --password {} shop", "hunter2Xy7"),
+    ("curl-wrapper --api-key '{}' https://api.acme-corp.io", _an(32)),
 ]
 
 _URLS = [
@@ -137,6 +140,7 @@ def _private(kind: str, newline: str) -> str:
 _KINDS = ("RSA PRIVATE KEY", "PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY", "DSA PRIVATE KEY")
 _BLOCKS = [
     *(_private(kind, newline) for kind in _KINDS for newline in ("\n", "\\n", "\r\n")),
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7v\n-----END RSA PRIVATE KEY-----",
     *(f"eyJ{_an(17 + n)}.eyJ{_an(40 + 3 * n)}.{_of(_ALNUM + '_-', 42)}x" for n in range(16)),
 ]
 
