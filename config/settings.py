@@ -147,6 +147,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "config.shell.shell",
             ],
+            "builtins": ["curation.web.text.figures"],
         },
     },
 ]

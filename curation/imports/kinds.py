@@ -22,7 +22,7 @@ from curation.projects.models import Project, Scope
 from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import FieldError, Invalid, Problem
-from curation.web.text.counted import counted
+from curation.web.text.figures import counted
 
 LISTED_BAD_ROWS = 10_000
 BAD_ROW = "bad_row"

@@ -14,6 +14,7 @@ from curation.runs.engine.worker import drive
 from curation.runs.models import LIVE, Run, RunEvent
 from curation.runs.pages.progress import progress_of
 from curation.runs.pages.waiting import waits_of
+from curation.web.text.figures import money
 
 EVERY_SECONDS = 0.5
 Say = Callable[[str], None]
@@ -88,4 +89,4 @@ class Bars:
             bar = tqdm(total=current.total, desc=current.name, unit="item")
             self._bar, self._stage = bar, current.name
         bar.total, bar.n = current.total, current.ended
-        bar.set_postfix({"failed": current.failed, "cost": f"${run.cost:.4f}"})
+        bar.set_postfix({"failed": current.failed, "cost": money(run.cost)})

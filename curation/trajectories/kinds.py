@@ -23,7 +23,7 @@ from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import RolloutStage
 from curation.web.problems import Invalid
-from curation.web.text.counted import counted
+from curation.web.text.figures import counted
 
 # Tokens of the instructions and the orientation, of a reply, and of what each turn adds to the conversation.
 OPENING_TOKENS, REPLY_TOKENS, TURN_TOKENS = 700, 60, 200

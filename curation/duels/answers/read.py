@@ -14,6 +14,7 @@ from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions
 from curation.runs.kinds import Json, LlmContext
 from curation.runs.models import Call, Item, ItemState, Run
+from curation.web.text.figures import money
 from curation.web.text.storable import storable
 from judging.leaks.reader import READ, parse_reading, reader_messages
 from judging.messages import message_text
@@ -107,10 +108,9 @@ def leak_lines(figures: Json) -> list[str]:
         return []
     lines = [f"Leak lint: {figures['lint']} of {figures['answers']} challenger answers flagged."]
     if name := figures.get("reader_model"):
-        cost = "unknown" if figures["cost"] is None else f"${figures['cost']}"
         lines.append(
             f"Second reader {name}: {figures['reader']} of {figures['read']} answers read were flagged; "
             f"{figures[UNPARSED]} could not be read, {figures['dropped']} findings without their quotes do not count. "
-            f"{figures['reader_calls']} calls, cost {cost}."
+            f"{figures['reader_calls']} calls, cost {money(figures['cost'])}."
         )
     return lines

@@ -15,6 +15,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.lists.filters import url_query
+from curation.web.text.figures import money
 from judging.panel.rubric import DIMENSIONS
 from judging.statistics.controls import Kappa
 
@@ -98,10 +99,9 @@ def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     yield Cell("Right by people", percent(people.accuracy), listed(said="against_people"), people.against)
     accuracy = percent(figures.get("control_accuracy"))
     yield Cell("Right on control duels", accuracy, listed(said="parsed", control="true"), figures.get("controls", 0))
-    cost = "unknown" if judge.per_verdict is None else f"${judge.per_verdict:.6f}"
     calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', figures['name']), ('stage', 'judge')])}"
     made = figures.get("calls")
-    yield Cell("Cost per parsed verdict", cost if made else "no calls of its own", calls, made or 0)
+    yield Cell("Cost per parsed verdict", money(judge.per_verdict) if made else "no calls of its own", calls, made or 0)
 
 
 def _kappa(kappa: Kappa) -> str:

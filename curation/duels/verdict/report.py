@@ -12,6 +12,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Bucket
+from curation.web.text.figures import cost, money
 
 REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
 SELF_PREFERENCE = "of the same family as a model that it judged: possible self-preference"
@@ -110,7 +111,7 @@ class RunReport:
 
     @property
     def cost(self) -> str:
-        return cost_text(self.run)
+        return cost(self.run.cost, self.run.cost_unknown_calls)
 
 
 def conclusion_of(run: Run) -> str:
@@ -151,7 +152,13 @@ def report_of(run: Run) -> RunReport:
         buckets=tuple((bucket, buckets[bucket.value]) for bucket in Bucket if bucket.value in buckets),
         judges=tuple(_judge_row(judge) for judge in figures.get("judges", ())),
         costs=tuple(
-            Cost(usage["stage"], usage["model"], usage["calls"], usage["tokens"], _usage_cost(usage))
+            Cost(
+                usage["stage"],
+                usage["model"],
+                usage["calls"],
+                usage["tokens"],
+                cost(usage["cost_known"], usage["cost_unknown_calls"]),
+            )
             for usage in figures.get("costs", ())
         ),
         leaks=tuple(leak_lines(figures.get("leak_findings", {}))),
@@ -224,15 +231,6 @@ def panel_text(panel: ScorePanel) -> str:
     return f"{panel.digest}: {judges}; {orders}; {panel.min_judges} needed; {weights}"
 
 
-def cost_text(run: Run) -> str:
-    """Return a run's cost. Calls of unknown price are named, never counted as free."""
-    known, unknown = f"${run.cost.normalize():f}", run.cost_unknown_calls
-    if not unknown:
-        return known
-    calls = f"{unknown} {'call' if unknown == 1 else 'calls'} of unknown cost"
-    return f"{known} and {calls}" if run.cost else f"unknown ({calls})"
-
-
 CLUSTER_NAMES = {"repo": "repository", "instance_id": "pull request", "turn": "turn"}
 
 
@@ -249,8 +247,7 @@ def _without_leaks(figures: Mapping[str, object]) -> str:
     return f"Without the {figures['leaks']} duels with a leak flag: margin {margin}, LCB {lcb} points"
 
 
-def _judge_row(judge: Mapping[str, object]) -> JudgeRow:
-    cost = judge["cost"]
+def _judge_row(judge: Json) -> JudgeRow:
     return JudgeRow(
         name=str(judge["name"]),
         duels=int(str(judge["n"])),
@@ -259,7 +256,7 @@ def _judge_row(judge: Mapping[str, object]) -> JudgeRow:
         parse_rate=percent(judge["parse_rate"]),
         agreement=percent(judge.get("panel_agreement", judge["agreement"])),
         tokens=int(str(judge["tokens"])),
-        cost="unknown" if cost is None else f"${cost}",
+        cost=money(judge["cost"]),
         note=SELF_PREFERENCE if judge["same_family"] else "",
         findings=(*(str(finding["sentence"]) for finding in _list(judge.get("findings"))), *_on_controls(judge)),
     )
@@ -273,11 +270,6 @@ def _on_controls(judge: Mapping[str, object]) -> Iterator[str]:
 
 def _list(value: object) -> list[Mapping[str, object]]:
     return value if isinstance(value, list) else []
-
-
-def _usage_cost(usage: Mapping[str, object]) -> str:
-    unknown = usage["cost_unknown_calls"]
-    return f"${usage['cost_known']} and {unknown} of unknown cost" if unknown else f"${usage['cost_known']}"
 
 
 def number(value: object, digits: int) -> str:

@@ -30,15 +30,9 @@ class StageProgress:
     last: datetime | None
 
     @property
-    def duration(self) -> str | None:
-        """The time between them, such as "1 h 05 min", "2 min 08 s" or "1.4 s"."""
-        if self.first is None or self.last is None:
-            return None
-        seconds = (self.last - self.first).total_seconds()
-        minutes, hours = int(seconds // 60), int(seconds // 3600)
-        if hours:
-            return f"{hours} h {minutes % 60:02} min"
-        return f"{minutes} min {int(seconds % 60):02} s" if minutes else f"{seconds:.1f} s"
+    def seconds(self) -> float | None:
+        """The time between them."""
+        return None if self.first is None or self.last is None else (self.last - self.first).total_seconds()
 
     @property
     def ended(self) -> int:

@@ -24,7 +24,7 @@ from curation.runs.workers.broker import broker_answers
 from curation.web.ids import find
 from curation.web.lists.pages import Tab, list_context, tabs
 from curation.web.problems import Problem
-from curation.web.text.counted import counted
+from curation.web.text.figures import counted
 from curation.web.text.storable import read_json
 
 SHOWN_EVENTS, SHOWN_FAILURES = 30, 5

@@ -18,7 +18,7 @@ from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import gate_stage
 from curation.scenarios.models import Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.web.text.counted import counted
+from curation.web.text.figures import counted
 
 # Tokens of the instructions with the order and of a bundle; the share of bundles that need a repair.
 ORDER, BUNDLE, AGAIN = 1_800, 1_600, 0.3

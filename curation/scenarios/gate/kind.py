@@ -16,7 +16,7 @@ from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
 from curation.web.problems import Invalid
-from curation.web.text.counted import counted
+from curation.web.text.figures import counted
 
 # Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference, and about seven in
 # which its checker is tested; an attempt that gets in is shown in one more.

@@ -255,8 +255,8 @@ def test_the_costs_of_judges_and_stages_add_up_to_the_run(models: Models, client
     assert calls == {"judge-a": 18, "judge-b": 18, "judge-c": 8, "both": 6}
     text, html = report(client, run), page(client, run)
     assert "| judge | judge-a | 18 | 1980 | $0.00216 |" in text
-    assert "| judge | judge-c | 8 | 660 | $0 and 6 of unknown cost |" in text
-    assert "$0.00216" in html and "$0 and 6 of unknown cost" in html
+    assert "| judge | judge-c | 8 | 660 | unknown (6 calls of unknown cost) |" in text
+    assert "$0.00216" in html and "unknown (6 calls of unknown cost)" in html
 
 
 def test_every_pair_of_contestants_has_a_verdict_of_its_own(models: Models, client: Client) -> None:

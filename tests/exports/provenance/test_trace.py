@@ -139,7 +139,7 @@ def test_the_pages_lead_from_a_row_to_its_calls_in_two_clicks_and_back() -> None
     assert f'href="{rows_url}"' in client.get(f"/p/{project.slug}/exports/{export.pk}/").content.decode()
     assert f'href="{rows_url}{sha}/"' in client.get(rows_url).content.decode()
     page = client.get(f"{rows_url}{sha}/").content.decode()
-    assert "$0.7600" in page and "1 call of unknown cost" in page
+    assert "$0.76" in page and "1 call of unknown cost" in page
     for call in calls:
         back = f"/p/{project.slug}/calls/{call.pk}/exports/"
         assert f'href="{back}"' in page

@@ -210,7 +210,7 @@ def test_the_page_shows_the_cost_of_the_model_calls(client: Client, project: Pro
             project=project, run=run, item=of, endpoint=endpoint, endpoint_name="m", status=CallStatus.OK, cost=cost
         )
     shown = page_of(client, row)
-    assert "2 calls, $0.500000 and 1 of unknown cost" in shown and f"/p/acme/runs/{run.pk}/calls/" in shown
+    assert "2 calls, $0.50 and 1 call of unknown cost" in shown and f"/p/acme/runs/{run.pk}/calls/" in shown
 
 
 def test_pairs_link_to_both_sides(client: Client, project: Project) -> None:

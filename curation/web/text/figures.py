@@ -1,0 +1,59 @@
+"""One way to write counts, money and durations, on pages and in sentences.
+
+The functions are also template filters that every template has: `{{ call.cost|money }}`, `{{ rows|counted:"row" }}`.
+"""
+
+import math
+from decimal import Decimal
+
+from django import template
+
+register = template.Library()
+SIGNIFICANT = 3
+
+
+@register.filter
+def counted(number: int, noun: str) -> str:
+    """Return "1 item", "2 items", "12,000 items" or "3 copies"."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+@register.filter
+def money(amount: Decimal | float | str | None) -> str:
+    """Return US dollars: "$1,234.50", "$0.76", "$0.00216", "$0", or "unknown" for None. JSON has amounts as text.
+
+    Less than a dollar has three digits that count, without zeros after the cents.
+    """
+    if amount is None:
+        return "unknown"
+    amount = Decimal(amount)
+    if not amount:
+        return "$0"
+    decimals = max(2, SIGNIFICANT - 1 - math.floor(math.log10(abs(amount))))
+    whole, _, cents = f"{amount:,.{decimals}f}".partition(".")
+    return f"${whole}.{cents.rstrip('0').ljust(2, '0')}"
+
+
+@register.filter
+def cost(known: Decimal | float | str, unknown_calls: int) -> str:
+    """Return a cost with the calls of unknown price, which are never counted as free: "$0.76 and 1 call of unknown
+    cost", or "unknown (3 calls of unknown cost)" if no other call has a price."""
+    if not unknown_calls:
+        return money(known)
+    calls = f"{counted(unknown_calls, 'call')} of unknown cost"
+    return f"{money(known)} and {calls}" if Decimal(known) else f"unknown ({calls})"
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """Return "0.4 s", "38 s", "2 min 08 s", "1 h 05 min" or "3 d 04 h"; "–" for None."""
+    if seconds is None:
+        return "–"
+    if round(seconds, 1) < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, unit, below, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // below:02} {part}"
+    return f"{whole} s"

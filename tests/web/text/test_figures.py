@@ -1,0 +1,64 @@
+"""Counts, money and durations as pages write them."""
+
+from decimal import Decimal
+
+import pytest
+from django.template import Context, Template
+
+from curation.web.text.figures import cost, counted, duration, money
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (None, "unknown"),
+        (Decimal(0), "$0"),
+        (0.0, "$0"),
+        ("0.00066", "$0.00066"),
+        (Decimal("0.0021649"), "$0.00216"),
+        (Decimal("0.7600"), "$0.76"),
+        (0.1, "$0.10"),
+        (0.99996, "$1.00"),
+        (Decimal("1234.5"), "$1,234.50"),
+        (Decimal("-0.5"), "$-0.50"),
+    ],
+)
+def test_money(amount: Decimal | float | str | None, text: str) -> None:
+    assert money(amount) == text
+
+
+def test_a_cost_names_the_calls_of_unknown_price() -> None:
+    assert cost(Decimal("0.5"), 0) == "$0.50"
+    assert cost(Decimal("0.5"), 1) == "$0.50 and 1 call of unknown cost"
+    assert cost(0, 1200) == "unknown (1,200 calls of unknown cost)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (0, "0.0 s"),
+        (0.44, "0.4 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min 00 s"),
+        (128, "2 min 08 s"),
+        (3899, "1 h 04 min"),
+        (273600, "3 d 04 h"),
+    ],
+)
+def test_a_duration(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [(1, "item", "1 item"), (0, "item", "0 items"), (12000, "copy", "12,000 copies"), (2, "day", "2 days")],
+)
+def test_a_number_of_things(number: int, noun: str, text: str) -> None:
+    assert counted(number, noun) == text
+
+
+def test_every_template_has_the_filters() -> None:
+    template = Template('{{ n|counted:"call" }}, {{ known|cost:n }}, {{ known|money }}, {{ n|duration }}')
+
+    assert template.render(Context({"n": 1, "known": 2})) == "1 call, $2.00 and 1 call of unknown cost, $2.00, 1.0 s"
