@@ -103,8 +103,9 @@ def test_columns_are_hidden_widened_and_kept(tab: Page, project: Project) -> Non
 def test_columns_with_one_value_are_chips_and_the_preview_is_wide(tab: Page, project: Project) -> None:
     Member.objects.update(role=Role.CURATOR)  # whom blind review hides nothing
     for n in range(3):
-        sample = make_duel(project, priority=float(n)).sample
-        assert sample
+        made = make_duel(project, priority=float(n)).sample
+        assert made
+        sample = made
         sample.source, sample.repo, sample.preview = "codegen", f"acme/repo{n % 2}", "sed -n 1,20p a.py && pytest " * 7
         sample.save()
     tab.goto("/p/billing/samples/")
