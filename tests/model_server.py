@@ -54,6 +54,8 @@ class Behaviour:
     replies: dict[str, str] = field(default_factory=dict)
     thinking: str = ""
     usage: bool = True
+    only_streams: bool = False
+    calls: bool = False  # answers with a call of the request's first tool
     refuses: list[str] = field(default_factory=list)  # fields of a request that are answered with 400
     detail: str = ""
 
@@ -169,6 +171,9 @@ class _Server:
         if unknown := [name for name in how.refuses if name in asked]:
             counts.failed += 1
             return 400, _error(f"Unsupported parameter: {unknown[0]}"), ""
+        if how.only_streams and not asked.get("stream"):
+            counts.failed += 1
+            return 400, _error("Stream must be set to true"), ""
         question = str(asked["messages"][-1].get("content"))
         breaks = how.breaks and how.breaks in question
         if breaks or self.random.random() < how.error:
@@ -183,6 +188,8 @@ class _Server:
             return 0, b"", ""
         if self.random.random() < how.broken:
             counts.broken += 1
+            if asked.get("stream"):
+                return 200, b'data: {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}\n\n', ""
             return 200, b'{"id": "x", "object": "chat.completion", "choices": [{"index": 0, "mess', ""
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
         counts.answered += 1
@@ -197,7 +204,11 @@ class _Server:
             counts.cut += 1
             text, finish = text[: len(text) // 2], "length"
         size = sum(len(str(message.get("content") or "")) for message in asked["messages"]) // 4
-        message = {"role": "assistant", "content": text}
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if how.calls and asked.get("tools"):
+            function = {"name": asked["tools"][0]["function"]["name"], "arguments": "{}"}
+            message["tool_calls"] = [{"index": 0, "id": "call-1", "type": "function", "function": function}]
+            finish = "tool_calls"
         if how.thinking:
             message["reasoning_content"] = how.thinking
         answer = {
@@ -211,7 +222,22 @@ class _Server:
         counts.tokens.append(size + tokens)
         if how.usage:
             answer["usage"] = {"prompt_tokens": size, "completion_tokens": tokens, "total_tokens": size + tokens}
-        return json.dumps(answer).encode()
+        return _streamed(answer) if asked.get("stream") else json.dumps(answer).encode()
+
+
+def _streamed(answer: dict[str, Any]) -> bytes:
+    """The answer as server-sent events: a chunk of text each 8 characters, the finish reason, the usage."""
+    (choice,) = answer.pop("choices")
+    text, usage = choice["message"].pop("content"), answer.pop("usage", None)
+    deltas = [choice["message"], *({"content": text[at : at + 8]} for at in range(0, len(text), 8)), {}]
+    finished = [None] * (len(deltas) - 1) + [choice["finish_reason"]]
+    chunks: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in zip(deltas, finished, strict=True)
+    ]
+    chunks += [{"choices": [], "usage": usage}] if usage else []
+    lines = [json.dumps({**answer, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
+    return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
 
 
 def _text(asked: dict[str, Any], digest: str) -> str:
@@ -274,7 +300,8 @@ class _Connection(asyncio.Protocol):
         if status == 0:
             self._transport.close()
             return
-        head = f"HTTP/1.1 {status} {REASONS.get(status, 'Error')}\r\nContent-Type: application/json\r\n"
+        kind = "text/event-stream" if answer.startswith(b"data:") else "application/json"
+        head = f"HTTP/1.1 {status} {REASONS.get(status, 'Error')}\r\nContent-Type: {kind}\r\n"
         self._transport.write(f"{head}{more}Content-Length: {len(answer)}\r\n\r\n".encode() + answer)
 
 

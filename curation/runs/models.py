@@ -264,6 +264,7 @@ class Call(models.Model):
     cost = models.DecimalField(max_digits=16, decimal_places=8, null=True)
     reserved = models.DecimalField(max_digits=16, decimal_places=8, null=True)
     latency_ms = models.PositiveIntegerField(null=True)
+    first_token_ms = models.PositiveIntegerField(null=True, help_text="Of an answer that was streamed.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -51,11 +51,13 @@ class Request:
 
     def content_hash(self, target: Target) -> str:
         """SHA-256 of everything that decides the answer; the key of the request cache."""
+        params = {**target.params, **self.params}
+        params.pop("stream", None)  # how the answer arrives
         parts: dict[str, object] = {
             "model": target.model,
             "api_base": target.api_base,
             "messages": self.messages,
-            "params": {**target.params, **self.params},
+            "params": params,
             "sample_index": self.sample_index,
             "attempt": self.attempt,
             "schema": self.schema,
@@ -70,7 +72,7 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Completion:
     """An answer. `text` is without thinking, with the tool calls as lines below it. Tokens that the endpoint did not
-    report, and an unknown cost, are None."""
+    report, and an unknown cost, are None. So is `first_token_ms` of an answer that was not streamed."""
 
     text: str
     thinking: str
@@ -81,6 +83,7 @@ class Completion:
     cost: Decimal | None
     latency_ms: int
     tool_calls: Sequence[ToolCall] = ()
+    first_token_ms: int | None = None
 
 
 class Client(Protocol):

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import aiohttp
 import httpx
 
+from curation.llm.client.streams import BrokenAnswer
+
 # aiohttp raises these before it sends the first byte of a request, and httpx these.
 NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 NOT_SENT_BY_HTTPX = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
@@ -36,6 +38,8 @@ def why_not_sent(error: BaseException) -> str:
 def why_lost(error: BaseException) -> str:
     """Return why a request that was sent has no answer, or '' if the connection is not the reason."""
     for cause in causes_of(error):
+        if isinstance(cause, BrokenAnswer):
+            return str(cause)
         if isinstance(cause, aiohttp.ServerDisconnectedError):
             return "the endpoint closed the connection before it answered"
         if isinstance(cause, aiohttp.ClientPayloadError):

@@ -40,6 +40,7 @@ from curation.llm.client.errors import (
     Unreachable,
 )
 from curation.llm.client.pricing import cost_of, rounded
+from curation.llm.client.streams import Progress, progress_of_call, read_answer
 from curation.llm.endpoints.keys import why_no_base_url, why_refused
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import CheckedTransport
@@ -61,7 +62,21 @@ litellm.sync_transport = CheckedTransport(MODELS)
 # LiteLLM sends a request again after a connection error. That is only right for one that was not sent.
 aiohttp_transport.AIOHTTP_EXC_MAP[aiohttp.ClientOSError] = httpx.ReadError
 
+
+class ReadingTransport(aiohttp_transport.LiteLLMAiohttpTransport):
+    """Reads each answer before LiteLLM sees it: within a limit, and a stream as one document."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await read_answer(await super().handle_async_request(request))
+
+
+_transports: Any = aiohttp_transport
+_transports.LiteLLMAiohttpTransport = ReadingTransport
+
 TIMEOUT_SECONDS = 120.0
+STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+MOST_TOKENS = 2**31 - 1
+NO_TOOLS = "its prompt has tools and this endpoint takes none: choose another model, or remove `takes_tools`"
 # LiteLLM puts up to three names of the error before the endpoint's own message.
 ERROR_PREFIX = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
 RETRIED = frozenset({408, 409, 500, 502, 503, 504, 529})
@@ -118,12 +133,19 @@ class LiteLlmClient:
             params["response_format"] = request.schema
         if params.get("max_completion_tokens") is not None:
             params.pop("max_tokens", None)
+        takes_tools = params.pop("takes_tools", None)
         if request.tools:
+            if takes_tools is False:
+                raise Misconfigured(NO_TOOLS)
             params["tools"] = list(request.tools)
+        if params.pop("stream", None):
+            more = params.get("extra_body")
+            params["extra_body"] = {**STREAM, **(more if isinstance(more, dict) else {})}
         key = _key(target)
         if target.api_base and proxy_for(target.api_base):
             await _check_host(target.api_base)
-        started = time.perf_counter()
+        started, progress = time.perf_counter(), Progress()
+        progress_of_call.set(progress)
         try:
             async with asyncio.timeout(limit + 1.0):
                 given: dict[str, Any] = {
@@ -139,20 +161,30 @@ class LiteLlmClient:
                 else:
                     response = await _call(messages=list(request.messages), **{**params, **given})
         except TimeoutError as error:
-            raise TimedOut(f"no answer within {limit:g} s") from error
+            raise TimedOut(_late(progress, limit)) from error
         except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
             is_over = isinstance(error, litellm.exceptions.Timeout) and time.perf_counter() - started >= limit
             if is_over and not why_not_sent(error):
-                raise TimedOut(f"no answer within {limit:g} s") from None
+                raise TimedOut(_late(progress, limit)) from None
             raise _translate(error, key if target.api_key_env else "") from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
         try:
             if request.embed:
                 return _embeddings(target, response, latency_ms, len(request.messages))
-            return _completion(target, response, latency_ms)
+            first = progress.first_token_at
+            first_token_ms = None if first is None else round((first - started) * 1000)
+            return replace(_completion(target, response, latency_ms), first_token_ms=first_token_ms)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             kind = "an embedding of each text" if request.embed else "a chat completion"
             raise Transient(f"the answer is not {kind}") from error
+
+
+def _late(progress: Progress, limit: float) -> str:
+    return (
+        f"no answer within {limit:g} s"
+        if progress.first_token_at is None
+        else f"no end of the stream within {limit:g} s"
+    )
 
 
 async def _check_host(api_base: str) -> None:
@@ -231,7 +263,7 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
     calls = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or ()]
     thinking = getattr(choice.message, "reasoning_content", None) or said.thinking
     usage = getattr(response, "usage", None)
-    tokens_in, tokens_out = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    tokens_in, tokens_out = (_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens"))
     if not tokens_in:  # no prompt is empty: LiteLLM writes 0 if the endpoint did not report it
         tokens_in = tokens_out = None
     details = getattr(usage, "prompt_tokens_details", None)
@@ -242,11 +274,17 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
         finish_reason=str(choice.finish_reason or ""),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
-        tokens_cached=getattr(details, "cached_tokens", None),
+        tokens_cached=_tokens(details, "cached_tokens"),
         cost=cost if cost is not None else _listed_cost(target, response),
         latency_ms=latency_ms,
         tool_calls=calls,
     )
+
+
+def _tokens(usage: Any, name: str) -> int | None:
+    """A number of tokens that the endpoint reported; None for one that cannot be."""
+    number = getattr(usage, name, None)
+    return number if isinstance(number, int) and 0 <= number <= MOST_TOKENS else None
 
 
 def _embeddings(target: Target, response: Any, latency_ms: int, texts: int) -> Completion:
@@ -254,7 +292,7 @@ def _embeddings(target: Target, response: Any, latency_ms: int, texts: int) -> C
     vectors = [entry["embedding"] for entry in sorted(response.data, key=lambda entry: int(entry["index"]))]
     if len(vectors) != texts:
         raise ValueError(f"{len(vectors)} embeddings of {texts} texts")
-    tokens_in = getattr(getattr(response, "usage", None), "prompt_tokens", None) or None
+    tokens_in = _tokens(getattr(response, "usage", None), "prompt_tokens") or None
     cost = cost_of(replace(target, price_out=Decimal(0)), tokens_in, 0)
     if cost is None and tokens_in and not target.api_base and target.model in litellm.model_cost:
         cost = rounded(tokens_in * Decimal(str(litellm.model_cost[target.model].get("input_cost_per_token", 0))))

@@ -23,8 +23,10 @@ class Params(BaseModel):
     """The parameters that Winnow passes to LiteLLM. `extra_body` is sent to the server unchanged.
 
     `takes_json_schema` is not sent: it says whether the model takes the JSON schema that a run wants its answer in.
-    Without it LiteLLM's list of models decides, which knows no self-hosted ones. With `max_completion_tokens` no
-    request has `max_tokens`, which newer models refuse beside it.
+    Without it LiteLLM's list of models decides, which knows no self-hosted ones. Nor is `takes_tools`: without tools,
+    a prompt that has some is refused, because an answer to it would look like one that chose no tool. With `stream`
+    the answer arrives as a stream. With `max_completion_tokens` no request has `max_tokens`, which newer models refuse
+    beside it.
     """
 
     model_config = ConfigDict(extra="forbid", strict=False)
@@ -44,8 +46,38 @@ class Params(BaseModel):
     reasoning_effort: str | None = Field(None, max_length=20)
     thinking: dict[str, object] | None = None
     response_format: dict[str, object] | None = None
+    stream: bool | None = None
     takes_json_schema: bool | None = None
+    takes_tools: bool | None = None
     extra_body: dict[str, object] | None = None
+
+
+# LiteLLM speaks another API than OpenAI's with these, whose streams are not read.
+NOT_STREAMED = frozenset(
+    {
+        *(
+            "anthropic",
+            "bedrock",
+            "clarifai",
+            "cohere",
+            "cohere_chat",
+            "gemini",
+            "ollama",
+            "ollama_chat",
+            "oci",
+            "petals",
+        ),
+        *("predibase", "replicate", "sagemaker", "sagemaker_chat", "triton", "vertex_ai", "vertex_ai_beta", "watsonx"),
+    }
+)
+
+
+def why_not_streamed(model: str, params: Mapping[str, Json]) -> str:
+    """Say why an endpoint of this model cannot have the parameter `stream`, or return ''."""
+    provider = model.partition("/")[0]
+    if not params.get("stream") or provider not in NOT_STREAMED:
+        return ""
+    return f"remove `stream`: streams are read from servers with OpenAI's API, and {provider}/… has another"
 
 
 def check_params(params: Mapping[str, Json]) -> None:

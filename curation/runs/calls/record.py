@@ -24,12 +24,13 @@ IN_FLIGHT = (
 )
 END_CALLS = (
     "UPDATE runs_call SET status = 'ok', error = '', finish_reason = column2, tokens_in = column3, "
-    "tokens_out = column4, tokens_cached = column5, cost = column6, latency_ms = column7 FROM (VALUES {}) AS ended "
+    "tokens_out = column4, tokens_cached = column5, cost = column6, latency_ms = column7, "
+    "first_token_ms = column8 FROM (VALUES {}) AS ended "
     "WHERE id = column1 AND status = %s RETURNING id"
 )
 ENDED = (
     "(CAST(%s AS bigint), CAST(%s AS text), CAST(%s AS integer), CAST(%s AS integer), CAST(%s AS integer), "
-    "CAST(%s AS numeric), CAST(%s AS integer))"
+    "CAST(%s AS numeric), CAST(%s AS integer), CAST(%s AS integer))"
 )
 
 
@@ -170,7 +171,7 @@ class CloseCall:
         said = self.completion
         cost = None if said.cost is None else connection.ops.adapt_decimalfield_value(said.cost, 16, 8)
         tokens = (said.tokens_in, said.tokens_out, said.tokens_cached)
-        return self.call_id, storable(said.finish_reason)[:30], *tokens, cost, said.latency_ms
+        return self.call_id, storable(said.finish_reason)[:30], *tokens, cost, said.latency_ms, said.first_token_ms
 
     def _text(self) -> CallText:
         said = self.completion
@@ -267,4 +268,5 @@ def _completion(text: CallText) -> Completion:
         cost=call.cost,
         latency_ms=call.latency_ms or 0,
         tool_calls=text.tool_calls,
+        first_token_ms=call.first_token_ms,
     )

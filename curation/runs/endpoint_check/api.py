@@ -20,16 +20,25 @@ class TrialOut(Schema):
 
     ok: bool
     latency_ms: int | None = Field(None, examples=[412])
+    first_token_ms: int | None = Field(None, examples=[None], description="If the endpoint's answers are streamed.")
     tokens_in: int | None = Field(None, examples=[12])
     tokens_out: int | None = Field(None, examples=[3])
     cost: str | None = Field(None, examples=["0.0000042"])
     text: str | None = Field(None, examples=["ready"])
     error: str | None = Field(None, examples=[None], description="The endpoint's own message if the call failed.")
+    streams: bool | None = Field(
+        None,
+        examples=[True],
+        description="Whether the server streams an answer, by a call of its own; null if unknown.",
+    )
     takes_json_schema: bool | None = Field(
         None,
         examples=[True],
-        description="Whether an answer follows a JSON schema, by a second call; null if unknown. If so, set "
+        description="Whether an answer follows a JSON schema, by a call of its own; null if unknown. If so, set "
         "`takes_json_schema` in the endpoint's `params`.",
+    )
+    takes_tools: bool | None = Field(
+        None, examples=[True], description="Whether the model calls a tool, by a call of its own; null if unknown."
     )
     run: str = Field(examples=["17"])
 
@@ -51,7 +60,7 @@ class TrialPending(Schema):
 @router.post(
     "/projects/{slug}/models/{name}/test",
     response={200: TrialOut, 202: TrialPending},
-    summary="One small call: latency, tokens, cost, or the exact error",
+    summary="Small calls: latency, tokens, cost, what the server can do, or the exact error",
 )
 def post_test(
     request: HttpRequest, response: HttpResponse, slug: str, name: str

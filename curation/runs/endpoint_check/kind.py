@@ -1,12 +1,13 @@
-"""The run kind `test`: a worker makes a small call to an endpoint, and a second one with a JSON schema."""
+"""The run kind `test`: a worker makes a small call to an endpoint, and one each with a stream, a schema and a tool."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import Refused
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
@@ -29,6 +30,21 @@ READY_FORMAT: dict[str, object] = {
         },
     },
 }
+
+READY_TOOL: dict[str, object] = {
+    "type": "function",
+    "function": {
+        "name": "report_ready",
+        "description": "Report that you are ready.",
+        "parameters": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
+    },
+}
+TOOL_QUESTION = "Call the tool report_ready with the word: ready"
+FIGURES = (
+    *("latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost", "text", "error"),
+    *("streams", "takes_json_schema", "takes_tools"),
+)
+STREAM_HINT = "It answers if the answer is streamed: set `stream` in its parameters."
 
 
 class TestParams(BaseModel):
@@ -61,25 +77,43 @@ class TestStage:
     async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
         """Make one call, without the cache and without retries, and keep the endpoint's exact error."""
         try:
-            said = (await context.ask(item, job, short_request(), fresh=True, tries=1)).completion
+            said = await _ask(context, item, job, short_request())
         except ItemFailed as failed:
-            return _result(context.run, {"ok": False, "error": str(failed)})
-        takes_schema = None if job.model.startswith("scripted/") else await self._takes_schema(context, item, job)
+            return _result(context.run, await self._failure(context, item, job, failed))
         cost = None if said.cost is None else f"{said.cost:f}"
-        figures: Json = {"latency_ms": said.latency_ms, "tokens_in": said.tokens_in, "tokens_out": said.tokens_out}
-        more: Json = {"cost": cost, "text": said.text[:500], "error": None, "takes_json_schema": takes_schema}
-        return _result(context.run, {"ok": True, **figures, **more})
+        found: Json = {"ok": True, "latency_ms": said.latency_ms, "first_token_ms": said.first_token_ms, "cost": cost}
+        found |= {"tokens_in": said.tokens_in, "tokens_out": said.tokens_out, "text": said.text[:500]}
+        if not job.model.startswith("scripted/"):
+            streams = self._streams(context, item, job) if said.first_token_ms is None else _yes()
+            tried = (streams, self._takes_schema(context, item, job), self._takes_tools(context, item, job))
+            found |= zip(("streams", "takes_json_schema", "takes_tools"), await asyncio.gather(*tried), strict=True)
+        return _result(context.run, found)
+
+    async def _failure(self, context: LlmContext, item: Item, job: Target, failed: ItemFailed) -> Json:
+        """Return the error, and whether the endpoint only answers with a stream."""
+        error, streams = str(failed), None
+        if isinstance(failed.__cause__, Refused) and not job.params.get("stream"):
+            streams = await self._streams(context, item, job)
+        return {"ok": False, "error": f"{error}. {STREAM_HINT}" if streams else error, "streams": streams}
+
+    async def _streams(self, context: LlmContext, item: Item, job: Target) -> bool | None:
+        """Return whether the endpoint streams an answer. The three trials return None if nothing is known."""
+        target = replace(job, params={**job.params, "stream": True})
+        try:
+            said = await _ask(context, item, target, short_request(" (streamed)"))
+        except ItemFailed as failed:
+            return False if isinstance(failed.__cause__, Refused) else None
+        return said.first_token_ms is not None
 
     async def _takes_schema(self, context: LlmContext, item: Item, job: Target) -> bool | None:
-        """Make a second call with a JSON schema. Return whether the answer follows it, and None if nothing is known.
+        """Return whether an answer follows a JSON schema.
 
         A refusal says no, as does an answer in another form: some servers ignore what they do not know.
         """
         params = {key: value for key, value in job.params.items() if key != "response_format"}
         request = replace(short_request(" (as JSON)"), schema=READY_FORMAT)
         try:
-            target = replace(job, params={**params, "takes_json_schema": True})
-            said = (await context.ask(item, target, request, fresh=True, tries=1)).completion
+            said = await _ask(context, item, replace(job, params={**params, "takes_json_schema": True}), request)
         except ItemFailed as failed:
             return False if isinstance(failed.__cause__, Refused) else None
         if said.finish_reason == "length":
@@ -88,6 +122,23 @@ class TestStage:
             return isinstance(orjson.loads(said.text).get("word"), str)
         except (orjson.JSONDecodeError, AttributeError):
             return False
+
+    async def _takes_tools(self, context: LlmContext, item: Item, job: Target) -> bool | None:
+        """Return whether the model calls a tool that it is asked to call."""
+        asked = replace(short_request(), messages=[{"role": "user", "content": TOOL_QUESTION}], tools=[READY_TOOL])
+        try:
+            said = await _ask(context, item, replace(job, params={**job.params, "takes_tools": True}), asked)
+        except ItemFailed as failed:
+            return False if isinstance(failed.__cause__, Refused) else None
+        return None if said.finish_reason == "length" else bool(said.tool_calls)
+
+
+async def _ask(context: LlmContext, item: Item, target: Target, request: Request) -> Completion:
+    return (await context.ask(item, target, request, fresh=True, tries=1)).completion
+
+
+async def _yes() -> bool:
+    return True
 
 
 def _target(project: Project, name: str) -> Target:
@@ -98,10 +149,8 @@ def _target(project: Project, name: str) -> Target:
 
 
 def _result(run: Run, found: Json) -> Write:
-    empty: Json = dict.fromkeys(("latency_ms", "tokens_in", "tokens_out", "cost", "text", "error", "takes_json_schema"))
-
     def write() -> Json:
-        Run.objects.filter(pk=run.pk).update(result={**empty, **found})
+        Run.objects.filter(pk=run.pk).update(result={**dict.fromkeys(FIGURES), **found})
         return found
 
     return write
@@ -122,4 +171,4 @@ class TestRun(Kind[TestParams]):
         _target(project, params.model)
 
     def estimate(self, project: Project, params: TestParams) -> Estimate:
-        return Estimate(items=1, calls=2, tokens_in=20)
+        return Estimate(items=1, calls=4, tokens_in=100)

@@ -121,6 +121,7 @@ class CallOut(Schema):
     tokens_cached: int | None
     cost: str | None
     latency_ms: int | None
+    first_token_ms: int | None = Field(description="Until the first token of an answer that was streamed.")
     finish_reason: str | None
     instructions_hash: str | None
     created_at: datetime
@@ -275,6 +276,7 @@ def call_out(call: Call) -> dict[str, object]:
         "tokens_cached": call.tokens_cached,
         "cost": None if call.cost is None else f"{call.cost:f}",
         "latency_ms": call.latency_ms,
+        "first_token_ms": call.first_token_ms,
         "finish_reason": call.finish_reason or None,
         "instructions_hash": call.instructions_hash or None,
         "created_at": call.created_at,

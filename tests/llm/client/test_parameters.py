@@ -13,6 +13,7 @@ from curation.runs.calls.budget import highest_cost
 from curation.runs.endpoint_check.kind import READY_FORMAT
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
+from curation.runs.models import Call
 from tests.factories import make_endpoint, make_project
 from tests.model_server import ModelServer
 from tests.model_server import model_server as model_server
@@ -69,4 +70,33 @@ def test_the_test_of_an_endpoint_says_whether_it_takes_a_schema(
     run = launch(project=project, kind="test", params={"model": "judge-a"}, user=None)
     drive(run.pk)
     run.refresh_from_db()
-    assert (run.result["ok"], run.result["takes_json_schema"], model_server.counts().asked) == (True, expected, 2)
+    assert (run.result["ok"], run.result["takes_json_schema"], model_server.counts().asked) == (True, expected, 4)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("how", "params", "expected"),
+    [
+        ({}, {}, (True, True, False)),
+        ({"calls": True}, {"stream": True, "takes_tools": False}, (True, True, True)),
+        ({"refuses": ["stream", "tools"]}, {}, (True, False, False)),
+        ({"only_streams": True}, {}, (False, True, None)),
+        ({"only_streams": True}, {"stream": True}, (True, True, False)),
+        ({"error": 1, "status": 400}, {}, (False, False, None)),
+    ],
+)
+def test_the_test_of_an_endpoint_says_whether_it_streams_and_takes_tools(
+    model_server: ModelServer, how: dict[str, Any], params: dict[str, Any], expected: tuple[bool, bool, bool]
+) -> None:
+    project = make_project()
+    base = model_server.api_base
+    make_endpoint(project, "judge-a", model="openai/judge-a", api_base=base, api_key_env="", params=params)
+    model_server.behave("judge-a", **how)
+    run = launch(project=project, kind="test", params={"model": "judge-a"}, user=None)
+    drive(run.pk)
+    run.refresh_from_db()
+    assert tuple(run.result[name] for name in ("ok", "streams", "takes_tools")) == expected
+    assert (run.result["first_token_ms"] is not None) == (expected[0] and bool(params.get("stream")))
+    assert ("set `stream`" in str(run.result["error"])) == (expected[:2] == (False, True))
+    first = Call.objects.filter(run=run).order_by("pk")[0]
+    assert first.first_token_ms == run.result["first_token_ms"]

@@ -33,7 +33,10 @@ RESULT = {
     "cost": "0.0000042",
     "text": "ready",
     "error": None,
+    "first_token_ms": None,
+    "streams": True,
     "takes_json_schema": True,
+    "takes_tools": False,
 }
 
 

@@ -67,14 +67,17 @@ def test_a_budget_that_is_held_by_other_calls_stops_no_run_whose_endpoint_is_che
     assert "tried 6 times" in reasons(run)[0]
 
 
-@pytest.mark.parametrize("how", ["broken", "drop"])
-def test_half_an_answer_is_asked_again(server: ModelServer, how: str) -> None:
+@pytest.mark.parametrize(("how", "streams"), [("broken", False), ("drop", False), ("broken", True)])
+def test_half_an_answer_is_asked_again(server: ModelServer, how: str, streams: bool) -> None:
     half: dict[str, Any] = {how: 0.3}  # an item fails all of its 6 tries once in 1,400
     server.behave(**half)
-    run = asked(make_asked(server), n=6)
+    run = asked(make_asked(server, params={"stream": streams}), n=6)
     counts = server.counts()
     assert (run.items_failed, counts.answered) == (0, 6)
     assert counts.broken + counts.dropped > 0
+    calls = Call.objects.filter(run=run)
+    assert calls.filter(status="error", cost=None).count() == counts.broken + counts.dropped
+    assert {call.first_token_ms is not None for call in calls.filter(status="ok")} == {streams}
 
 
 def test_a_server_that_hangs_is_left_after_the_endpoints_timeout(server: ModelServer) -> None:
