@@ -21,7 +21,7 @@ from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Action, Decision, Lease, Pick, Revision
 from curation.review.queue.lease import heartbeat, holder_of, own_lease, release
-from curation.review.queue.seats import Seats, is_blind, seats_of, shown_seats
+from curation.review.queue.seats import Seats, is_blind, shown_seats, side_named
 from curation.review.queue.take import take_next
 from curation.review.thresholds.api import router as thresholds_router
 from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
@@ -154,8 +154,7 @@ def post_revision(
 ) -> Status[s.RevisionOut]:
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     version = s.seen_version(request, body.version)
-    lease = own_lease(sample, access)
-    side = body.side(seats_of(lease) if lease else None)
+    side = side_named(body.of, access, sample, own_lease(sample, access))
     done = revise(
         access=access,
         sample_id=sample.pk,

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.decisions.findings import Found
 from curation.review.models import Batch, Decision, Lease, Pick, Revision, TextScore
-from curation.review.queue.seats import Seats, pick_of, place_of, seats_of
+from curation.review.queue.seats import Seats, place_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.trajectories.pages.schemas import TurnOut
 from curation.web.ids import number
@@ -181,15 +181,12 @@ class RevisionIn(Request):
     text: str = Field(examples=["THOUGHT: Read the file.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"])
     note: str = Field("", examples=["One command is enough."])
     of: Literal["candidate", "opponent", "challenger", "king", "left", "right"] = Field(
-        "candidate", description="left and right are the seats of your lease."
+        "candidate", description="left and right are the seats that you see; while you are blind, one of them."
     )
     version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
     suggestion: str | None = Field(
         None, description="Your suggestion that the text comes from, edited or not.", examples=[None]
     )
-
-    def side(self, seats: Seats | None) -> str:
-        return pick_of(self.of, seats)
 
 
 class TextScoreOut(Schema):

@@ -113,7 +113,9 @@ def _seat_sentence(judge: Readings) -> str:
     share, expected = found
     seat, shown = ("first", share) if share >= 0.5 else ("second", 1 - share)
     half = 100 * (expected.high - 0.5)
-    return f"prefers the {seat} answer: {_percent(shown)}, expected 50 ± {half:.0f}"
+    if not half:
+        return "it keeps every choice when the answers are exchanged"
+    return f"prefers the {seat} answer: {_percent(shown)}, expected 50 ± {half:.{int(half < 1)}f}"
 
 
 class _Judge:

@@ -216,17 +216,21 @@ def test_the_queue_answers_left_and_right_without_sides(hidden: Rows) -> None:
                 .json()
             )
             assert skipped["seat"] is None and skipped["pick"] is None
+            # The same answer, whether the text is that of the named side or not.
+            for body in ({"text": text, **of} for text in (*texts, "ls -l") for of in ({"of": "king"}, {})):
+                named = Client().post(f"{path}/revisions", body, content_type="application/json", headers=headers)
+                assert (named.status_code, named.json()["code"]) == (422, "blind")
             revised = (
                 Client()
                 .post(
                     f"{path}/revisions",
-                    {"text": "ls -l", "of": "king"},
+                    {"text": "ls -l", "of": "left"},
                     content_type="application/json",
                     headers=headers,
                 )
                 .json()
             )
-            assert revised["of"] in ("left", "right") and revised["leak"]["score"] is None
+            assert revised["of"] == "left" and revised["leak"]["score"] is None
     assert sorted(taken) == ["trajectory", "turn"]
 
 

@@ -12,6 +12,8 @@ from curation.duels.score.readings import readings_of
 from curation.duels.score.stage import read_scores
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
+from curation.web.lists.id_list import IdList
+from judging.controls.faults import Control
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import ORDERS, JudgeScore, OrderedVerdict, score_duel
 
@@ -34,6 +36,9 @@ PARTS = {
     "second_half": "the second half",
     "leak": "a leak flag",
     "no_leak": "no leak flag",
+    Control.SAME.value: "control duels of the same answer twice",
+    Control.FAULT.value: "control duels with a planted fault",
+    Control.PEOPLE.value: "control duels that people decided",
 }
 CHUNK = 1000
 _LEAKS = Flag.LEAK | Flag.LEAK_READER
@@ -59,7 +64,7 @@ def duels_where(
     """Return the ids of the run's duels, or of its control duels, that the judge read and of which it said this.
 
     `said` is a word of `SAID`, None for all that it read; a dimension narrows replies and flips to that dimension, and
-    `part` the duels to a word of `PARTS`. Control duels are in no part.
+    `part` the duels to a word of `PARTS`.
     """
     people = choices_of_people(run) if said in ("people", "against_people") else {}
     names = DIMENSIONS if dimension is None else (dimension,)
@@ -108,10 +113,12 @@ def _control_readings(run: Run, judge: str) -> Iterator[Reading]:
         return
     params = (DuelParams if run.kind == "duel" else JudgeParams).model_validate(run.params)
     panel = panel_of(run.settings, params)
-    for pk, found in readings_of(run, controls_of(run), panel, params).items():
+    ids = controls_of(run)
+    kinds = dict(Duel.everything.filter(pk__in=IdList(ids)).values_list("pk", "control"))
+    for pk, found in readings_of(run, ids, panel, params).items():
         replies = tuple(row.ordered() for row in found.verdicts if row.judge == judge)
         score = score_duel(replies, panel=[judge], orders=panel.orders)
-        yield Reading(pk, replies, next(iter(score.judges), None))
+        yield Reading(pk, replies, next(iter(score.judges), None), (kinds[pk],))
 
 
 def _is(one: Reading, said: str, names: tuple[str, ...], people: Mapping[int, int]) -> bool:

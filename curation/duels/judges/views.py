@@ -16,6 +16,7 @@ from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.lists.filters import url_query
 from curation.web.text.figures import money
+from judging.controls.faults import Control
 from judging.panel.rubric import DIMENSIONS
 from judging.statistics.controls import Kappa
 
@@ -35,6 +36,11 @@ _PARTS = (
     ("second_half", "second half of the run"),
     ("leak", "with a leak flag"),
     ("no_leak", "without a leak flag"),
+)
+_CONTROLS = (
+    (Control.SAME, "of the same answer twice"),
+    (Control.FAULT, "with a planted fault"),
+    (Control.PEOPLE, "that people decided"),
 )
 
 
@@ -99,6 +105,13 @@ def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     yield Cell("Right by people", percent(people.accuracy), listed(said="against_people"), people.against)
     accuracy = percent(figures.get("control_accuracy"))
     yield Cell("Right on control duels", accuracy, listed(said="parsed", control="true"), figures.get("controls", 0))
+    kinds = figures.get("control_kinds") or {}
+    for kind, name in _CONTROLS:
+        right, read = kinds.get(kind.value, (None, 0))
+        url = listed(said="parsed", control="true", part=kind.value)
+        yield Cell(f"Right on those {name}", percent(right), url, read)
+        if kind == Control.SAME:
+            yield Cell("Prefers one of two equal answers", percent(figures.get("false_preference")), url, read)
     calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', figures['name']), ('stage', 'judge')])}"
     made = figures.get("calls")
     yield Cell("Cost per parsed verdict", money(judge.per_verdict) if made else "no calls of its own", calls, made or 0)

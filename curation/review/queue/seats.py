@@ -8,6 +8,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
 from curation.review.models import SETTLING, Action, Decision, Lease, Pick
+from curation.samples.blind import reviews_blind
 from curation.samples.models import Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid
 
@@ -145,6 +146,19 @@ def pick_of(preference: str, seats: Seats | None) -> str:
             "left and right are the seats of a lease, and you have none on this sample: say king or challenger."
         )
     return (seats.left if preference == LEFT else seats.right).value
+
+
+def side_named(word: str, access: Access, sample: Sample, lease: Lease | None) -> str:
+    """The side that a script names to have its answer revised. While the sides are hidden from a reviewer it names a
+    seat: what follows, such as the refusal of an unchanged text, would tell whose answer is where."""
+    if reviews_blind(access) and is_blind(access, sample) and not has_one_answer(sample):
+        if word not in (LEFT, RIGHT):
+            text = (
+                f"`of` is left or right: until sample {sample.pk} is decided, the king and the challenger are hidden."
+            )
+            raise Invalid(text, code="blind", errors=[FieldError("of", "is left or right")])
+        return pick_of(word, shown_seats(access, sample, lease))
+    return pick_of(word, seats_of(lease) if lease else None)
 
 
 def _wrong(text: str) -> Invalid:

@@ -7,7 +7,7 @@ from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review.models import Revision, Suggestion
 from curation.review.queue.lease import own_lease
-from curation.review.queue.seats import Seats, is_blind, pick_of, seats_of, shown_seats
+from curation.review.queue.seats import Seats, is_blind, shown_seats, side_named
 from curation.review.refine.draft import ask_for_draft
 from curation.review.refine.schemas import RejudgeIn, SuggestIn, SuggestionList, SuggestionOut, SuggestionPage
 from curation.runs.launch import launch
@@ -37,8 +37,7 @@ def post_suggestion(
     """A worker asks the model; read the suggestion again until its `state` has ended. It is a draft: to save it, send
     its text and id to `POST /samples/{id}/revisions`. While the sample is blind, the model gets no judges' reasons."""
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
-    lease = own_lease(sample, access)
-    side = pick_of(body.of, seats_of(lease) if lease else None)
+    side = side_named(body.of, access, sample, own_lease(sample, access))
     row = ask_for_draft(access=access, sample=sample, model=body.model, of=side, note=body.note)
     response["Location"] = f"/api/v1/suggestions/{row.pk}"
     return Status(202, SuggestionOut.of_row(row, _blind_seats(access, sample)))

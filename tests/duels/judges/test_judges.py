@@ -108,7 +108,7 @@ def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Mod
     client.force_login(user)
     page = client.get(f"/p/{project.slug}/judges/").content.decode()
     cells = re.findall(r'<a href="([^"]+)">([^<]+)</a> <span class="muted">(\d+)</span>', page)
-    assert len(cells) == 3 * 22
+    assert len(cells) == 3 * 26
     headers, counts = make_bearer(user, Scope.READ), set()
     for url, text, count in cells:
         path = unescape(url).replace(f"/p/{project.slug}/duels/", f"/api/v1/projects/{project.slug}/duels")

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from judging.panel.rubric import DIMENSIONS
+from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
 from judging.statistics.contrasts import majority, signed, upper
 from judging.statistics.findings import Finding, Flaw, findings
-from judging.statistics.readings import panel_readings
+from judging.statistics.readings import JudgedDuel, panel_readings
 from tests.judging.statistics.worlds import FLAWED, PANEL, World
 
 SENTENCES = {
@@ -44,6 +46,16 @@ def test_sound_judges_are_said_to_be_unremarkable() -> None:
     found = found_in(World(np.random.default_rng(3), 200, None))
     assert [each.judge for each in found] == list(PANEL) and {each.flaw for each in found} == {None}
     assert all(re.fullmatch(r"nothing unusual in 200 duels: .* expected 50 ± \d", each.sentence) for each in found)
+
+
+def test_a_judge_that_keeps_every_choice_has_no_seat_to_prefer() -> None:
+    verdicts = tuple(
+        OrderedVerdict("a", order, dict.fromkeys(DIMENSIONS, value))
+        for order, value in ((KING_FIRST, 2), (CHALLENGER_FIRST, 1))
+    )
+    judged = [JudgedDuel(verdicts, score_duel(verdicts, panel=["a"]))] * 30
+    (found,) = findings(panel_readings(judged, panel=["a"], families={}))
+    assert found.sentence == "nothing unusual in 30 duels: it keeps every choice when the answers are exchanged"
 
 
 def test_a_few_duels_say_nothing() -> None:

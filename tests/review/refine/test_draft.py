@@ -152,7 +152,7 @@ def test_a_blind_sample_gives_neither_seat_nor_verdict(bench: Bench, of: str) ->
 
 def test_the_note_of_a_blind_reviewer_stays_with_the_suggestion(bench: Bench) -> None:
     sample = Sample.objects.order_by("pk")[0]
-    found = written(bench, sample, note="left is better")
+    found = written(bench, sample, of="left", note="left is better")
     run = Run.objects.latest("pk")
     other = make_member(bench.project)
     assert "left is better" not in str(bench.get(f"/runs/{run.pk}", other))
