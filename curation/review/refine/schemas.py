@@ -37,7 +37,8 @@ class SuggestIn(Schema):
 
     model: str = Field(examples=["model-b"], description="Name of a model of the project.")
     of: Literal["candidate", "opponent", "challenger", "king", "left", "right"] = Field(
-        "candidate", description="Whose answer. left and right are the seats that you see; while you are blind, one of them."
+        "candidate",
+        description="Whose answer. left and right are the seats that you see; while you are blind, one of them.",
     )
     note: str = Field("", examples=["Use one command."], description="What the model shall change.")
 
