@@ -20,7 +20,7 @@ from judging.traces.generation import (
     parsed,
     tools_of,
 )
-from judging.traces.spans import DETAILS, Event, Span, is_spans, span_of, spans_of
+from judging.traces.spans import DETAILS, Event, Span, event_of, is_spans, span_of, spans_of
 
 # Operations of the GenAI conventions that are no call of a model: their messages repeat those of the calls in them.
 NO_CALLS = frozenset(("invoke_agent", "create_agent", "execute_tool", "embeddings", "invoke_workflow", "retrieval"))
@@ -50,6 +50,17 @@ def read_trace(row: Json) -> Found:
 def is_model_call(row: Json) -> bool:
     """Whether a span, as a document has it, calls a model."""
     return _calls_model(span_of(row))
+
+
+def is_call_record(record: Json) -> bool:
+    """Whether a log record has messages of a model call."""
+    name = event_of(record).name
+    return name in (DETAILS, CHOICE) or name in EVENT_ROLES or name.startswith("gen_ai.content.")
+
+
+def ends_call(record: Json) -> bool:
+    """Whether a log record has what the model said, which comes after all messages that it was given."""
+    return event_of(record).name in (CHOICE, "gen_ai.content.completion")
 
 
 def _calls_model(span: Span) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from judging.traces.generation import Json, listed
 
 DETAILS = "gen_ai.client.inference.operation.details"
+_RECORD_IDS = (("traceId", "trace_id"), ("spanId", "span_id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +86,48 @@ def span_of(row: Json) -> Span:
     return Span(str(row.get("name", "")), str(trace or row.get("context.trace_id") or ""), nested(attributes), events)
 
 
-def _logged(row: Json) -> Iterator[Span]:
-    """Yield a span for the log records with the same trace and span id."""
-    found: dict[tuple[str, str], list[Event]] = {}
-    for resource in _lists(row, "resourceLogs", "resource_logs"):
-        for scope in _lists(resource, "scopeLogs", "scope_logs"):
+def record_rows(row: Json) -> Iterator[tuple[Json, Json]]:
+    """Yield each log record of an OTLP document as it is there, after what its resource says."""
+    for entry in _lists(row, "resourceLogs", "resource_logs"):
+        resource = entry.get("resource")
+        for scope in _lists(entry, "scopeLogs", "scope_logs"):
             for record in _lists(scope, "logRecords", "log_records"):
-                attributes = _attributes(record.get("attributes"))
-                name = record.get("eventName") or record.get("event_name") or attributes.get("event.name", "")
-                body = _value(record.get("body"))
-                fields = {**attributes, **(body if isinstance(body, dict) else {})}
-                key = (str(record.get("traceId", "")), str(record.get("spanId", "")))
-                found.setdefault(key, []).append(Event(str(name), nested(fields)))
+                yield resource if isinstance(resource, Mapping) else {}, record
+
+
+def event_of(record: Json) -> Event:
+    """Return the event that a log record is. Older SDKs have its name as an attribute."""
+    attributes = _attributes(record.get("attributes"))
+    name = record.get("eventName") or record.get("event_name") or attributes.get("event.name", "")
+    body = _value(record.get("body"))
+    return Event(str(name), nested({**attributes, **(body if isinstance(body, dict) else {})}))
+
+
+def time_of(record: Json) -> int:
+    """Return when a log record was made, in nanoseconds; 0 if it does not say."""
+    return integer(record.get("observedTimeUnixNano")) or integer(record.get("timeUnixNano")) or 0
+
+
+def call_of(record: Json) -> tuple[str, str] | None:
+    """Return the ids of the trace and the span whose messages the record has a part of, or None if it has no span or
+    is about a whole call."""
+    trace, span = (str(record.get(name) or record.get(other) or "") for name, other in _RECORD_IDS)
+    return (trace, span) if span and event_of(record).name != DETAILS else None
+
+
+def _logged(row: Json) -> Iterator[Span]:
+    """Yield a span for the log records with the same trace and span id, and one for each record of a whole call.
+
+    Messages without a span could be of any call: each is a span of its own, which is no whole call.
+    """
+    found: dict[tuple[str, str], list[Event]] = {}
+    for _, record in record_rows(row):
+        call = call_of(record)
+        if call is None:
+            trace = str(record.get("traceId") or record.get("trace_id") or "")
+            yield Span("log record", trace, {}, [event_of(record)])
+        else:
+            found.setdefault(call, []).append(event_of(record))
     for (trace, _), events in found.items():
         yield Span("log records", trace, {}, events)
 
@@ -157,10 +188,18 @@ def _value(given: object) -> object:
         if kind == "kvlistValue":
             return _attributes(value.get("values")) if isinstance(value, Mapping) else {}
         if kind == "intValue":
-            return int(value) if isinstance(value, int | str) else value
+            return integer(value)
         if kind in ("stringValue", "doubleValue", "boolValue", "bytesValue"):
             return value
     return None
+
+
+def integer(value: object) -> int | None:
+    """Return a number that JSON has as text, or None if it is none."""
+    try:
+        return int(value) if isinstance(value, int | str) else None
+    except ValueError:
+        return None
 
 
 def _lists(row: Json, *names: str) -> list[Json]:

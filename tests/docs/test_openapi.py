@@ -35,6 +35,7 @@ PROMISED = {
     f"{PROJECT}/models/{{name}}/test": "post",
     f"{PROJECT}/imports": "post",
     f"{PROJECT}/otlp/v1/traces": "post",
+    f"{PROJECT}/otlp/v1/logs": "post",
     f"{PROJECT}/prompts": "get",
     f"{PROJECT}/exclusions": "get post delete",
     f"{PROJECT}/duels": "get",

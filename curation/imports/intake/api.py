@@ -1,4 +1,4 @@
-"""REST: the address to which OpenTelemetry exporters send spans (OTLP/HTTP)."""
+"""REST: the addresses to which OpenTelemetry exporters send spans and log records (OTLP/HTTP)."""
 
 from typing import Any
 
@@ -6,22 +6,21 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict
 
-from curation.imports.intake.otlp import JSON, PROTOBUF, read_request, wanted_rows
-from curation.imports.intake.spool import keep_batch
+from curation.imports.intake.otlp import JSON, LOGS, PROTOBUF, TRACES, Signal, read_request, wanted_rows
+from curation.imports.intake.spool import RECORDS, SPANS, keep_batch
 from curation.projects.access import enter
 from curation.projects.models import Scope
 
 router = Router(tags=["imports"])
-_EXAMPLE: dict[str, Any] = {"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            JSON: {"schema": {"type": "object"}, "example": _EXAMPLE},
-            PROTOBUF: {"schema": {"type": "string", "format": "binary"}, "example": ""},
-        },
+
+
+def _body(example: dict[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI of a request body in both encodings."""
+    content = {
+        JSON: {"schema": {"type": "object"}, "example": example},
+        PROTOBUF: {"schema": {"type": "string", "format": "binary"}, "example": ""},
     }
-}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 class ExportTraceServiceResponse(Schema):
@@ -33,7 +32,7 @@ class ExportTraceServiceResponse(Schema):
 @router.post(
     "/projects/{slug}/otlp/v1/traces",
     response=ExportTraceServiceResponse,
-    openapi_extra=_BODY,
+    openapi_extra=_body({"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}),
     summary="Send spans, as OpenTelemetry exporters do",
 )
 def export_traces(request: HttpRequest, slug: str) -> HttpResponse:
@@ -41,9 +40,37 @@ def export_traces(request: HttpRequest, slug: str) -> HttpResponse:
 
     The settings `intake` say which services and which share of the traces are taken. The body may be packed with gzip.
     """
+    return _export(request, slug, TRACES)
+
+
+class ExportLogsServiceResponse(Schema):
+    """OTLP's answer to log records that were accepted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@router.post(
+    "/projects/{slug}/otlp/v1/logs",
+    response=ExportLogsServiceResponse,
+    openapi_extra=_body({"resourceLogs": [{"scopeLogs": [{"logRecords": []}]}]}),
+    summary="Send log records, as OpenTelemetry exporters do",
+)
+def export_logs(request: HttpRequest, slug: str) -> HttpResponse:
+    """The GenAI events of model calls are stored, and become turns when all messages of a call are there. Others are
+    left out.
+
+    A call in one record (`gen_ai.client.inference.operation.details`) is imported next, a call in several 20 s after
+    its last one. The settings `intake` and the encodings are those of spans.
+    """
+    return _export(request, slug, LOGS)
+
+
+def _export(request: HttpRequest, slug: str, signal: Signal) -> HttpResponse:
     access = enter(request, slug, Scope.RUN)
     access.project.require_writable()
     kind = request.content_type or ""
-    document = read_request(request.body, content_type=kind, encoding=request.headers.get("Content-Encoding", ""))
-    keep_batch(project=access.project, user=access.user, rows=wanted_rows(document, access.project.settings.intake))
+    encoding = request.headers.get("Content-Encoding", "")
+    document = read_request(signal, request.body, content_type=kind, encoding=encoding)
+    rows = wanted_rows(signal, document, access.project.settings.intake)
+    keep_batch(project=access.project, user=access.user, rows=rows, ending=RECORDS if signal is LOGS else SPANS)
     return HttpResponse(b"" if kind == PROTOBUF else b"{}", content_type=kind)

@@ -1,4 +1,4 @@
-"""Keep the spans that exporters send until the next import takes them: one run for all that came in since the last.
+"""Keep the spans and log records that exporters send until the next import takes them: one run for all since the last.
 
 A batch is a file in storage, written before the exporter gets its answer. An import is launched first and the batches
 are deleted after, so a process that dies in between makes the same spans come in again; turns are told apart by their
@@ -9,8 +9,9 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import IO
 
 import orjson
 from django.conf import settings
@@ -20,6 +21,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from curation.imports.intake.log_records import Record, whole_calls
 from curation.imports.kinds import ImportParams
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
@@ -29,16 +31,17 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 
 SPOOL = "intake"
+# What a batch has, by the end of its name: rows to import, or log records that may be parts of a call.
+SPANS, RECORDS = ".jsonl", ".records"
 MOST_BATCHES = 2000
-RETRY_SECONDS = 30
+MOST_RECORD_BYTES = 64 * 1024 * 1024
 
 
-def keep_batch(*, project: Project, user: User, rows: Iterable[object]) -> int:
+def keep_batch(*, project: Project, user: User, rows: Iterable[object], ending: str = SPANS) -> int:
     """Store the rows of one request durably, and return their number."""
     lines = [orjson.dumps(row) for row in rows]
     if lines:
-        name = f"{time.time_ns():020d}-{uuid.uuid4().hex}.jsonl"
-        default_storage.save(f"{SPOOL}/{project.pk}/{user.pk}/{name}", ContentFile(b"\n".join(lines) + b"\n"))
+        _save(f"{SPOOL}/{project.pk}/{user.pk}", time.time_ns(), ending, lines)
     return len(lines)
 
 
@@ -66,16 +69,11 @@ def _import(project_id: int, user_id: int) -> Run | None:
         project = Project.objects.select_for_update(no_key=True).filter(pk=project_id).first()
         if project is None or project.archived_at or project.deleting_at:
             return None
-        keys = [f"{folder}/{name}" for name in sorted(_listed(folder)[1])[:MOST_BATCHES]]
+        keys = [f"{folder}/{name}" for name in sorted(_listed(folder)[1])]
         with tempfile.NamedTemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR, suffix=".jsonl") as joined:
-            taken: list[str] = []
-            for key in keys:
-                with default_storage.open(key, "rb") as batch:
-                    if taken and joined.tell() + batch.size > settings.MAX_UPLOAD_BYTES:
-                        break
-                    shutil.copyfileobj(batch, joined)
-                taken.append(key)
-            if not taken:
+            taken = _join_spans([key for key in keys if key.endswith(SPANS)][:MOST_BATCHES], joined)
+            taken |= _join_records([key for key in keys if key.endswith(RECORDS)][:MOST_BATCHES], joined)
+            if not joined.tell():
                 return None
             joined.seek(0)
             name = f"otlp-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.jsonl"
@@ -90,8 +88,52 @@ def _import(project_id: int, user_id: int) -> Run | None:
     return run
 
 
-def _delete(keys: Sequence[str]) -> None:
+def _join_spans(keys: Sequence[str], joined: IO[bytes]) -> dict[str, list[bytes]]:
+    """Add batches to a file, as many as one import may have, and return their keys, with nothing that waits."""
+    taken: dict[str, list[bytes]] = {}
     for key in keys:
+        with default_storage.open(key, "rb") as batch:
+            if taken and joined.tell() + batch.size > settings.MAX_UPLOAD_BYTES:
+                break
+            shutil.copyfileobj(batch, joined)
+        taken[key] = []
+    return taken
+
+
+def _join_records(keys: Sequence[str], joined: IO[bytes]) -> dict[str, list[bytes]]:
+    """Add the calls whose log records are all there to a file, and return the keys of the batches that had them, with
+    the records that wait for others."""
+    batches: dict[str, list[bytes]] = {}
+    size = 0
+    for key in keys:
+        with default_storage.open(key, "rb") as batch:
+            size += batch.size
+            if batches and size > MOST_RECORD_BYTES:
+                break
+            batches[key] = batch.read().splitlines()
+    records = [Record.of(line, _time_of(key), key) for key, lines in batches.items() for line in lines]
+    calls, waiting = whole_calls(records, now=time.time_ns())
+    joined.writelines(line + b"\n" for line in calls)
+    rest: dict[str, list[bytes]] = {key: [] for key in batches}
+    for record in waiting:
+        rest[record.batch].append(record.line)
+    return {key: lines for key, lines in rest.items() if len(lines) < len(batches[key])}
+
+
+def _save(folder: str, at: int, ending: str, lines: Iterable[bytes]) -> None:
+    default_storage.save(f"{folder}/{at:020d}-{uuid.uuid4().hex}{ending}", ContentFile(b"\n".join(lines) + b"\n"))
+
+
+def _time_of(key: str) -> int:
+    """Return when a batch arrived, in nanoseconds."""
+    return int(key.rpartition("/")[2].partition("-")[0])
+
+
+def _delete(taken: Mapping[str, list[bytes]]) -> None:
+    """Delete batches, after what waits in them is stored again under the time when it arrived."""
+    for key, waiting in taken.items():
+        if waiting:
+            _save(key.rpartition("/")[0], _time_of(key), RECORDS, waiting)
         default_storage.delete(key)
 
 

@@ -1,4 +1,4 @@
-"""Spans by OTLP/HTTP: what is stored, sampled and refused, and that turns are created once."""
+"""Spans and log records by OTLP/HTTP: what is stored, sampled and refused, and that turns are created once."""
 
 import gzip
 import json
@@ -11,12 +11,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
 from django.test import Client
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
-from curation.duels.models import Prompt
+from curation.duels.models import Prompt, PromptText
 from curation.imports import kinds, row_kinds
-from curation.imports.intake import spool
+from curation.imports.intake import log_records, spool
 from curation.imports.intake.spool import import_batches
 from curation.projects.models import Project, Role
 from curation.runs.engine.worker import drive
@@ -27,6 +29,7 @@ from tests.imports.test_kinds import Killed, give_back
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TRACES = "/api/v1/projects/acme/otlp/v1/traces"
+LOGS = TRACES.replace("traces", "logs")
 PROTOBUF = "application/x-protobuf"
 # 10,000 in the measured figures.
 SPANS = int(os.environ.get("OTLP_SPANS", "2000"))
@@ -75,9 +78,11 @@ def packed(spans: Iterable[dict[str, Any]]) -> bytes:
     return bytes(request.SerializeToString())
 
 
-def post(user: User, body: bytes | dict[str, Any], kind: str = "application/json", **headers: str) -> Any:
+def post(
+    user: User, body: bytes | dict[str, Any], kind: str = "application/json", to: str = TRACES, **headers: str
+) -> Any:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Client().generic("POST", TRACES, data, kind, headers={**make_bearer(user), **headers})
+    return Client().generic("POST", to, data, kind, headers={**make_bearer(user), **headers})
 
 
 def test_spans_of_all_requests_become_turns_in_one_import(user: User, project: Project) -> None:
@@ -172,6 +177,90 @@ def test_only_who_may_launch_runs_may_send(user: User, project: Project) -> None
     assert import_batches() == []
     Project.objects.update(archived_at=None)
     assert len(import_batches()) == 1
+
+
+def event(name: str, body: dict[str, Any], call: int = 7, at: int = 0) -> dict[str, Any]:
+    fields = [{"key": key, "value": {"stringValue": value}} for key, value in body.items()]
+    ids = {"traceId": f"{call:032x}", "spanId": f"{call:016x}"} if call else {}
+    return {
+        **ids,
+        "observedTimeUnixNano": str(at),
+        "attributes": [{"key": "event.name", "value": {"stringValue": f"gen_ai.{name}"}}],
+        "body": {"kvlistValue": {"values": fields}},
+    }
+
+
+def logs(*records: dict[str, Any]) -> dict[str, Any]:
+    return {"resourceLogs": [{"scopeLogs": [{"logRecords": list(records)}]}]}
+
+
+DETAILS = "client.inference.operation.details"
+ASKED = [event("system.message", {"content": "You fix bugs."}, at=1), event("user.message", {"content": "Fix."}, at=2)]
+SAID = event("choice", {"message": json.dumps({"content": "Fixed."})}, at=3)
+
+
+def test_log_records_of_a_call_wait_for_each_other_and_are_one_turn(
+    user: User, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer arrives before the question, and a request is sent twice."""
+    assert post(user, logs(SAID, ASKED[1]), to=LOGS).json() == {}
+    assert post(user, logs(ASKED[0]), to=LOGS).status_code == 200
+    post(user, logs(SAID, ASKED[1]), to=LOGS)
+    post(user, logs(event("user.message", {"content": "Wait."}, call=8)), to=LOGS)
+    assert import_batches() == []
+
+    monkeypatch.setattr(log_records, "SETTLE_NS", 0)
+    (run,) = import_batches()
+
+    assert end(run).result["prompts"] == 1
+    (prompt,) = Prompt.objects.all()
+    assert [message["content"] for message in PromptText.objects.get(prompt=prompt).history] == [
+        "You fix bugs.",
+        "Fix.",
+    ]
+    assert (prompt.instance_id, import_batches()) == (f"{7:032x}", [])
+    post(user, logs(event("choice", {"message": json.dumps({"content": "Done."})}, call=8, at=9)), to=LOGS)
+    assert end(import_batches()[0]).result["prompts"] == 1
+    assert Prompt.objects.count() == 2
+
+
+def test_a_call_in_one_log_record_is_imported_next_also_as_protobuf_and_without_a_span(
+    user: User, project: Project
+) -> None:
+    def whole(number: int) -> dict[str, Any]:
+        said = span(number)["attributes"]
+        return event(DETAILS, {name: said[name] for name in said}, call=0)
+
+    answer = post(user, logs(whole(1), whole(2), event("evaluation.result", {"gen_ai.evaluation.name": "x"})), to=LOGS)
+    assert answer.status_code == 200
+    packed_logs = ParseDict(logs(whole(3)), ExportLogsServiceRequest()).SerializeToString()
+    assert post(user, packed_logs, PROTOBUF, to=LOGS).status_code == 200
+
+    (run,) = import_batches()
+
+    assert (end(run).result["prompts"], run.result["bad_rows"]) == (3, 0)
+
+
+def test_a_call_whose_answer_never_arrives_is_named(
+    user: User, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_records, "LONGEST_WAIT_NS", 0)
+    post(user, logs(*ASKED, event("user.message", {"content": "Whose?"}, call=0)), to=LOGS)
+
+    (run,) = import_batches()
+
+    assert (end(run).state, Prompt.objects.count()) == (RunState.FAILED, 0)
+    assert "record their content" in run.error
+    assert import_batches() == []
+
+
+def test_numbers_that_are_none_do_no_harm(user: User, project: Project) -> None:
+    odd = {**ASKED[0], "observedTimeUnixNano": "soon", "timeUnixNano": {}}
+    odd["attributes"] = [*odd["attributes"], {"key": "n", "value": {"intValue": "many"}}]
+
+    assert post(user, logs(odd), to=LOGS).status_code == 200
+    assert import_batches() == []
+    assert "ExportLogsServiceRequest" in post(user, {"resourceLogs": {}}, to=LOGS).json()["detail"]
 
 
 def test_batches_go_with_their_project(user: User, project: Project) -> None:

@@ -61,6 +61,7 @@ NOT_IN_THE_LOG = {
     f"POST {V1}/leases/{{lease_id}}/heartbeat": "extends a lease",
     f"DELETE {V1}/leases/{{lease_id}}": "releases a lease",
     f"POST {SLUG}/otlp/v1/traces": "the import that takes the spans is in the log, under the sender's name",
+    f"POST {SLUG}/otlp/v1/logs": "the import that takes the records is in the log, under the sender's name",
     f"POST {V1}/notifications/read": "only says what its owner has read",
     f"POST {V1}/notifications/{{notification_id}}/read": "only says what its owner has read",
 }
