@@ -12,13 +12,14 @@ from django.urls import reverse
 
 from curation.notifications.filters import unread_count
 from curation.projects.access import Access
-from curation.projects.models import Project
+from curation.projects.models import Project, Scope
 from curation.projects.preferences.change import preferences_of
 from curation.projects.preferences.keys import pressed_keys
 from curation.review.queue.take import open_count
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response
+from curation.web.lists.pages import Tab
 from curation.web.problems import NotAllowed, NotFound, Problem
 
 Context = dict[str, object]
@@ -36,21 +37,65 @@ class NavItem:
     active: bool
 
 
-ENTRIES = (
-    ("overview", "Overview", "overview", "o"),
-    ("queue", "Queue", "queue", "q"),
-    ("samples", "Samples", "sample-list", "s"),
-    ("duels", "Duels", "duel-list", "d"),
-    ("prompts", "Prompts", "prompt-list", "p"),
-    ("scenarios", "Scenarios", "scenario-list", "c"),
-    ("trajectories", "Trajectories", "trajectory-list", "j"),
-    ("evaluations", "Evaluations", "evaluation-list", "v"),
-    ("runs", "Runs", "run-list", "r"),
-    ("exports", "Exports", "export-list", "e"),
-    ("models", "Models", "model-list", "m"),
-    ("settings", "Settings", "settings", "t"),
-    ("system", "System", "system", "y"),
+@dataclass(frozen=True, slots=True)
+class NavGroup:
+    """Entries of the sidebar that belong together. The first group has no label."""
+
+    label: str
+    items: list[NavItem]
+
+
+# (group, its entries)
+GROUPS = (
+    ("", (("overview", "Overview", "overview", "o"), ("runs", "Runs", "run-list", "r"))),
+    ("Review", (("queue", "Queue", "queue", "q"), ("samples", "Samples", "sample-list", "s"))),
+    ("Duels", (("prompts", "Prompts", "prompt-list", "p"), ("duels", "Duels", "duel-list", "d"))),
+    (
+        "Scenarios",
+        (("scenarios", "Scenarios", "scenario-list", "c"), ("trajectories", "Trajectories", "trajectory-list", "j")),
+    ),
+    ("Results", (("exports", "Exports", "export-list", "e"), ("evaluations", "Evaluations", "evaluation-list", "v"))),
+    (
+        "Project",
+        (
+            ("models", "Models", "model-list", "m"),
+            ("settings", "Settings", "settings", "t"),
+            ("system", "System", "system", "y"),
+        ),
+    ),
 )
+# The pages of an entry, as links below their heading: (name of the URL, label, the scope that it needs).
+SECTIONS = {
+    "samples": (
+        ("sample-list", "List", Scope.READ),
+        ("flag-list", "Flags", Scope.READ),
+        ("dispute-list", "Disputed", Scope.RUN),
+        ("suggestion-list", "Suggestions", Scope.RUN),
+        ("batch-list", "Bulk decisions", Scope.REVIEW),
+        ("assignment-list", "Assignments", Scope.RUN),
+        ("agreement-page", "Agreement", Scope.RUN),
+        ("threshold-page", "Thresholds", Scope.READ),
+    ),
+    "prompts": (("prompt-list", "List", Scope.READ), ("exclusion-list", "Exclusions", Scope.READ)),
+    "duels": (
+        ("duel-list", "List", Scope.READ),
+        ("judge-list", "Judges", Scope.READ),
+        ("panel-list", "Panels", Scope.READ),
+        ("reign-list", "Kings", Scope.READ),
+    ),
+    "scenarios": (
+        ("scenario-list", "List", Scope.READ),
+        ("scenario-coverage", "Coverage", Scope.READ),
+        ("round-list", "Rounds", Scope.READ),
+    ),
+    "trajectories": (("trajectory-list", "List", Scope.READ), ("pair-list", "Pairs", Scope.READ)),
+    "evaluations": (
+        ("evaluation-list", "List", Scope.READ),
+        ("leaderboard", "Leaderboard", Scope.READ),
+        ("split-list", "Held-out splits", Scope.READ),
+        ("experiment-list", "Experiments", Scope.READ),
+    ),
+}
 
 
 def shell(request: HttpRequest) -> Context:
@@ -74,19 +119,37 @@ def shell(request: HttpRequest) -> Context:
     if isinstance(access, Access):
         context |= {
             "nav": _nav(request, access),
+            "section": _section(request, access),
             "search_url": reverse("sample-list", args=[access.project.slug]),
         }
     return context
 
 
-def _nav(request: HttpRequest, access: Access) -> list[NavItem]:
-    items = []
-    for key, label, view, goto in ENTRIES:
-        url = reverse(view, args=[access.project.slug])
-        active = request.path == url if key == "overview" else request.path.startswith(url)
-        count = open_count(access.project, access.user.pk) if key == "queue" else None
-        items.append(NavItem(key, label, url, goto, count, active))
-    return items
+def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:
+    return [NavGroup(label, [_item(request, access, *entry) for entry in entries]) for label, entries in GROUPS]
+
+
+def _item(request: HttpRequest, access: Access, key: str, label: str, view: str, goto: str) -> NavItem:
+    url = reverse(view, args=[access.project.slug])
+    active = request.path == url if key == "overview" else request.path.startswith(url)
+    in_section = any(name == _url_name(request) for name, _, _ in SECTIONS.get(key, ()))
+    count = open_count(access.project, access.user.pk) if key == "queue" else None
+    return NavItem(key, label, url, goto, count, active or in_section)
+
+
+def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:
+    """Links to the pages beside this one, if it is one of a section's own pages."""
+    here = _url_name(request)
+    pages = next((pages for pages in SECTIONS.values() if here in {name for name, _, _ in pages}), ())
+    return tuple(
+        Tab(label, reverse(name, args=[access.project.slug]), name == here)
+        for name, label, scope in pages
+        if access.may(scope)
+    )
+
+
+def _url_name(request: HttpRequest) -> str | None:
+    return request.resolver_match.url_name if request.resolver_match else None
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

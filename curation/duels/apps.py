@@ -24,6 +24,6 @@ class DuelsConfig(AppConfig):
         register("leak_reader", FOLDER / "leak_reader.txt", "Leak reader: find what only the record says")
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
         dependents.register(CountingScores())
-        kinds.register(KingRun(), ChallengerRun(), JudgeRun(), DuelRun(), RescoreRun())
+        kinds.register(DuelRun(), KingRun(), ChallengerRun(), JudgeRun(), RescoreRun())
         row_kinds.register(TurnKind())
         row_kinds.register(PullRequestKind())

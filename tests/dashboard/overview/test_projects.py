@@ -54,7 +54,7 @@ def test_the_page_asks_as_many_queries_for_many_projects_and_tells_nothing_of_sc
     with django_assert_max_num_queries(14):  # type: ignore[operator]
         page = client.get("/overview/").content.decode()
     assert page.count('id="project-') == 12
-    assert "91.0" not in page.split("<main", 1)[-1].split("as curl")[0] and "final" not in page
+    assert "91.0" not in page.split("<main", 1)[-1].split('class="api"')[0] and "final" not in page
     assert "Compare figures" in client.get("/").content.decode()
     member = make_member(make_project("empty"), make_user("bob"), "viewer")
     client.force_login(member)
