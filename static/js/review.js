@@ -343,7 +343,13 @@ document.addEventListener("key:free", (event) => {
 window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 showPick();
 
-// Leaving the page of one sample releases its lease at once. The lease of a queue's sample runs on until it lapses.
+// Leaving the page of one sample releases its lease at once, unless the queue is next, which shows the sample again.
+// The lease of a queue's sample runs on until it lapses.
+document.addEventListener("click", (event) => {
+  const queue = document.querySelector('[data-goto="q"]')?.pathname;
+  const link = event.target.closest?.("a[href]");
+  if (link?.pathname === queue && !event.ctrlKey && !event.metaKey && !event.shiftKey) delete find("#review")?.dataset.release;
+});
 window.addEventListener("pagehide", () => {
   const { release } = find("#review")?.dataset ?? {};
   const until = find("#review time[data-until]")?.dateTime;

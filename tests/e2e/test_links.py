@@ -8,7 +8,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from curation.duels.models import Duel, PromptText, Verdict
 from curation.projects.models import Member, Preferences, Project, Role
-from curation.review.models import Decision
+from curation.review.models import Decision, Lease
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project, make_trajectory
 from tests.review.rows import sample_of
@@ -203,3 +203,18 @@ def test_links_lead_into_sessions_and_to_verdicts(tab: Page, project: Project) -
         tab.goto(f"/p/billing/{path}/#verdict-{verdict.pk}")
         expect(tab.locator(f"#verdict-{verdict.pk}")).to_be_in_viewport()
         expect(tab.locator(f"#verdict-{verdict.pk}.is-linked")).to_have_count(1)
+
+
+def test_from_the_page_of_a_sample_to_the_queue_the_lease_stays(tab: Page, project: Project) -> None:
+    make_duel(project, priority=0.0)
+    first = sample_of(make_duel(project, priority=1.0))
+    tab.goto(f"/p/billing/samples/{first.pk}/")
+    settled(tab)
+    lease = Lease.objects.get()
+    tab.keyboard.press("g")
+    tab.keyboard.press("q")
+    tab.wait_for_url("**/queue/")
+    settled(tab)
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(first.pk))
+    tab.goto("/p/billing/samples/")  # by now the page that was left has said so
+    assert Lease.objects.get().pk == lease.pk
