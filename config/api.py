@@ -35,6 +35,7 @@ from curation.review.labels.api import router as labels_router
 from curation.review.refine.api import router as refine_router
 from curation.runs.endpoint_check.api import router as trial_router
 from curation.runs.pages.api import router as runs_router
+from curation.runs.usage.api import router as usage_router
 from curation.samples.list.api import router as samples_router
 from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.api import router as trajectories_router
@@ -68,6 +69,7 @@ for router in (
     llm_router,
     runs_router,
     trial_router,
+    usage_router,
     samples_router,
     questions_router,
     imports_router,

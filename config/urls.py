@@ -23,6 +23,7 @@ urlpatterns = [
     path("", include("curation.llm.urls")),
     path("", include("curation.runs.urls")),
     path("", include("curation.runs.endpoint_check.views")),
+    path("", include("curation.runs.usage.views")),
     path("", include("curation.imports.urls")),
     path("", include("curation.labels.urls")),
     path("", include("curation.samples.urls")),

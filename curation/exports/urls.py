@@ -26,5 +26,6 @@ urlpatterns = [
     path("p/<slug:slug>/rounds/", rounds.round_list, name="round-list"),
     path("p/<slug:slug>/rounds/start/", rounds.round_start, name="round-start"),
     path("p/<slug:slug>/rounds/<int:pk>/export/", rounds.round_export, name="round-export"),
+    path("p/<slug:slug>/calls/", provenance.call_list, name="call-list"),
     path("p/<slug:slug>/calls/<str:pk>/exports/", provenance.call_exports, name="call-exports"),
 ]

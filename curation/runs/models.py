@@ -277,6 +277,8 @@ class Call(models.Model):
             models.Index(fields=["item"], name="call_sent", condition=models.Q(status="sent")),
             # The list of a project's calls.
             models.Index(fields=["project", "id"], name="call_by_project"),
+            # The page of a model: its calls by day.
+            models.Index(fields=["project", "endpoint_name", "created_at"], name="call_by_model"),
             # The list of a run's calls; and the calls that its budget counts besides the known cost.
             models.Index(fields=["run", "id"], name="call_by_run"),
             models.Index(fields=["run"], name="call_unsettled", condition=models.Q(cost=None, reserved__isnull=False)),

@@ -25,6 +25,20 @@ def bars(name: str, x: Sequence[object], y: Sequence[object], *, hover: str = "%
     return {"type": "bar", "name": name, "x": list(x), "y": list(y), "hovertemplate": template, **options}
 
 
+def lines(name: str, x: Sequence[object], y: Sequence[object], unit: str, **options: object) -> Figure:
+    """A trace of points with lines between them."""
+    hover = f"%{{y:.2f}} {unit}<extra>{name}</extra>"
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "hovertemplate": hover,
+        **options,
+    }
+
+
 def error_bars(values: Sequence[float], intervals: Sequence[Interval], *, token: str) -> Figure:
     """Whiskers from each value to the ends of its interval, which includes it up to rounding."""
     pairs = list(zip(values, intervals, strict=True))

@@ -7,10 +7,9 @@ from django.utils import timezone
 
 from curation.dashboard.overview.stats import BIN, DAYS, Json, Stats
 from curation.projects.settings.document import Thresholds
+from curation.runs.usage.charts import DAY_MS
 from curation.trajectories.models import Outcome
-from curation.web.charts import Figure, axis, bars, color, figure, vertical_line
-
-DAY_MS = 86_400_000
+from curation.web.charts import Figure, axis, bars, color, figure, lines, vertical_line
 
 
 def _seconds(day: Json) -> float | None:
@@ -97,8 +96,7 @@ def model_days(stats: Stats, shown: str) -> Figure:
         if shown == "cost":
             traces.append(bars(model, days, values, hover="$%{y:.4f}", width=0.8 * DAY_MS))
         elif days:
-            line = {"type": "scatter", "mode": "lines+markers", "name": model, "x": days, "y": values}
-            traces.append({**line, "hovertemplate": f"%{{y:.2f}} {title}<extra>{model}</extra>"})
+            traces.append(lines(model, days, values, title))
     return figure(traces, barmode="stack", showlegend=True, xaxis=_days(), yaxis=axis(title, rangemode="tozero"))
 
 

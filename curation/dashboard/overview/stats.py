@@ -15,8 +15,8 @@ from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Deletion, Project
 from curation.review.models import DECIDING, Decision
-from curation.runs.calls.by_day import calls_by_day
 from curation.runs.models import Call, Run
+from curation.runs.usage.figures import calls_by_day
 from curation.samples.models import Bucket, Sample, Status
 from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.models import Status as ScenarioStatus

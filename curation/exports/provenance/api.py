@@ -8,7 +8,15 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from curation.exports.models import Export
-from curation.exports.provenance.trace import FrozenLine, Trace, exported_rows, first_rows, rows_of, trace
+from curation.exports.provenance.trace import (
+    FrozenLine,
+    Trace,
+    exported_rows,
+    first_rows,
+    project_calls,
+    rows_of,
+    trace,
+)
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
@@ -101,11 +109,8 @@ def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
 def list_project_calls(request: HttpRequest, slug: str, params: Query[ProjectCallList]) -> Json:
     """Of all runs, the newest first. Refused to those who review blind while a sample of the project is pending: the
     tokens of an answer tell which one it is."""
-    access = enter(request, slug, Scope.READ)
-    refuse_pending(access, Sample.objects.filter(project=access.project), "the list of all calls")
-    return params.page(params.narrow(Call.objects.filter(project=access.project, run__deleting_at=None))).response(
-        call_out
-    )
+    calls = project_calls(enter(request, slug, Scope.READ))
+    return params.page(params.narrow(calls)).response(call_out)
 
 
 @router.get("/calls/{call_id}/exports", response=CallExportList, summary="The exports that a call reached")

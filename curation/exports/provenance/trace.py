@@ -12,8 +12,10 @@ from django.db.models import Q, QuerySet
 from curation.duels.models import Answer, Duel, Order, Side, Verdict
 from curation.exports.files.write import FROZEN
 from curation.exports.models import Export
+from curation.projects.access import Access
 from curation.review.models import Decision, Revision, Suggestion
 from curation.runs.models import Call, Item, ItemState
+from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair, Trajectory
 from curation.web.lists.id_list import IdList
@@ -79,6 +81,13 @@ def first_rows(export: Export, *, limit: int = MOST_ROWS) -> list[FrozenLine]:
         if len(found) >= limit:
             break
     return found[:limit]
+
+
+def project_calls(access: Access) -> QuerySet[Call]:
+    """All calls of the project. Refused to those who review blind while a sample is pending: the tokens of an answer
+    tell which one it is."""
+    refuse_pending(access, Sample.objects.filter(project=access.project), "the list of all calls")
+    return Call.objects.filter(project=access.project, run__deleting_at=None)
 
 
 def trace(*, export: Export, sha256: str) -> Trace:

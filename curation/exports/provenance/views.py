@@ -6,14 +6,24 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from curation.exports.models import Export
-from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_rows, rows_of, trace
+from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_rows, project_calls, rows_of, trace
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.models import Call
+from curation.runs.pages.filters import CALL_TABS, ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find, id_number
+from curation.web.lists.pages import chips, list_context, tabs
 
+CALL_LABELS = {
+    "model": "Model",
+    "stage": "Stage",
+    "run": "Run",
+    "created_after": "From",
+    "created_before": "Before",
+    "cost_unknown": "Cost unknown",
+}
 _PAGES = {"answer": "", "revision": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
 
 
@@ -48,6 +58,19 @@ def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> Ht
     ]
     context = {"found": found, "steps": steps, "api_path": f"/api/v1/exports/{export.pk}/rows/{sha256}"}
     return render(request, "exports/provenance/row.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def call_list(request: HttpRequest, access: Access) -> HttpResponse:
+    params = ProjectCallList.from_query(request.GET)
+    page = params.page(params.narrow(project_calls(access)))
+    context = {
+        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/calls"),
+        "tabs": tabs(request.path, params, "status", CALL_TABS),
+        "chips": chips(request.path, params, CALL_LABELS),
+    }
+    return render(request, "runs/calls.html", context)
 
 
 @require_GET

@@ -10,6 +10,8 @@ from curation.runs.models import CallStatus, ItemState, Outcome, RunState
 from curation.web.lists.filters import Moment, Rows, Words, ids_of, one_of
 from curation.web.lists.params import ArchivableList, ListParams
 
+CALL_TABS = (("ok", "Answered"), ("error", "Failed"), ("lost", "Lost"))
+
 
 def kind_names() -> list[str]:
     return [kind.name for kind in listed_kinds()]
@@ -62,8 +64,10 @@ class ProjectCallList(CallList):
         "run": "run_id",
         "created_after": "created_at__gte",
         "created_before": "created_at__lt",
+        "cost_unknown": "cost__isnull",
     }
 
     run: Annotated[Words, ids_of("run")] = ()
     created_after: Moment | None = Field(None, description="From this moment on.")
     created_before: Moment | None = Field(None, description="Before this moment.")
+    cost_unknown: bool | None = Field(None, description="Whether the price of the call is unknown.")

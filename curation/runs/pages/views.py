@@ -16,7 +16,7 @@ from curation.runs import control
 from curation.runs.kinds import Kind, Pipeline, kind_of, launchable_kind, listed_kinds
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunEvent, RunState
-from curation.runs.pages.filters import CallList, ItemList, RunList, kind_names
+from curation.runs.pages.filters import CALL_TABS, CallList, ItemList, RunList, kind_names
 from curation.runs.pages.forms import LaunchForm, explain, parameter_rows
 from curation.runs.pages.progress import progress_of
 from curation.runs.pages.waiting import waits_of
@@ -28,7 +28,6 @@ from curation.web.text.figures import counted
 from curation.web.text.storable import read_json
 
 SHOWN_EVENTS, SHOWN_FAILURES = 30, 5
-CALL_TABS = (("ok", "Answered"), ("error", "Failed"), ("lost", "Lost"))
 
 
 @require_GET

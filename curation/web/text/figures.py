@@ -57,3 +57,19 @@ def duration(seconds: float | None) -> str:
         if whole >= size:
             return f"{whole // size} {unit} {whole % size // below:02} {part}"
     return f"{whole} s"
+
+
+@register.filter
+def milliseconds(number: int | None) -> str:
+    """Return "840 ms", "2.15 s", "38 s" or longer as `duration`; "–" for None."""
+    if number is None or number < 1000:
+        return "–" if number is None else f"{number} ms"
+    return f"{number / 1000:.2f} s" if number < 10_000 else duration(number / 1000)
+
+
+@register.filter
+def tokens(known: int, unknown_calls: int) -> str:
+    """Return a number of tokens: "12,000", "≥ 12,000" if some calls did not report theirs, or "unknown" if none did."""
+    if not unknown_calls:
+        return f"{known:,}"
+    return f"≥ {known:,}" if known else "unknown"

@@ -1,0 +1,1 @@
+"""A model over time: calls, errors, tokens, cost and latency by day."""

@@ -1,0 +1,149 @@
+"""Cost, latency and failures of a project's model calls, by day and endpoint."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Avg, Case, Count, Q, QuerySet, Sum, When
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from curation.projects.models import Project
+from curation.runs.models import Call, CallStatus
+
+ANSWERED, UNKNOWN_COST = Q(status=CallStatus.OK), Q(cost=None)
+FAILED = ~ANSWERED
+ENDED = tuple(status.value for status in CallStatus if status != CallStatus.SENT)
+SUMS = ("calls", "failed", "tokens_in", "tokens_out", "tokens_unknown_calls", "cost", "cost_unknown_calls")
+
+
+@dataclass(frozen=True, slots=True)
+class CallDay:
+    """The calls of one endpoint that began on one day. `failed` counts errors and lost calls; `cost` is in US dollars,
+    of the calls whose price is known; `latency_ms` is the mean of answered calls, None without one."""
+
+    day: date
+    model: str
+    calls: int
+    failed: int
+    cost: Decimal
+    cost_unknown_calls: int
+    latency_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The calls of one endpoint that began from one moment on and before another, without those under way.
+
+    `tokens_in`, `tokens_out` and `cost` (US dollars) are those that are known; `tokens_unknown_calls` were answered
+    without usage. Latencies are of answered calls, and the first token of those that were streamed; None without one.
+    Median and 95th percentile are the nearest rank: the value of a call.
+    """
+
+    since: datetime
+    until: datetime
+    calls: int
+    failed: int
+    tokens_in: int
+    tokens_out: int
+    tokens_unknown_calls: int
+    cost: Decimal
+    cost_unknown_calls: int
+    latency_median_ms: int | None
+    latency_p95_ms: int | None
+    first_token_median_ms: int | None
+    first_token_p95_ms: int | None
+
+
+def calls_by_day(project: Project, since: datetime) -> list[CallDay]:
+    """The calls that have ended, in the order of days, then names of endpoints."""
+    counted = (
+        _ended(project, since)
+        .annotate(day=TruncDate("created_at"))
+        .values_list("day", "endpoint_name")
+        .annotate(
+            calls=Count("id"),
+            failed=Count("id", filter=FAILED),
+            known=Sum("cost"),
+            unknown=Count("id", filter=UNKNOWN_COST),
+            latency=Avg("latency_ms", filter=ANSWERED),
+        )
+        .order_by("day", "endpoint_name")
+    )
+    return [
+        CallDay(day, model, calls, failed, cost or Decimal(0), unknown, latency)
+        for day, model, calls, failed, cost, unknown, latency in counted
+    ]
+
+
+def usage_by_day(project: Project, model: str, days: int) -> tuple[Usage, list[Usage]]:
+    """Return the endpoint's usage in the last days, today included: of all, and of each day with calls."""
+    today = timezone.localdate()
+    midnights = [_midnight(today - timedelta(days=back)) for back in range(-1, days)]  # the newest first
+    until, since = midnights[0], midnights[-1]
+    # Cheaper than the database's dates, which SQLite asks Python for: the place in `midnights` of a day's end.
+    day = Case(*(When(created_at__gte=start, then=place) for place, start in enumerate(midnights[1:])), default=0)
+    rows = _ended(project, since).filter(endpoint_name=model, created_at__lt=until).annotate(day=day)
+    latencies, first_tokens = _times(rows, "latency_ms"), _times(rows, "first_token_ms")
+    counted = rows.values("day").annotate(
+        calls=Count("id"),
+        failed=Count("id", filter=FAILED),
+        # Before the sums, which take the columns' names.
+        tokens_unknown_calls=Count("id", filter=ANSWERED & Q(tokens_in=None)),
+        cost_unknown_calls=Count("id", filter=UNKNOWN_COST),
+        tokens_in=Sum("tokens_in", default=0),
+        tokens_out=Sum("tokens_out", default=0),
+        cost=Sum("cost", default=Decimal(0)),
+    )
+    by_day: dict[int, Mapping[str, Any]] = {found["day"]: found for found in counted}
+    total: dict[str, Any] = {name: sum(found[name] for found in by_day.values()) for name in SUMS}
+    total["cost"] = Decimal(total["cost"])
+    return _usage(since, until, total, sum(latencies.values(), Counter()), sum(first_tokens.values(), Counter())), [
+        _usage(midnights[place + 1], midnights[place], by_day[place], latencies[place], first_tokens[place])
+        for place in sorted(by_day, reverse=True)
+    ]
+
+
+def _ended(project: Project, since: datetime) -> QuerySet[Call]:
+    rows = Call.objects.filter(project=project, created_at__gte=since, run__deleting_at=None)
+    return rows.exclude(status=CallStatus.SENT)
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))
+
+
+def _times(rows: QuerySet[Call], field: str) -> defaultdict[int, Counter[int]]:
+    """Return how many answered calls took how many milliseconds, by day."""
+    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    answered = rows.filter(ANSWERED, **{f"{field}__isnull": False})
+    for day, milliseconds, calls in answered.values_list("day", field).annotate(calls=Count("id")):
+        found[day][milliseconds] = calls
+    return found
+
+
+def _usage(
+    since: datetime, until: datetime, sums: Mapping[str, Any], latencies: Counter[int], first_tokens: Counter[int]
+) -> Usage:
+    return Usage(
+        since=since,
+        until=until,
+        latency_median_ms=_percentile(latencies, 50),
+        latency_p95_ms=_percentile(latencies, 95),
+        first_token_median_ms=_percentile(first_tokens, 50),
+        first_token_p95_ms=_percentile(first_tokens, 95),
+        **{name: sums[name] for name in SUMS},
+    )
+
+
+def _percentile(times: Counter[int], percent: int) -> int | None:
+    """Return the nearest rank: the shortest time that `percent` of the calls do not exceed; None without calls."""
+    rank = (times.total() * percent + 99) // 100
+    for milliseconds in sorted(times):
+        rank -= times[milliseconds]
+        if rank <= 0:
+            return milliseconds
+    return None
