@@ -69,8 +69,8 @@ def model_keys(name: str, default: str) -> tuple[KeyRule, ...]:
     return (*rules, KeyRule(DEMO_KEY, (host.lower(),), ("demo",)))
 
 
-def hub_tokens(name: str) -> tuple[KeyRule, ...]:
-    """The rules for tokens of hubs, in the form of `MODEL_KEYS`. There are none by default: nothing is pushed."""
+def key_rules(name: str) -> tuple[KeyRule, ...]:
+    """Rules in the form of `MODEL_KEYS`. There are none by default: no variable is sent anywhere."""
     try:
         return read_rules(text(name, ""))
     except ValueError as error:

@@ -37,7 +37,9 @@ ALLOW_PRIVATE_IMPORT_HOSTS = env.private_hosts("ALLOW_PRIVATE_IMPORT_HOSTS", def
 ALLOW_PRIVATE_WEBHOOK_HOSTS = env.private_hosts("ALLOW_PRIVATE_WEBHOOK_HOSTS", default=LOOPBACK_ONLY)
 ALLOW_PRIVATE_HUB_HOSTS = env.private_hosts("ALLOW_PRIVATE_HUB_HOSTS", default=False)
 # Which variables are tokens of hubs that exports are pushed to, and the hosts and projects that each is for.
-HUB_TOKENS = env.hub_tokens("HUB_TOKENS")
+HUB_TOKENS = env.key_rules("HUB_TOKENS")
+# Keys of Langfuse and Phoenix servers.
+TRACE_KEYS = env.key_rules("TRACE_KEYS")
 # Which variables are keys of models, and the hosts and projects that each is for.
 MODEL_KEYS = env.model_keys("MODEL_KEYS", "MODEL_KEY_*")
 # Who may create projects, whose admins choose the hosts of model endpoints.
@@ -189,6 +191,7 @@ CELERY_BEAT_SCHEDULE = {
     "deletions": {"task": "curation.projects.tasks.continue_deletions", "schedule": 10.0, "options": {"expires": 10.0}},
     "uploads": {"task": "curation.imports.tasks.sweep", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "intake": {"task": "curation.imports.tasks.take_in", "schedule": 10.0, "options": {"expires": 10.0}},
+    "pulls": {"task": "curation.imports.tasks.pull", "schedule": 60.0, "options": {"expires": 60.0}},
     "scan": {"task": "curation.review.tasks.scan", "schedule": 10.0, "options": {"expires": 10.0}},
     "exports": {"task": "curation.exports.tasks.delete_old", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "rounds": {"task": "curation.exports.tasks.export_reviewed", "schedule": 60.0, "options": {"expires": 60.0}},

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from curation.imports.intake.folder import take_files
+from curation.imports.intake.pull import pull_sources
 from curation.imports.intake.spool import import_batches
 from curation.imports.sources.sweep import sweep_uploads
 
@@ -16,3 +17,8 @@ def sweep() -> None:
 def take_in() -> None:
     import_batches()
     take_files()
+
+
+@shared_task
+def pull() -> None:
+    pull_sources()

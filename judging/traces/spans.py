@@ -71,11 +71,16 @@ def _is_span(value: object) -> bool:
     )
 
 
-def span_of(row: Json) -> Span:
-    """Return one span of a document."""
+def trace_of(row: Json) -> str:
+    """Return the id of the trace of a span or observation, or ''."""
     context = row.get("context")
     named: Json = context if isinstance(context, Mapping) else {}
     trace = row.get("traceId") or row.get("trace_id") or named.get("trace_id") or named.get("traceId")
+    return str(trace or row.get("context.trace_id") or "")
+
+
+def span_of(row: Json) -> Span:
+    """Return one span of a document."""
     attributes = {key.removeprefix("attributes."): value for key, value in row.items() if key.startswith("attributes.")}
     attributes |= _attributes(row.get("attributes"))
     events = [
@@ -83,7 +88,7 @@ def span_of(row: Json) -> Span:
         for event in listed(row.get("events"))
         if isinstance(event, Mapping)
     ]
-    return Span(str(row.get("name", "")), str(trace or row.get("context.trace_id") or ""), nested(attributes), events)
+    return Span(str(row.get("name", "")), trace_of(row), nested(attributes), events)
 
 
 def record_rows(row: Json) -> Iterator[tuple[Json, Json]]:

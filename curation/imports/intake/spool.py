@@ -1,4 +1,4 @@
-"""Keep the spans and log records that exporters send until the next import takes them: one run for all since the last.
+"""Keep the spans and log records that came in until the next import takes them: one run for all since the last.
 
 A batch is a file in storage, written before the exporter gets its answer. An import is launched first and the batches
 are deleted after, so a process that dies in between makes the same spans come in again; turns are told apart by their
@@ -37,11 +37,11 @@ MOST_BATCHES = 2000
 MOST_RECORD_BYTES = 64 * 1024 * 1024
 
 
-def keep_batch(*, project: Project, user: User, rows: Iterable[object], ending: str = SPANS) -> int:
-    """Store the rows of one request durably, and return their number."""
+def keep_batch(*, project: Project, user: User | None, rows: Iterable[object], ending: str = SPANS) -> int:
+    """Store rows durably for the next import of this user, or of none, and return their number."""
     lines = [orjson.dumps(row) for row in rows]
     if lines:
-        _save(f"{SPOOL}/{project.pk}/{user.pk}", time.time_ns(), ending, lines)
+        _save(f"{SPOOL}/{project.pk}/{user.pk if user else 0}", time.time_ns(), ending, lines)
     return len(lines)
 
 
@@ -76,7 +76,7 @@ def _import(project_id: int, user_id: int) -> Run | None:
             if not joined.tell():
                 return None
             joined.seek(0)
-            name = f"otlp-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.jsonl"
+            name = f"traces-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.jsonl"
             upload = store_upload(project=project, file=File(joined), name=name)
         run = launch(
             project=project,

@@ -20,6 +20,14 @@ Temperature = Annotated[float, Field(ge=0.0, le=2.0)]
 TokenLimit = Annotated[int, Field(ge=16, le=131_072)]
 Name = Annotated[str, Field(min_length=1, max_length=60)]
 Rule = Annotated[str, Field(min_length=1, max_length=300)]
+TraceSource = Annotated[
+    str,
+    Field(
+        max_length=400,
+        pattern=r"^(langfuse|phoenix) https?://[^\s/?#@]+(/[^\s?#@]*)?"
+        r"( (-|[A-Z_][A-Z0-9_]{0,99})( [^\s/?#][^/?#]*)?)?$",
+    ),
+]
 # Marks a setting that names model endpoints; `curation.llm` refuses names that do not exist.
 OF_MODELS: dict[str, JsonValue] = {"names": "models"}
 AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$")]
@@ -181,11 +189,21 @@ class Limits(Section):
 
 
 class Intake(Section):
-    """Which spans that OpenTelemetry exporters send become turns."""
+    """Which traces become turns: those that OpenTelemetry exporters send, and those of servers that are read."""
 
     share: Share = Field(1.0, title="Share of traces", description="0 to 1. A trace is taken whole or not at all.")
     services: list[Name] = Field(
         [], title="Services", description="Values of `service.name`, one per line; empty: spans of all services."
+    )
+    sources: dict[Name, TraceSource] = Field(
+        {},
+        title="Sources",
+        description="One server per line: `name = langfuse https://host KEY` or `name = phoenix https://host KEY"
+        " project`. KEY names an environment variable of the workers, never the key itself; `-` is none. The operator"
+        " of the server allows names with TRACE_KEYS.",
+    )
+    every: Annotated[int, Field(ge=5, le=10_080)] | None = Field(
+        None, title="Read sources every", description="Minutes; empty: only when a run is launched."
     )
 
 

@@ -38,6 +38,8 @@ HELP = {
     "dry_run": "Check only the structure and run nothing. Such scenarios cannot be rolled out.",
     "strategy": "Compare the first action that differs, or everything after the orientation.",
     "weights": 'Weight per dimension, as JSON: {"correctness": 2}.',
+    "since": "Calls that began from then on, such as 2026-01-31 or 2026-01-31T08:00 in UTC. Empty reads all.",
+    "until": "Calls that began before then. Empty reads those before now.",
     "run": "Id of the run whose duels are scored again. Empty uses the filter.",
 }
 CHOICES: dict[str, dict[object, str]] = {

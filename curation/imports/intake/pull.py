@@ -1,0 +1,219 @@
+"""The run kind `pull`: store the model calls of a Langfuse or Phoenix server, which the next import makes turns of.
+
+Each page is stored with what exporters send, and then its cursor: a worker that dies in between stores a page twice,
+and turns are told apart by their content. The settings `intake` name the sources, and how often each is read.
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from curation.imports.intake.otlp import is_sampled
+from curation.imports.intake.services import PullFailed, Service, TraceSource
+from curation.imports.intake.spool import keep_batch
+from curation.imports.sources.stored import hold_uploads
+from curation.llm.endpoints.keys import rules_of
+from curation.projects.models import Project
+from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Preset, Stage, WorkContext, Write
+from curation.runs.launch import launch
+from curation.runs.models import LIVE, Item, Run, RunState
+from curation.web.outbound.addresses import IMPORTS, refuse_private
+from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
+from judging.traces.spans import trace_of
+
+logger = logging.getLogger(__name__)
+
+NAME = "pull"
+# Langfuse shows a call up to 15 minutes late: what the schedule reads is older than this.
+SETTLE = timedelta(minutes=20)
+
+
+def _as_utc(given: object) -> object:
+    """Read a time without a zone, or a date, as one of UTC."""
+    if isinstance(given, str):
+        try:
+            given = datetime.fromisoformat(given)
+        except ValueError:
+            return given
+    return given.replace(tzinfo=UTC) if isinstance(given, datetime) and given.tzinfo is None else given
+
+
+Time = Annotated[datetime, BeforeValidator(_as_utc)]
+
+
+class PullParams(BaseModel):
+    """`source` is a name of the settings `intake.sources`. Calls that began from `since` on and before `until` are
+    read; without `since` all, without `until` those before the launch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str = Field(max_length=60, examples=["production"])
+    since: Time | None = Field(None, examples=["2026-01-31T00:00:00Z"])
+    until: Time | None = Field(None, examples=["2026-02-28T00:00:00Z"])
+
+
+class Progress(BaseModel):
+    """The progress of a pull, stored in the item's data: `cursor` is that of the next page."""
+
+    cursor: str = ""
+    ended: bool = False
+    read: int = 0
+    stored: int = 0
+
+
+class PullStage:
+    name = NAME
+    queue = "default"
+
+    def __init__(self, params: PullParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        yield PlannedItem(key=self._params.source)
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        run, params = context.run, self._params
+        # The settings of today: what an admin has removed since the launch is not read.
+        project = Project.objects.get(pk=run.project_id)
+        text = project.settings.intake.sources.get(params.source, "")
+        if reason := _why_refused(project, text):
+            raise ItemFailed(reason)
+        source = TraceSource.of(text)
+        secret = os.environ.get(source.key, "").strip() if source.key else ""
+        if source.key and not secret:
+            raise ItemFailed(f"The environment variable {source.key} is not set on this worker.")
+        progress = Progress.model_validate(item.data)
+        until = datetime.fromisoformat(run.result["until"])
+        share = project.settings.intake.share
+        try:
+            with Service(source, secret, since=params.since, until=until, checkpoint=context.checkpoint) as service:
+                while not progress.ended:
+                    page = service.page(progress.cursor)
+                    calls = [row for row in page.rows if is_sampled(trace_of(row), share)]
+                    keep_batch(project=project, user=run.created_by, rows=calls)
+                    progress.read += page.read
+                    progress.stored += len(calls)
+                    progress.cursor, progress.ended = page.cursor, not page.cursor
+                    with transaction.atomic():
+                        context.save_progress(item, progress.model_dump(), _figures(progress))
+                    context.checkpoint()
+        except PullFailed as error:
+            raise ItemFailed(str(error)) from None
+        return lambda: _figures(progress)
+
+
+class PullRun(Kind[PullParams]):
+    name = NAME
+    title = "Traces of Langfuse or Phoenix"
+    pipeline = Pipeline.IMPORT
+    summary = "Reads model calls from a server that traces agents, and imports them as turns."
+    params = PullParams
+    feeds_others = False
+
+    def stages(self, params: PullParams) -> Sequence[Stage]:
+        return [PullStage(params)]
+
+    def check(self, project: Project, params: PullParams) -> None:
+        text = project.settings.intake.sources.get(params.source, "")
+        if reason := _why_refused(project, text):
+            raise Invalid(reason, errors=[FieldError("params.source", reason)])
+        try:
+            refuse_private(TraceSource.of(text).address, IMPORTS)
+        except Invalid as problem:
+            raise Invalid(problem.detail, errors=[FieldError("params.source", problem.detail)]) from None
+        if params.since and params.since >= (params.until or timezone.now()):
+            reason = "`since` must be before `until`, and before now."
+            raise Invalid(reason, errors=[FieldError("params.since", reason)])
+
+    def presets(self, project: Project) -> Mapping[str, Preset]:
+        sources = project.settings.intake.sources
+        shown = "; ".join(f"{name}: {text}" for name, text in sources.items())
+        return {"source": Preset(next(iter(sources), ""), shown or _no_sources())}
+
+    def begin(self, run: Run, params: PullParams) -> Json:
+        until = min(params.until or run.created_at, run.created_at)
+        return {"source": run.project.settings.intake.sources[params.source], "until": until.isoformat()}
+
+    def conclude(self, run: Run) -> str:
+        stored = run.result.get("stored", 0)
+        then = " They are imported within 10 s, each turn once." if stored else ""
+        return (
+            f"{counted(run.result.get('read', 0), 'call or span')} read, {counted(stored, 'model call')} stored.{then}"
+        )
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return [("Imports", f"{reverse('run-list', args=[run.project.slug])}?kind=import")]
+
+
+def pull_sources() -> list[Run]:
+    """Launch a pull for each source whose time has come, and return the runs."""
+    projects = Project.objects.filter(archived_at=None, deleting_at=None, settings_json__intake__every__isnull=False)
+    return [
+        run
+        for project in projects
+        if (every := project.settings.intake.every)
+        for name in project.settings.intake.sources
+        if (run := _pull_next(project, name, timedelta(minutes=every)))
+    ]
+
+
+def _pull_next(project: Project, name: str, every: timedelta) -> Run | None:
+    """Read on from where the schedule's last pull ended. A pull that failed is done again, over all of its time."""
+    with transaction.atomic():
+        hold_uploads(project.pk)  # one process at a time launches for a project
+        now = timezone.now()
+        text = project.settings.intake.sources[name]
+        before = Run.objects.filter(
+            project=project, kind=NAME, created_by=None, params__source=name, result__source=text
+        )
+        last = before.order_by("-id").first()
+        if last is not None and (last.state in LIVE or last.created_at + every > now):
+            return None
+        since = (now - SETTLE - every).isoformat()
+        if last is not None:
+            since = last.result["until"] if last.state == RunState.SUCCEEDED else last.params["since"]
+        params: dict[str, Any] = {"source": name, "since": since, "until": (now - SETTLE).isoformat()}
+        try:
+            return launch(project=project, kind=NAME, params=params, user=None)
+        except Invalid as refused:
+            logger.warning("%s: the source %s is not read: %s", project.slug, name, refused.detail)
+            return None
+
+
+def _why_refused(project: Project, text: str) -> str:
+    """Say why this project may not read a source of its settings, or return ''. Checked at launch and before work."""
+    if not text:
+        return (
+            _no_sources()
+            if not project.settings.intake.sources
+            else (f"The settings name no such source; there are {', '.join(project.settings.intake.sources)}.")
+        )
+    source = TraceSource.of(text)
+    if not source.key:
+        return ""
+    if source.address.startswith("http://") and not IMPORTS.allowed:
+        return "A key is only sent over https. The address of this source begins with http://."
+    rules = rules_of(source.key, settings.TRACE_KEYS)
+    if any(rule.permits_project(project.slug) and rule.permits_host("", source.address) for rule in rules):
+        return ""
+    return (
+        f"The operator of this server has not allowed the key in {source.key} for this project and this host "
+        "(TRACE_KEYS)."
+    )
+
+
+def _no_sources() -> str:
+    return "This project names no sources. An admin adds one under Settings → Rules (intake.sources)."
+
+
+def _figures(progress: Progress) -> Json:
+    return {"read": progress.read, "stored": progress.stored}

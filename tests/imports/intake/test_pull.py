@@ -1,0 +1,256 @@
+"""Pulls from Langfuse and Phoenix: real HTTP, each call once, what is refused, and the schedule."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from curation.duels.models import Prompt, PromptText
+from curation.imports.intake import pull
+from curation.imports.intake.pull import pull_sources
+from curation.imports.intake.spool import import_batches, keep_batch
+from curation.llm.endpoints.keys import read_rules
+from curation.projects.models import AuditEntry, Project
+from curation.runs.control import retry_failed
+from curation.runs.engine.worker import drive
+from curation.runs.launch import launch
+from curation.runs.models import Run, RunState
+from curation.web.problems import Invalid
+from tests.factories import make_bearer, make_project, make_user
+from tests.imports.bringing import end
+from tests.imports.intake.stub_services import LANGFUSE_KEY, PHOENIX_KEY, Services, running_services
+from tests.imports.test_kinds import Killed, give_back
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def services(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    settings.ALLOW_PRIVATE_IMPORT_HOSTS = True
+    settings.TRACE_KEYS = read_rules("LANGFUSE_KEYS=127.0.0.1; PHOENIX_KEY=127.0.0.1@acme")
+    monkeypatch.setenv("LANGFUSE_KEYS", LANGFUSE_KEY)
+    monkeypatch.setenv("PHOENIX_KEY", PHOENIX_KEY)
+    with running_services() as found:
+        yield found
+
+
+@pytest.fixture
+def project(services: Services) -> Project:
+    user = make_user("curator")
+    project = make_project("acme", user=user)
+    sources = {
+        "live": f"langfuse {services.address} LANGFUSE_KEYS",
+        "lab": f"phoenix {services.address}/ PHOENIX_KEY my agents",
+    }
+    project.settings_json = {"intake": {"sources": sources}}
+    project.save()
+    return project
+
+
+def observation(number: int, kind: str = "GENERATION", at: datetime = NOON) -> dict[str, Any]:
+    """As Langfuse answers it: input and output are text."""
+    return {
+        "id": f"o{number}",
+        "traceId": f"t{number}",
+        "type": kind,
+        "startTime": (at + timedelta(seconds=number)).isoformat(),
+        "input": json.dumps([{"role": "user", "content": f"Task {number}"}]),
+        "output": json.dumps({"role": "assistant", "content": f"Answer {number}"}),
+    }
+
+
+def span(number: int, kind: str = "LLM", at: datetime = NOON) -> dict[str, Any]:
+    """As Phoenix answers it: attributes by names with dots."""
+    return {
+        "id": f"s{number}",
+        "name": "call",
+        "context": {"trace_id": f"t{number}", "span_id": f"{number}"},
+        "span_kind": kind,
+        "start_time": (at + timedelta(seconds=number)).isoformat(),
+        "attributes": {
+            "openinference.span.kind": kind,
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": f"Task {number}",
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": f"Answer {number}",
+        },
+        "events": [],
+    }
+
+
+def start(project: Project, source: str, **params: Any) -> Run:
+    user = User.objects.get()
+    return launch(project=project, kind="pull", params={"source": source, **params}, user=user)
+
+
+def imported() -> list[Run]:
+    return [end(run) for run in import_batches()]
+
+
+@pytest.mark.parametrize("source", ["live", "live v1", "lab"])
+def test_all_pages_become_turns_once(services: Services, project: Project, source: str) -> None:
+    services.observations = [observation(number) for number in range(5)] + [observation(9, "SPAN")]
+    services.spans = [span(number) for number in range(5)] + [span(9, "TOOL")]
+    services.has_v2 = source != "live v1"
+    params = {"since": "2026-01-31T12:00:01", "until": "2026-01-31T12:00:04Z"}
+
+    run = end(start(project, source.partition(" ")[0], **params))
+
+    assert (run.state, run.result["stored"]) == (RunState.SUCCEEDED, 3)
+    (landed,) = imported()
+    assert (landed.result["prompts"], landed.result["bad_rows"], landed.created_by) == (3, 0, run.created_by)
+    texts = {row.prompt.instance_id: row for row in PromptText.objects.select_related("prompt")}
+    assert sorted(texts) == ["t1", "t2", "t3"]
+    assert texts["t2"].history[-1]["content"] == "Task 2"
+    assert texts["t2"].reference["content"] == "Answer 2"
+    end(start(project, source.partition(" ")[0], since="2026-01-31"))
+    (again,) = imported()
+    assert (again.result["prompts"], again.result["duplicates"], Prompt.objects.count()) == (2, 3, 5)
+
+
+@pytest.mark.parametrize("source", ["live", "lab"])
+def test_a_killed_worker_goes_on_with_its_page_and_creates_no_turn_twice(
+    services: Services, project: Project, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.observations = [observation(number) for number in range(9)]
+    services.spans = [span(number) for number in range(9)]
+    keep, kills = keep_batch, 0
+
+    def dying(**kwargs: Any) -> int:
+        nonlocal kills
+        kills += 1
+        if kills % 2:
+            return keep(**kwargs)
+        keep(**kwargs)
+        raise Killed
+
+    run = start(project, source)
+    while Run.objects.get(pk=run.pk).state in ("queued", "running") and kills < 50:
+        with monkeypatch.context() as patched:
+            patched.setattr(pull, "keep_batch", dying)
+            try:
+                drive(run.pk)
+            except Killed:
+                give_back(run)
+    assert kills > 5
+
+    (landed,) = imported()
+    assert (end(run).state, landed.result["prompts"], Prompt.objects.count()) == (RunState.SUCCEEDED, 9, 9)
+    assert landed.result["duplicates"] > 0
+
+
+def test_what_may_pass_is_tried_again_and_a_failed_pull_goes_on_where_it_was(
+    services: Services, project: Project
+) -> None:
+    services.observations = [observation(number) for number in range(4)]
+    services.refusals = [(429, "0"), (503, "0"), (404, "")]
+    services.has_v2 = False
+    run = start(project, "live")
+    assert end(run).state == RunState.SUCCEEDED
+
+    services.spans = [span(number) for number in range(4)]
+    services.refusals = [(0, ""), (400, "")]
+    run = end(start(project, "lab"))
+    assert run.state == RunState.FAILED
+    assert "answered 400" in run.items.get().reason
+    services.asked = []
+    retry_failed(run=run, user=None)
+    assert end(run).result["stored"] == 4
+    assert ["cursor=2" in path for path in services.asked] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("langfuse {} OTHER_KEY", "TRACE_KEYS"),
+        ("langfuse {} SECRET_KEY", "TRACE_KEYS"),
+        ("langfuse https://example.org LANGFUSE_KEYS", "TRACE_KEYS"),
+        ("phoenix http://169.254.169.254 -", "never calls"),
+    ],
+)
+def test_keys_and_hosts_that_are_not_allowed_are_refused(
+    services: Services, project: Project, text: str, said: str
+) -> None:
+    project.settings_json = {"intake": {"sources": {"live": text.format(services.address)}}}
+    project.save()
+
+    with pytest.raises(Invalid, match=said):
+        start(project, "live")
+    with pytest.raises(Invalid, match="no such source; there are live"):
+        start(project, "elsewhere")
+    assert services.asked == []
+
+
+def test_a_wrong_key_or_project_fails_with_words_that_have_no_key(
+    services: Services, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGFUSE_KEYS", "pk:wrong")
+    reason = end(start(project, "live")).items.get().reason
+    assert "401. Check the key in LANGFUSE_KEYS" in reason
+    assert "wrong" not in reason
+    monkeypatch.delenv("LANGFUSE_KEYS")
+    assert "is not set on this worker" in end(start(project, "live")).items.get().reason
+    project.settings_json["intake"]["sources"]["lab"] = f"phoenix {services.address} PHOENIX_KEY typo"
+    project.save()
+    assert "404. Check the address and the project typo" in end(start(project, "lab")).items.get().reason
+
+
+def test_the_schedule_reads_each_span_of_time_once_and_a_failed_one_again(
+    services: Services, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    services.observations = [observation(number, at=now - timedelta(minutes=30)) for number in range(3)]
+    assert pull_sources() == []
+    project.settings_json["intake"] |= {"every": 15, "sources": {"live": f"langfuse {services.address} LANGFUSE_KEYS"}}
+    project.save()
+
+    (first,) = pull_sources()
+    assert pull_sources() == []
+    assert (end(first).result["stored"], first.created_by) == (3, None)
+    assert pull_sources() == []
+
+    def later(minutes: int) -> None:
+        monkeypatch.setattr(timezone, "now", lambda: now + timedelta(minutes=minutes))
+
+    later(16)
+    services.observations.append(observation(5, at=now - timedelta(minutes=10)))
+    services.refusals = [(400, "")]
+    (second,) = pull_sources()
+    assert end(second).state == RunState.FAILED
+    later(40)
+    (third,) = pull_sources()
+    assert (end(third).result["stored"], third.params["since"]) == (1, second.params["since"])
+    assert datetime.fromisoformat(second.params["since"]) == datetime.fromisoformat(first.result["until"])
+    assert [run.result["prompts"] for run in imported()] == [4]
+
+
+def test_sources_are_named_in_the_settings_and_pulled_by_form_and_rest(services: Services, project: Project) -> None:
+    services.observations = [observation(1)]
+    user = User.objects.get()
+    headers = make_bearer(user)
+    settings = "/api/v1/projects/acme"
+    bad = {"settings": {"intake": {"sources": {"live": "langfuse ftp://x KEY"}}}}
+    version = Client().get(settings, headers=headers)["ETag"]
+    sent = Client().patch(settings, bad, "application/json", headers={**headers, "If-Match": version})
+    assert sent.status_code == 422
+
+    page = Client()
+    page.force_login(user)
+    shown = page.get("/p/acme/runs/new/?kind=pull").content.decode()
+    assert 'value="live"' in shown
+    assert f"lab: phoenix {services.address}/ PHOENIX_KEY my agents" in shown
+    assert page.post("/p/acme/runs/new/?kind=pull", {"source": "live", "since": "soon"}).status_code == 422
+    assert page.post("/p/acme/runs/new/?kind=pull", {"source": "live", "since": "2026-01-31"}).status_code == 302
+    asked = {"kind": "pull", "params": {"source": "live", "since": "2026-01-31"}}
+    answer = Client().post("/api/v1/projects/acme/runs", asked, "application/json", headers=headers)
+    assert answer.status_code == 202
+    assert [end(run).result["stored"] for run in Run.objects.filter(kind="pull")] == [1, 1]
+    assert AuditEntry.objects.filter(action="run.launch", actor=user).count() == 2
+    assert "They are imported within 10 s" in page.get(f"/p/acme/runs/{answer.json()['id']}/").content.decode()
