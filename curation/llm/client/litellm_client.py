@@ -221,7 +221,8 @@ def _translate(error: Exception, key: str) -> CallError:
     if reason := why_not_sent(error):
         return Unreachable(reason)
     status = getattr(error, "status_code", None)
-    detail = why_lost(error) or f"{type(error).__name__}: {_message(error)}"
+    said = _message(error) or f"the endpoint answered {status} without a message"
+    detail = why_lost(error) or f"{type(error).__name__}: {said}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
