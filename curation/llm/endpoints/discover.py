@@ -1,5 +1,6 @@
 """List the models that a server offers. The web process asks without a key: keys are for workers."""
 
+import asyncio
 import os
 from urllib.parse import urlsplit
 
@@ -9,11 +10,13 @@ import orjson
 from curation.llm.endpoints.change import check_base_url
 from curation.llm.endpoints.keys import why_refused
 from curation.web.outbound.addresses import MODELS
-from curation.web.outbound.transport import CheckedTransport
+from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.problems import FieldError, Invalid, Unavailable
 
 TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024
+# Where the list is if the base URL has no path, as LiteLLM has it for these.
+ROOTS = {"azure": "/openai/v1", "anthropic": "/v1", "openai": ""}
 
 
 def served_models(*, api_base: str, key: str = "") -> tuple[str, ...]:
@@ -23,12 +26,21 @@ def served_models(*, api_base: str, key: str = "") -> tuple[str, ...]:
     `Unavailable` if the server does not list its models.
     """
     check_base_url(api_base)
+    return tuple(sorted(_ids(asyncio.run(_list_models(api_base, key)))))
+
+
+async def _list_models(api_base: str, key: str) -> bytes:
+    """The body of the server's list. The deadline is for everything, so a server that drips holds no process."""
     headers = {"Accept": "application/json", **(_key_headers(api_base, key) if key else {})}
+    url = (
+        api_base.rstrip("/") + ("" if urlsplit(api_base).path.strip("/") else ROOTS[provider_of(api_base)]) + "/models"
+    )
     body = b""
     try:
-        with (
-            httpx.Client(timeout=TIMEOUT_SECONDS, transport=CheckedTransport(MODELS)) as client,
-            client.stream("GET", f"{api_base.rstrip('/')}/models", headers=headers) as response,
+        async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
+            httpx.AsyncClient(timeout=TIMEOUT_SECONDS, transport=AsyncCheckedTransport(MODELS)) as client,
+            client.stream("GET", url, headers=headers) as response,
         ):
             if response.status_code in {401, 403} and not key:
                 raise Unavailable(
@@ -36,13 +48,24 @@ def served_models(*, api_base: str, key: str = "") -> tuple[str, ...]:
                 )
             if response.status_code != 200:
                 raise Unavailable(f"The server answered {response.status_code} to GET /models.", code="model_server")
-            for chunk in response.iter_bytes():
+            async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > MAX_BYTES:
                     raise Unavailable("The server's list is longer than 2 MiB.", code="model_server")
+    except TimeoutError:
+        reason = f"The server did not list its models within {TIMEOUT_SECONDS:g} s."
+        raise Unavailable(reason, code="model_server") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unavailable(f"The server does not answer: {error}", code="model_server") from None
-    return tuple(sorted(_ids(body)))
+    return body
+
+
+def provider_of(api_base: str) -> str:
+    """The provider whose key header and paths the server has, as LiteLLM names it; openai for any other."""
+    host = (urlsplit(api_base).hostname or "").rstrip(".").lower()
+    if host.endswith((".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")):
+        return "azure"
+    return "anthropic" if host == "api.anthropic.com" else "openai"
 
 
 def check_key(*, variable: str, api_base: str, project: str) -> None:
@@ -60,13 +83,14 @@ def served_with_key(*, api_base: str, variable: str, project: str) -> tuple[str,
 
 
 def _key_headers(api_base: str, key: str) -> dict[str, str]:
-    """Return the headers in which the server wants its key: Azure and Anthropic have their own."""
-    host = (urlsplit(api_base).hostname or "").rstrip(".").lower()
-    if host.endswith((".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")):
-        return {"api-key": key}
-    if host == "api.anthropic.com":
-        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
-    return {"Authorization": f"Bearer {key}"}
+    """Return the headers in which the server wants its key."""
+    match provider_of(api_base):
+        case "azure":
+            return {"api-key": key}
+        case "anthropic":
+            return {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        case _:
+            return {"Authorization": f"Bearer {key}"}
 
 
 def _ids(body: bytes) -> set[str]:

@@ -6,13 +6,14 @@ from django.urls import path
 from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.llm.endpoints.change import endpoint_of
+from curation.llm.endpoints.discover import provider_of
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.endpoint_check.api import TrialOut
 from curation.runs.endpoint_check.served import list_served
 from curation.runs.endpoint_check.start import last_trial, try_endpoint
 from curation.runs.models import ENDED
-from curation.web.problems import Problem
+from curation.web.problems import Invalid, Problem
 
 
 @require_http_methods(["GET", "POST"])
@@ -38,6 +39,9 @@ def model_served(request: HttpRequest, access: Access) -> HttpResponse:
     context: dict[str, object] = {}
     api_base, api_key_env = (request.POST.get(name, "").strip() for name in ("api_base", "api_key_env"))
     try:
+        if not api_base:
+            raise Invalid("Enter the base URL of the server first.")
+        context["provider"] = provider_of(api_base)
         context["served"] = list_served(access=access, api_base=api_base, api_key_env=api_key_env)
     except Problem as problem:
         context["error"] = problem.detail

@@ -1,7 +1,9 @@
 """Pages of model endpoints, the server's list of models, and the test button."""
 
+import contextlib
 import http.server
 import json
+import socketserver
 import threading
 import time
 from collections.abc import Iterator
@@ -175,26 +177,54 @@ class TestServed:
         assert {run.kind for run in Run.objects.all()} == {"served"}
 
     @pytest.mark.parametrize(
-        ("base", "name"),
+        ("base", "name", "path"),
         [
-            ("https://acme.openai.azure.com/openai/v1", "api-key"),
-            ("https://api.anthropic.com/v1", "x-api-key"),
-            ("https://openai.azure.com.evil.example/v1", "authorization"),
+            ("https://acme.openai.azure.com/openai/v1", "api-key", "/openai/v1/models"),
+            ("https://acme.openai.azure.com/", "api-key", "/openai/v1/models"),
+            ("https://api.anthropic.com/v1", "x-api-key", "/v1/models"),
+            ("https://api.anthropic.com", "x-api-key", "/v1/models"),
+            ("https://openai.azure.com.evil.example/v1", "authorization", "/v1/models"),
+            ("https://models.example", "authorization", "/models"),
         ],
     )
     def test_the_key_is_sent_as_the_server_wants_it(
-        self, monkeypatch: pytest.MonkeyPatch, base: str, name: str
+        self, monkeypatch: pytest.MonkeyPatch, base: str, name: str, path: str
     ) -> None:
         sent: dict[str, str] = {}
 
         def answer(request: httpx.Request) -> httpx.Response:
             sent.update(request.headers)
+            assert request.url.path == path
             return httpx.Response(200, json={"data": [{"id": "one"}]})
 
-        monkeypatch.setattr(discover, "CheckedTransport", lambda _: httpx.MockTransport(answer))
+        monkeypatch.setattr(discover, "AsyncCheckedTransport", lambda _: httpx.MockTransport(answer))
         monkeypatch.setattr(discover, "check_base_url", lambda _: None)
         assert served_models(api_base=base, key="k-1") == ("one",)
         assert {key for key, value in sent.items() if "k-1" in value} == {name}
+
+    @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+    def test_a_server_that_drips_is_left_at_the_deadline(self, monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+        monkeypatch.setattr(discover, "TIMEOUT_SECONDS", 0.4)
+        ended = threading.Event()
+
+        class Drips(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                self.request.sendall(head)
+                with contextlib.suppress(OSError):
+                    while not ended.wait(0.05):
+                        self.request.sendall(b" ")
+
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drips) as server:
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+            try:
+                with pytest.raises(Problem, match=r"did not list its models within 0\.4 s"):
+                    served_models(api_base=f"http://127.0.0.1:{server.server_address[1]}/v1")
+            finally:
+                ended.set()
+                server.shutdown()
+
+    def test_a_list_without_a_base_url_says_what_to_do(self, client: Client, project: Project) -> None:
+        assert "Enter the base URL of the server first" in client.post("/p/shell/models/served/").content.decode()
 
     @pytest.mark.parametrize("path", ["/nowhere", "/moved", "/broken", "/empty"])
     def test_a_bad_response_is_explained(self, server: str, path: str) -> None:
