@@ -146,6 +146,8 @@ def _drop(database: str) -> None:
 @pytest.fixture(scope="session")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     running = Product(tmp_path_factory.mktemp("product"))
-    running.start()
-    yield running
-    running.stop()
+    try:
+        running.start()  # a test's time limit may end it
+        yield running
+    finally:
+        running.stop()
