@@ -16,10 +16,12 @@ from curation.projects.models import Project, Scope
 from curation.projects.preferences.change import preferences_of
 from curation.projects.preferences.keys import pressed_keys
 from curation.review.queue.take import open_count
+from curation.samples.list.saved_views import view_menu
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response
 from curation.web.lists.pages import Tab
+from curation.web.lists.params import list_of_page
 from curation.web.problems import NotAllowed, NotFound, Problem
 
 Context = dict[str, object]
@@ -120,6 +122,7 @@ def shell(request: HttpRequest) -> Context:
         context |= {
             "nav": _nav(request, access),
             "section": _section(request, access),
+            "view_menu": view_menu(access, of, request.GET) if (of := list_of_page(_url_name(request))) else None,
             "search_url": reverse("sample-list", args=[access.project.slug]),
         }
     return context

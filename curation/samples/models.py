@@ -269,9 +269,10 @@ class TextScan(models.Model):
 
 
 class SavedView(models.Model):
-    """A filter of the samples list that a project keeps by name."""
+    """A filter of a list that a project keeps by name."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="saved_views")
+    list = models.CharField(max_length=20, default="samples", help_text="Name of the list, such as `runs`.")
     name = models.CharField(max_length=80)
     query = models.CharField(max_length=2000, help_text="The list's URL query.")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
@@ -279,7 +280,7 @@ class SavedView(models.Model):
 
     class Meta:
         ordering: ClassVar = ["name"]
-        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "name"], name="saved_view_once")]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "list", "name"], name="saved_view_once")]
 
     def __str__(self) -> str:
         return self.name

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, field_validator
 from curation.projects.models import Project
 from curation.scenarios.models import UNTRIED, Scenario, ScenarioAxis, ScenarioQuerySet, Status
 from curation.web.lists.filters import Axes, Groups, RowFilter, Words, ids_of, one_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 SOLVED_BY = ("everybody", "nobody", "some", "untried")
 
@@ -93,6 +93,7 @@ def _with_axes(rows: ScenarioQuerySet, groups: Groups) -> ScenarioQuerySet:
     return rows
 
 
+@named_list("scenarios", page="scenario-list")
 class ScenarioList(ScenarioFilter, ListParams):
     """The parameters of the list of scenarios."""
 

@@ -21,7 +21,7 @@ from curation.trajectories.models import (
 )
 from curation.web.ids import find, known_ids
 from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 # The word of a URL for a column that is empty.
 NO_TERMINAL, NOT_REPLAYED = "none", "none"
@@ -90,6 +90,7 @@ def _with_axes(group: Sequence[str]) -> models.QuerySet[Scenario]:
     return Scenario.objects.filter(wanted)
 
 
+@named_list("trajectories", page="trajectory-list")
 class TrajectoryList(TrajectoryFilter, ListParams):
     """The parameters of the list of trajectories."""
 
@@ -103,6 +104,7 @@ class TrajectoryList(TrajectoryFilter, ListParams):
         return rows.with_text() if self.full else rows.for_list()
 
 
+@named_list("pairs", page="pair-list")
 class PairList(ListParams):
     """The parameters of the list of pairs."""
 

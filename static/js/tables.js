@@ -133,6 +133,8 @@ if (meta && dialog) {
     save({ tables: { [open.dataset.rows]: null }, density: "normal" });
     dialog.close();
   });
+  // htmx changes the filter without loading the page again.
+  document.addEventListener("submit", (event) => { if (event.target.matches("[data-save-view]")) event.target.elements.query.value = location.search; });
   document.addEventListener("htmx:afterSwap", apply);
   apply();
 }

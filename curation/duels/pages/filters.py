@@ -14,13 +14,14 @@ from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import find
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
 from curation.web.lists.id_list import IdList
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 from judging.panel.rubric import DIMENSIONS
 
 ABOUT_SAID = "; ".join(f"`{word}`: {about}" for word, about in SAID.items())
 ABOUT_PARTS = "; ".join(f"`{word}`: {about}" for word, about in PARTS.items())
 
 
+@named_list("duels", page="duel-list")
 class DuelList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id", "-score", "score")
     # A duel without a score is sorted below all others.

@@ -9,9 +9,10 @@ from pydantic import Field
 from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest, PullRequestQuerySet
 from curation.projects.models import Project
 from curation.web.lists.filters import Words
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 
+@named_list("prompts", page="prompt-list")
 class PromptList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {"source": "source", "repo": "repo", "instance_id": "instance_id"}
@@ -50,6 +51,7 @@ class PullRequestList(ListParams):
         return rows.doubtful() if self.doubtful else rows.usable()
 
 
+@named_list("exclusions", page="exclusion-list")
 class ExclusionList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 

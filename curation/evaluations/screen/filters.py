@@ -10,9 +10,10 @@ from curation.evaluations.models import Evaluation, Mark, ScreenedAnswer, Screen
 from curation.projects.models import Project
 from curation.web.ids import id_number
 from curation.web.lists.filters import Words, one_of
-from curation.web.lists.params import ArchivableList, ListParams
+from curation.web.lists.params import ArchivableList, ListParams, named_list
 
 
+@named_list("evaluations", page="evaluation-list")
 class EvaluationList(ArchivableList):
     archived_column = "run__archived_at"
     sorts: ClassVar[Sequence[str]] = ("-id", "id")

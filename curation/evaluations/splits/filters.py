@@ -9,12 +9,13 @@ from pydantic import Field
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split, SplitRow
 from curation.web.lists.filters import Words, one_of
 from curation.web.lists.id_list import IdList
-from curation.web.lists.params import ArchivableList, ListParams
+from curation.web.lists.params import ArchivableList, ListParams, named_list
 from judging.contamination.levels import Level
 
 LEVELS = [level.value for level in Level]
 
 
+@named_list("splits", page="split-list")
 class SplitList(ArchivableList):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 

@@ -124,7 +124,7 @@ class RecipeForm(forms.Form):
 
     def __init__(self, project: Project, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._views = {str(view.pk): view for view in SavedView.objects.filter(project=project)}
+        self._views = {str(view.pk): view for view in SavedView.objects.filter(project=project, list="samples")}
         choices = [("", "none"), *((pk, view.name) for pk, view in self._views.items())]
         self.fields["view"] = forms.ChoiceField(
             choices=choices, required=False, label="Saved view", help_text="Replaces the filter below."

@@ -14,7 +14,7 @@ from curation.exports.pages.contaminated import ContaminatedSampleOut, contamina
 from curation.exports.pages.preview import Preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.pages.schemas import Strict
-from curation.web.lists.params import ArchivableList
+from curation.web.lists.params import ArchivableList, named_list
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -28,6 +28,7 @@ _COUNTS: dict[str, Any] = {
 }
 
 
+@named_list("exports", page="export-list")
 class ExportList(ArchivableList):
     archived_column = "run__archived_at"
     sorts: ClassVar[Sequence[str]] = ("-id", "id")

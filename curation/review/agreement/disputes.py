@@ -10,7 +10,7 @@ from curation.review.models import Decision
 from curation.samples.list.clauses import HasOpinions
 from curation.samples.models import Sample
 from curation.web.lists.keyset import Page
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Dispute:
     may_keep: bool
 
 
+@named_list("disputes", page="dispute-list")
 class DisputeList(ListParams):
     """Samples to adjudicate, the longest waiting first."""
 

@@ -4,9 +4,10 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.review.models import Batch
 from curation.web.lists.keyset import Page
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 
+@named_list("batches", page="batch-list")
 class BatchList(ListParams):
     """The project's bulk actions, the newest first. People who only review see their own."""
 

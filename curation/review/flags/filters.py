@@ -9,9 +9,10 @@ from curation.projects.access import Access
 from curation.review.models import Action, Decision, DecisionQuerySet
 from curation.web.lists.filters import Words, ids_of
 from curation.web.lists.keyset import Page
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 
+@named_list("flags", page="flag-list")
 class FlagList(ListParams):
     """Flags that nobody has undone, the newest first."""
 

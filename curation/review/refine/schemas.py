@@ -12,9 +12,10 @@ from curation.review.queue.seats import Seats, place_of
 from curation.review.schemas import TextScoreOut
 from curation.samples.models import flag_names
 from curation.web.lists.filters import Words, ids_of, one_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 
+@named_list("suggestions", page="suggestion-list")
 class SuggestionList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {"outcome": "outcome", "run": "run", "sample": "sample"}

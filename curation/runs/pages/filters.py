@@ -8,7 +8,7 @@ from pydantic import Field
 from curation.runs.kinds import listed_kinds
 from curation.runs.models import CallStatus, ItemState, Outcome, RunState
 from curation.web.lists.filters import Moment, Rows, Words, ids_of, one_of
-from curation.web.lists.params import ArchivableList, ListParams
+from curation.web.lists.params import ArchivableList, ListParams, named_list
 
 CALL_TABS = (("ok", "Answered"), ("error", "Failed"), ("lost", "Lost"))
 
@@ -17,6 +17,7 @@ def kind_names() -> list[str]:
     return [kind.name for kind in listed_kinds()]
 
 
+@named_list("runs", page="run-list")
 class RunList(ArchivableList):
     lookups: ClassVar[Mapping[str, str]] = {"kind": "kind", "state": "state"}
 

@@ -13,6 +13,7 @@ from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView, flag_names
 from curation.web.ids import find
+from curation.web.lists.params import find_list
 from curation.web.problems import NotFound
 
 router = Router(tags=["samples"])
@@ -119,10 +120,12 @@ def list_similar(request: HttpRequest, sample_id: str) -> dict[str, object]:
 class SavedViewIn(Schema):
     name: str = Field(examples=["Leaky finals"])
     query: str = Field(description="A URL query of the list.", examples=["bucket=final&flags=leak&sort=-score"])
+    list: str = Field("samples", description="The list, such as `duels`, `runs` or `trajectories`.")
 
 
 class SavedViewOut(Schema):
     id: str
+    list: str
     name: str
     query: str
 
@@ -133,7 +136,7 @@ class SavedViewList(Schema):
 
 
 def saved_view_out(view: SavedView) -> dict[str, object]:
-    return {"id": str(view.pk), "name": view.name, "query": view.query}
+    return {"id": str(view.pk), "list": view.list, "name": view.name, "query": view.query}
 
 
 def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
@@ -150,15 +153,18 @@ def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Acce
 
 
 @router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
-def list_views(request: HttpRequest, slug: str) -> dict[str, object]:
+def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict[str, object]:
+    """Those of one list, or of all."""
     access = enter(request, slug, Scope.READ)
-    return {"data": [saved_view_out(view) for view in SavedView.objects.filter(project=access.project)]}
+    rows = SavedView.objects.filter(project=access.project)
+    rows = rows.filter(list=find_list(list).name) if list else rows
+    return {"data": [saved_view_out(view) for view in rows]}
 
 
-@router.post("/projects/{slug}/views", response={201: SavedViewOut}, summary="Save a view of the samples list")
+@router.post("/projects/{slug}/views", response={201: SavedViewOut}, summary="Save a view of a list")
 def create_view(request: HttpRequest, slug: str, given: SavedViewIn) -> Status[dict[str, object]]:
     access = enter(request, slug, Scope.REVIEW)
-    return Status(201, saved_view_out(save_view(access=access, name=given.name, query=given.query)))
+    return Status(201, saved_view_out(save_view(access=access, name=given.name, query=given.query, of=given.list)))
 
 
 @router.delete("/projects/{slug}/views/{view_id}", response={204: None}, summary="Delete a saved view")

@@ -12,9 +12,10 @@ from curation.projects.models import Scope
 from curation.samples.blind import hides, refuse_hidden, shown_flags
 from curation.samples.list.filters import OPPONENTS, SampleList
 from curation.samples.list.queries import reversed_order, sample_page
-from curation.samples.models import Bucket, Flag, Kind, Sample, SavedView, Status, flag_names
+from curation.samples.models import Bucket, Flag, Kind, Sample, Status, flag_names
 from curation.web.lists.keyset import encode_cursor
 from curation.web.lists.pages import Chip, Column, Control, chips, column, controls
+from curation.web.lists.params import named_list
 from curation.web.problems import Problem
 
 WORDS = {
@@ -50,20 +51,13 @@ LABELS = {
 }
 
 
+@named_list("samples", page="sample-list")
 class SamplePageParams(SampleList):
     """The parameters of the page: the list's, and `before`, the cursor of a step back."""
 
     beside: ClassVar[frozenset[str]] = SampleList.beside | {"before"}
 
     before: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ViewLink:
-    name: str
-    url: str
-    delete_url: str
-    current: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +85,6 @@ class ListPage:
     controls: dict[str, Control]
     chips: tuple[Chip, ...]
     columns: dict[str, Column]
-    views: tuple[ViewLink, ...]
     may_decide: bool
     may_adjudicate: bool
     rows: list[Row] = field(default_factory=list)
@@ -128,7 +121,6 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
             "created_at": column(url, params, "created_at", "Created", same_order="id"),
             "priority": column(url, params, "priority", "Borderline first"),
         },
-        views=_views(access, url, params.url(url)),
         may_decide=access.may(Scope.REVIEW),
         may_adjudicate=access.may(Scope.RUN),
         rows=_linked(access, rows),
@@ -174,15 +166,3 @@ def _cursor_at(column: str, row: Sample) -> str:
     attribute = column.removeprefix("-")
     value = row.pk if attribute == "id" else getattr(row, attribute)
     return encode_cursor(column, value.isoformat() if isinstance(value, datetime) else value, row.pk)
-
-
-def _views(access: Access, url: str, here: str) -> tuple[ViewLink, ...]:
-    return tuple(
-        ViewLink(
-            view.name,
-            f"{url}?{view.query}",
-            reverse("saved-view-delete", args=[access.project.slug, view.pk]),
-            f"{url}?{view.query}" == here,
-        )
-        for view in SavedView.objects.filter(project=access.project)[:100]
-    )

@@ -1,32 +1,75 @@
-"""Saved views: filters of the samples list with a name, shared by the project."""
+"""Saved views: filters of a project's lists with a name, shared by the project."""
+
+from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
 from django.http import QueryDict
+from django.urls import reverse
 
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.samples.list.pages import SamplePageParams
 from curation.samples.models import SavedView
-from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
+from curation.web.lists.params import NamedList, find_list
+from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLink:
+    name: str
+    url: str
+    delete_url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMenu:
+    """The saved views of a list, for its page. `query` is the page's own filter and order."""
+
+    list: str
+    list_url: str
+    query: str
+    may_save: bool
+    views: tuple[ViewLink, ...]
+
+
+def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
+    slug = access.project.slug
+    url = reverse(of.page, args=[slug])
+    try:
+        here = canonical(of, given)
+    except Problem:  # the page says what is wrong with its filter
+        here = given.urlencode()
+    views = tuple(
+        ViewLink(
+            view.name,
+            f"{url}?{view.query}",
+            reverse("saved-view-delete", args=[slug, view.pk]),
+            view.query == here,
+        )
+        for view in SavedView.objects.filter(project=access.project, list=of.name)[:100]
+    )
+    return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
 
 
 @transaction.atomic
-def save_view(*, access: Access, name: str, query: str) -> SavedView:
-    """Save the filter and order of a URL query under a new name."""
+def save_view(*, access: Access, name: str, query: str, of: str = "samples") -> SavedView:
+    """Save the filter and order of a list's URL query under a new name. `of` is the name of the list."""
     access.require(Scope.REVIEW)
     name = " ".join(name.split())
     if not 0 < len(name) <= 80 or not name.isprintable():
         raise Invalid("A view needs a name of 1 to 80 characters.", errors=[FieldError("name", "1 to 80 characters")])
-    kept = canonical(query)
+    kept = canonical(find_list(of), QueryDict(query.removeprefix("?")))
     if len(kept) > 2000:
         raise Invalid("This filter is too long to be saved.", errors=[FieldError("query", "at most 2,000 characters")])
+    values = {"project": access.project, "list": of, "name": name, "query": kept}
     try:
         with transaction.atomic():
-            view = SavedView.objects.create(project=access.project, name=name, query=kept, created_by=access.user)
+            view = SavedView.objects.create(created_by=access.user, **values)
     except IntegrityError:
         raise Conflict(f"There is a view {name!r} already.", code="view_exists") from None
-    audit.record(actor=access.user, action="view.create", subject=name, project=access.project, data={"query": kept})
+    data = {"list": of, "query": kept}
+    audit.record(actor=access.user, action="view.create", subject=name, project=access.project, data=data)
     return view
 
 
@@ -36,14 +79,13 @@ def delete_view(*, access: Access, view: SavedView) -> None:
     access.require(Scope.REVIEW)
     if view.created_by_id != access.user.pk and not access.may(Scope.RUN):
         raise NotAllowed("Only the author of a view or a curator can delete it.")
-    audit.record(
-        actor=access.user, action="view.delete", subject=view.name, project=access.project, data={"query": view.query}
-    )
+    data = {"list": view.list, "query": view.query}
+    audit.record(actor=access.user, action="view.delete", subject=view.name, project=access.project, data=data)
     view.delete()
 
 
-def canonical(query: str) -> str:
+def canonical(of: NamedList, query: QueryDict) -> str:
     """The filter's canonical query, with the order unless it is the default."""
-    params = SamplePageParams.from_query(QueryDict(query.removeprefix("?")))
+    params = of.params.from_query(query)
     params.order()
     return params.url("").removeprefix("?")

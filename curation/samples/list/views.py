@@ -16,6 +16,7 @@ from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView
 from curation.web.ids import find
+from curation.web.lists.params import find_list
 
 
 @require_GET
@@ -61,9 +62,10 @@ def sample_similar(request: HttpRequest, access: Access, pk: int) -> HttpRespons
 @require_POST
 @project_page(Scope.REVIEW)
 def saved_view_create(request: HttpRequest, access: Access) -> HttpResponse:
-    view = save_view(access=access, name=request.POST.get("name", ""), query=request.POST.get("query", ""))
+    name, query, of = (request.POST.get(field, "") for field in ("name", "query", "list"))
+    view = save_view(access=access, name=name, query=query, of=of or "samples")
     messages.success(request, f"View “{view.name}” saved.")
-    return redirect(f"{reverse('sample-list', args=[access.project.slug])}?{view.query}")
+    return redirect(f"{reverse(find_list(view.list).page, args=[access.project.slug])}?{view.query}")
 
 
 @require_POST
@@ -72,4 +74,4 @@ def saved_view_delete(request: HttpRequest, access: Access, pk: int) -> HttpResp
     view = find(SavedView.objects.filter(project=access.project), str(pk), "view")
     delete_view(access=access, view=view)
     messages.success(request, f"View “{view.name}” deleted.")
-    return redirect("sample-list", access.project.slug)
+    return redirect(find_list(view.list).page, access.project.slug)

@@ -186,7 +186,7 @@ class RowFilter(Schema):
 
     def _pairs_of(self, name: str) -> list[tuple[str, str]]:
         value = getattr(self, name)
-        if value is None or value == "":
+        if value is None or value == "" or (value is False and type(self).model_fields[name].default is False):
             return []
         if isinstance(value, tuple):
             return [(name, ",".join(word.replace(",", "\\,") for word in group)) for group in value]

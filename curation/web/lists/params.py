@@ -1,6 +1,7 @@
 """Parameters of a list, the same for its page and its REST call: a filter, an order, a page of rows."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -9,7 +10,7 @@ from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_val
 
 from curation.web.lists.filters import RowFilter, Rows, url_query
 from curation.web.lists.keyset import Page, paginate
-from curation.web.problems import FieldError, Problem
+from curation.web.problems import FieldError, Invalid, Problem
 
 M = TypeVar("M", bound=Model)
 
@@ -83,6 +84,42 @@ class ListParams(RequestQuery):
     def _order_pairs(self) -> list[tuple[str, str]]:
         defaults = {"sort": self.sorts[0], "limit": str(type(self).model_fields["limit"].default)}
         return [pair for name in defaults for pair in self._pairs_of(name) if pair[1] != defaults[name]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedList:
+    """A list of a project, whose filters can be saved as views. `page` is the name of its page's URL."""
+
+    name: str
+    page: str
+    params: type[ListParams]
+
+
+_named: dict[str, NamedList] = {}
+Params = TypeVar("Params", bound=type[ListParams])
+
+
+def named_list(name: str, *, page: str) -> Callable[[Params], Params]:
+    """Register the decorated parameters as those of a list."""
+
+    def register(params: Params) -> Params:
+        _named[name] = NamedList(name, page, params)
+        return params
+
+    return register
+
+
+def find_list(name: str) -> NamedList:
+    if name not in _named:
+        words = ", ".join(sorted(_named))
+        error = FieldError("list", f"is one of {words}")
+        raise Invalid(f"There is no list {name!r}. The lists are {words}.", errors=[error])
+    return _named[name]
+
+
+def list_of_page(page: str | None) -> NamedList | None:
+    """The list whose page has this URL name."""
+    return next((one for one in _named.values() if one.page == page), None)
 
 
 class ArchivableList(ListParams):

@@ -213,6 +213,42 @@ class TestSavedViews:
             ("view.delete", "Leaky finals"),
         ]
 
+    @pytest.mark.parametrize(
+        ("name", "address", "query"),
+        [
+            ("runs", "runs/", "state=failed"),
+            ("duels", "duels/", "bucket=final"),
+            ("prompts", "prompts/", "has_record=true"),
+            ("exclusions", "prompts/exclusions/", "limit=20"),
+            ("scenarios", "scenarios/", "status=admitted"),
+            ("trajectories", "trajectories/", "sort=-commands"),
+            ("pairs", "pairs/", "limit=20"),
+            ("exports", "exports/", "archived=true"),
+            ("evaluations", "evaluations/", "archived=true"),
+            ("splits", "evaluations/splits/", "archived=true"),
+            ("flags", "samples/flags/", "state=resolved"),
+            ("batches", "samples/batches/", "limit=20"),
+            ("suggestions", "samples/suggestions/", "outcome=kept"),
+            ("disputes", "samples/disputes/", "limit=20"),
+        ],
+    )
+    def test_every_list_has_views_of_its_own(
+        self, client: Client, project: Project, name: str, address: str, query: str
+    ) -> None:
+        sign_in(client, project, Role.CURATOR)
+        assert self.save(client, "Mine", "bucket=refined") == 302
+        saved = client.post("/p/acme/samples/views/", {"name": "Mine", "query": f"?{query}&cursor=", "list": name})
+        assert saved.headers["Location"] == f"/p/acme/{address}?{query}"
+        page = client.get(saved.headers["Location"]).content.decode()
+        assert f'<a href="/p/acme/{address}?{query}" aria-current="true">Mine</a>' in page
+        assert "?bucket=refined" not in page.partition("<main")[2].partition("</header>")[0], "those of another list"
+        assert f'name="list" value="{name}"' in page
+
+    def test_a_list_that_does_not_exist_is_refused(self, client: Client, project: Project) -> None:
+        sign_in(client, project)
+        response = client.post("/p/acme/samples/views/", {"name": "A", "query": "", "list": "nosuch"})
+        assert response.status_code == 422 and "The lists are batches, disputes, duels" in response.content.decode()
+
     def test_a_view_needs_a_new_name_and_a_valid_filter(self, client: Client, project: Project) -> None:
         sign_in(client, project)
         assert self.save(client, "A", "bucket=final") == 302
