@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from sandbox.gate.archives import wrong_insides
 from sandbox.gate.edits import Edits
@@ -17,15 +17,20 @@ from sandbox.gate.foreign import (
     foreign_runs,
     foreign_texts,
     in_other_lines,
+    longer_line,
+    other_answers,
     scrambled,
     with_other_line,
     without_line,
+    words_of,
 )
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry, State
 
 # Lines that are tried alone, over all results; of each result at least one.
 MAX_LINES = 6
 MAX_PAIRS = 8
+# Other values of the checker that are tried in one result.
+MAX_ANSWERS = 24
 MAX_COPIED = 32
 _CHECKSUMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b")
 OPEN = 0o777
@@ -50,11 +55,11 @@ class Attempt:
 
 
 def left_out(
-    path: str, change: Change, *, known: frozenset[str], stuffing: str, chmods: bool, ordered: bool, most: int
+    path: str, change: Change, *, checker: str, stuffing: str, chmods: bool, ordered: bool, most: int
 ) -> Iterator[Attempt]:
     """What a lazy agent leaves out at one path, everything else done as the reference does it.
 
-    `known` are the checker's words, `stuffing` is a text of all that can be guessed. `chmods`: the reference sets
+    `checker` is the checker's script, `stuffing` is a text of all that can be guessed. `chmods`: the reference sets
     permissions. `ordered`: the order of lines is part of the result. At most `most` lines are tried alone.
     """
     before, after = change.before, change.after
@@ -95,7 +100,7 @@ def left_out(
     if after.kind == "folder":
         yield attempt(f"with {path} as a file instead of a folder", Entry("file"))
     if after.kind == "file":
-        yield from _wrong_content(path, before, after, known=known, stuffing=stuffing, ordered=ordered, most=most)
+        yield from _wrong_content(path, before, after, checker=checker, stuffing=stuffing, ordered=ordered, most=most)
 
 
 def swapped(changes: Changes) -> Iterator[Attempt]:
@@ -229,7 +234,7 @@ def is_right(attempt: Attempt, start: State, changes: Changes) -> bool:
 
 
 def _wrong_content(
-    path: str, before: Entry | None, after: Entry, *, known: frozenset[str], stuffing: str, ordered: bool, most: int
+    path: str, before: Entry | None, after: Entry, *, checker: str, stuffing: str, ordered: bool, most: int
 ) -> Iterator[Attempt]:
     def attempt(says: str, text: str, *, warns: bool = False) -> Attempt:
         return Attempt(path, f"with {says}", {path: replace(after, data=text.encode(), digest="")}, warns)
@@ -249,10 +254,13 @@ def _wrong_content(
             yield Attempt(path, f"with {path} packed with {says}", {path: replace(after, data=inside)})
         return
     seen = {text}
-    for says, wrong in foreign_texts(text, known):
+    for says, wrong in foreign_texts(text, words_of(checker)):
         if wrong not in seen:
             yield attempt(f"the content of {path} replaced: {says}", wrong, warns=_only_comments(text, wrong))
         seen.add(wrong)
+    others = ((says, wrong) for says, wrong in other_answers(text, checker) if wrong not in seen)
+    for says, wrong in islice(others, MAX_ANSWERS):
+        yield attempt(f"{says} in {path}", wrong, warns=_only_comments(text, wrong))
     appended = old is not None and bool(old.strip()) and text.startswith(old)
     more = f"{text}{'' if text.endswith(chr(10)) else chr(10)}"
     right = _is_line_of(stuffing, after)
@@ -267,6 +275,8 @@ def _wrong_content(
         lenient = number == 0 or bool(_COMMENT.match(lines[number]))
         yield attempt(f"line {number + 1} of {path} left out", without_line(text, number), warns=lenient and number > 0)
         yield attempt(f"other words in line {number + 1} of {path}", with_other_line(text, number), warns=lenient)
+        for says, wrong in longer_line(text, number):
+            yield attempt(f"{says} line {number + 1} of {path}", wrong, warns=lenient and number > 0)
 
 
 def _half_modes(before: int, after: int) -> Iterator[tuple[str, int]]:

@@ -21,7 +21,7 @@ from sandbox.gate.cheats import (
     taken_for_another,
 )
 from sandbox.gate.edits import scripts_of
-from sandbox.gate.foreign import literals_of, scrambled, stuffed, words_of
+from sandbox.gate.foreign import literals_of, scrambled, stuffed
 from sandbox.gate.play import (
     REFERENCE_SECONDS,
     Played,
@@ -132,7 +132,6 @@ def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, a
 
 def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iterator[Attempt]:
     stuffing = _stuffing(rooms, base)
-    known = words_of(rooms.task.checker)
     most = max(1, MAX_LINES // max(1, len(base.changes)))
     chmods = bool(_CHMODS.search(base.body))
     for path, change in base.changes.items():
@@ -142,7 +141,7 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
             continue  # its content counts
         rooms.checkpoint()
         for attempt in left_out(
-            path, change, known=known, stuffing=stuffing, chmods=chmods, ordered=ordered, most=most
+            path, change, checker=rooms.task.checker, stuffing=stuffing, chmods=chmods, ordered=ordered, most=most
         ):
             if attempt.warns or not is_right(attempt, state, base.changes):
                 yield attempt

@@ -5,12 +5,16 @@ import string
 from collections.abc import Collection, Iterator
 
 WORD = re.compile(r"[^\W_]+")
+_VALUE = re.compile(r"[^\s=:,;\"']+")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,15}(?![\w.])")
 # By its first bytes the kind of a file is recognized.
 HEADER = 16
 FOREIGN = "zq foreign line"
 MAX_STUFFED = 40 * 1024
 MAX_LITERAL = 300
+MAX_VALUE = 80
+# Of each value of a result, so many others of the checker are tried.
+MAX_OTHER = 8
 _LITERAL = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|([^\s'\";|&()<>]+)", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1$", re.DOTALL | re.MULTILINE)
 _NEXT = str.maketrans(
@@ -35,7 +39,34 @@ def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]
     yield "values exchanged between its lines", _exchanged(text)
     yield "foreign lines, as many and as long, sorted", _ended(text, [_filler(n, len(x)) for n, x in enumerate(lines)])
     yield "other numbers with the same sum", _same_sum(text)
+    yield "each number one less", _NUMBER.sub(lambda match: str(max(0, int(match[0]) - 1)), text)
     yield "the letters of each word in the opposite order", WORD.sub(lambda match: match[0][::-1], text)
+
+
+def other_answers(text: str, script: str) -> Iterator[tuple[str, str]]:
+    """Return what to call it, and `text` with another value of the checker's script in the place of one of its own, or
+    of all of a single line. A script that names several values may take any of them.
+
+    Values that stand near each other in the script come first.
+    """
+    values = _values_of(script)
+    for match in _VALUE.finditer(text):
+        for value in _nearest(values, match[0]) if match[0] in values else ():
+            if value.isdigit() == match[0].isdigit():
+                yield f"{value} in place of {match[0]}", f"{text[: match.start()]}{value}{text[match.end() :]}"
+    line = text.strip()
+    if line in values and not _VALUE.fullmatch(line):
+        for value in _nearest(values, line):
+            yield f"{value} in place of {line}", text.replace(line, value)
+
+
+def longer_line(text: str, number: int) -> Iterator[tuple[str, str]]:
+    """Return what to call it, and `text` with a longer word at an end of this line: `4` is the beginning of `44`."""
+    lines = text.splitlines(keepends=True)
+    words = list(WORD.finditer(lines[number]))
+    for says, at in (("end", words[-1].end() - 1), ("beginning", words[0].start())) if words else ():
+        longer = f"{lines[number][:at]}{lines[number][at]}{lines[number][at:]}"
+        yield f"a longer word at the {says} of", "".join([*lines[:number], longer, *lines[number + 1 :]])
 
 
 def foreign_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -99,6 +130,21 @@ def stuffed(texts: Collection[str]) -> str:
             if line.strip() and line not in lines and "\0" not in line and size < MAX_STUFFED:
                 lines[line] = None
     return "".join(f"{line}\n{FOREIGN} {number}\n" for number, line in enumerate(lines, 1)) or f"{FOREIGN}\n"
+
+
+def _values_of(script: str) -> list[str]:
+    """Return the literals of a script, those of a pattern branch by branch."""
+    branches = (branch for literal in literals_of(script) for branch in literal.split("|"))
+    values = (re.sub(r"\\(.)", r"\1", branch.strip("^$()\\ ")) for branch in branches)
+    values = (value for value in values if WORD.search(value) and len(value) <= MAX_VALUE and value[0] != "-")
+    return list(dict.fromkeys(values))
+
+
+def _nearest(values: list[str], to: str) -> list[str]:
+    """Return the values around this one, the nearest first."""
+    at = values.index(to)
+    order = sorted(range(len(values)), key=lambda place: abs(place - at))
+    return [values[place] for place in order[1 : MAX_OTHER + 1]]
 
 
 def _exchanged(text: str) -> str:

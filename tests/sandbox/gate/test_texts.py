@@ -6,7 +6,15 @@ import zipfile
 
 from sandbox.gate.archives import wrong_insides
 from sandbox.gate.edits import scripts_of
-from sandbox.gate.foreign import foreign_texts, literals_of, scrambled, stuffed, without_line
+from sandbox.gate.foreign import (
+    foreign_texts,
+    literals_of,
+    longer_line,
+    other_answers,
+    scrambled,
+    stuffed,
+    without_line,
+)
 from sandbox.gate.state import Entry
 
 TEXT = "ida,7\nbram,3\n"
@@ -95,3 +103,14 @@ def test_edits_are_commands_that_a_person_can_read() -> None:
 def test_large_content_is_split_into_commands_of_bounded_size() -> None:
     scripts = scripts_of({"/srv/a": Entry("file", 0o644, bytes(range(256)) * 600)}, {"/srv": Entry("folder", 0o755)})
     assert len(scripts) > 1 and max(map(len, scripts)) < 120 * 1024
+
+
+def test_other_answers_are_the_values_that_the_checker_names_beside_the_right_one() -> None:
+    script = 't=$(cat team.txt)\n[ "$t" = "disk sda" ] || grep -qxE \'^(red|blue dot)$\' team.txt || [ "$t" -eq 12 ]'
+    assert {"blue dot\n", "disk sda\n"} <= {wrong for _, wrong in other_answers("red\n", script)}
+    assert "red\n" in [wrong for _, wrong in other_answers("disk sda\n", script)]
+    assert list(other_answers("12\n", script)) == list(other_answers("green\n", script)) == []
+
+
+def test_a_line_gets_a_longer_word_at_either_end() -> None:
+    assert [wrong for _, wrong in longer_line("a\n (b = 12)\n", 1)] == ["a\n (b = 122)\n", "a\n (bb = 12)\n"]

@@ -12,6 +12,7 @@ from sandbox.gate.gate import run_gate
 from sandbox.gate.report import CHECKER, GateVerdict
 from sandbox.protocol import Backend
 from tests.scenarios.gate import cases
+from tests.scenarios.gate.answer_cases import LENIENT, SOUND_ANSWERS
 from tests.scenarios.gate.attack_cases import ATTACKED, SOUND_ATTACKED
 from tests.scenarios.gate.cases import Case
 from tests.scenarios.gate.measure_cases import COMPARED, MEASURED
@@ -21,7 +22,8 @@ ADMITTED_FIRST = {
     *("sorted letters", "a private file in any way", "one member of the archive", "links by their inside"),
     *("a link that resolves", "touched today", "numbers of the inode"),
 }
-SOUND, BAD = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED), (*cases.BAD, *MEASURED, *ATTACKED)
+SOUND = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED, *SOUND_ANSWERS)
+BAD = (*cases.BAD, *MEASURED, *ATTACKED, *LENIENT)
 
 
 @pytest.fixture(
@@ -60,7 +62,7 @@ def wrong_verdicts(cases: Sequence[Case], rooms: Backend) -> dict[str, str]:
 @pytest.mark.timeout(900)
 def test_sound_checkers_are_admitted_and_others_refused(rooms: Backend) -> None:
     attack = [*SOUND_ATTACKED[::4], *(case for case in ATTACKED if case.name in ADMITTED_FIRST)]
-    every = (*cases.SOUND, *COMPARED, *cases.BAD, *MEASURED, *attack)
+    every = (*cases.SOUND, *COMPARED, *SOUND_ANSWERS, *cases.BAD, *MEASURED, *attack, *LENIENT[::3])
     assert wrong_verdicts(every if rooms.name == "bubblewrap" else every[::8], rooms) == {}
 
 
