@@ -210,7 +210,14 @@ class StreamedAnswer:
 
 
 async def read_answer(response: httpx.Response) -> httpx.Response:
-    """Return the response with its whole body; a stream becomes one document. Raises `BrokenAnswer`."""
+    """Return the response with its whole body; a stream becomes one document. Raises `BrokenAnswer`.
+
+    A redirect to another server becomes a refusal: the headers of Azure's and Anthropic's keys would go there too.
+    """
+    if other := _other_server(response):
+        await response.aclose()
+        words = f"the endpoint redirects to {other}, and requests go to no other server: enter it as the base URL"
+        return httpx.Response(400, json={"error": {"message": words}}, request=response.request)
     streamed = StreamedAnswer(progress_of_call.get(Progress())) if _is_stream(response) else None
     plain, size = bytearray(), 0
     loop = asyncio.get_running_loop()
@@ -240,6 +247,19 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
         content, kind = json.dumps(document).encode(), "application/json"
     kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in NOT_KEPT]
     return httpx.Response(status, headers=[*kept, ("content-type", kind)], content=content, request=response.request)
+
+
+def _other_server(response: httpx.Response) -> str:
+    """The server that a redirect leads to, if it is not the one that was asked."""
+    if not response.has_redirect_location:
+        return ""
+    asked, location = response.request.url, response.headers["location"]
+    try:
+        given = asked.join(location)
+    except httpx.InvalidURL:
+        return repr(location[:200])
+    is_same = (given.scheme, given.host, given.port) == (asked.scheme, asked.host, asked.port)
+    return "" if is_same else f"{given.scheme}://{given.netloc.decode(errors='replace')}"
 
 
 def _is_stream(response: httpx.Response, beginning: bytes = b"") -> bool:

@@ -41,8 +41,9 @@ class EndpointForm(ProblemForm):
     params = JsonField(
         required=False,
         label="Parameters",
-        help_text="A JSON object sent with every request, such as {“temperature”: 0.2}. “takes_json_schema”: true "
-        "has runs ask self-hosted models for answers in their JSON schema; the test says whether a model follows it.",
+        help_text="A JSON object sent with every request, such as {“temperature”: 0.2}. What the test finds is set "
+        "here: “stream”: true for servers that only stream, “takes_json_schema”: true for self-hosted models that "
+        "follow a JSON schema, “takes_tools”: false for models without tools; their prompts with tools are refused.",
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 

@@ -44,14 +44,18 @@ END = delta("stop") + event(choices=[], usage=USAGE) + DONE
 
 @contextmanager
 def serving(
-    body: Body, *, kind: str = "text/event-stream", headers: dict[str, str] | None = None
+    body: Body, *, kind: str = "text/event-stream", headers: dict[str, str] | None = None, moved: str = ""
 ) -> Iterator["Served"]:
+    """A server that answers with this; `moved` is where it sends requests of other paths than /again."""
     ended, served = threading.Event(), Served()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             served.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
+            is_moved = bool(moved) and self.path != "/again"
+            self.send_response(307 if is_moved else 200)
+            if is_moved:
+                self.send_header("location", moved)
             for name, value in {"content-type": kind, **(headers or {})}.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -280,6 +284,31 @@ def test_a_compressed_bomb_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         serving(bomb, kind="application/json", headers={"content-encoding": "gzip"}) as served,
         pytest.raises(Transient, match="longer than 32 MiB"),
     ):
+        served.ask()
+
+
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+def test_a_redirect_to_another_server_gets_neither_the_key_nor_the_prompt(
+    provider: str,
+) -> None:
+    with serving(delta(content="hi") + END) as other:
+        elsewhere = f"http://127.0.0.1:{other.port}"
+        with serving(b"", moved=f"{elsewhere}/again?key=1") as served:
+            with pytest.raises(Refused, match=f"the endpoint redirects to {elsewhere}, and requests go to no other"):
+                served.ask(model=f"{provider}/m")
+            assert len(served.requests) == 1
+        assert other.requests == []
+
+
+def test_a_redirect_on_the_same_server_is_followed() -> None:
+    with serving(delta(content="hi") + END, moved="/again") as served:
+        assert served.ask().text == "hi"
+    assert len(served.requests) == 2
+
+
+@pytest.mark.parametrize("location", ["http://[", "http://\x7f/", "//", ""])
+def test_a_redirect_to_nowhere_is_an_error(location: str) -> None:
+    with serving(b"", moved=location or " ") as served, pytest.raises(CallError):
         served.ask()
 
 
