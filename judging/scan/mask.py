@@ -1,9 +1,12 @@
 """Replace what was found by placeholders such as `<EMAIL>`."""
 
+import re
 from collections.abc import Callable, Iterable
 
 from judging.scan.rules import BY_NAME
 from judging.scan.scan import Finding
+
+_NUMBERED = re.compile(rf"<({'|'.join(sorted({rule.mask for rule in BY_NAME.values()}))})_\d+>")
 
 
 class Masks:
@@ -32,3 +35,8 @@ class Masks:
             number = self._numbers[word] = self._numbers.get(word, 0) + 1
             self._placeholders[word, value] = f"<{word}>" if number == 1 else f"<{word}_{number}>"
         return self._placeholders[word, value]
+
+
+def without_numbers(text: str) -> str:
+    """Return the text with one placeholder for all values of a type."""
+    return _NUMBERED.sub(r"<\1>", text)

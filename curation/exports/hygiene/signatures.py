@@ -2,7 +2,7 @@
 another text was approved."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from curation.exports.hygiene.signature import VERSION, Signature, signature
@@ -13,6 +13,8 @@ from curation.review.decisions.outcome import Reviewed, standing_approvals
 from curation.samples.models import Kind, Sample
 from curation.web.lists.id_list import IdList
 from judging.messages import message_text
+from judging.scan.mask import Masks
+from judging.scan.scan import rule_set_version, scan
 
 _DIGITS = re.compile(r"\d+")
 
@@ -28,14 +30,17 @@ class SignedSample(NamedTuple):
 def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
     """Return the signatures of approved samples, in the order of `ids`, which ascend; without those that have no
     approved text."""
-    approved = {pk: approval.text_sha256 for pk, approval in standing_approvals(ids).items()}
+    approvals = standing_approvals(ids)
+    approved = {pk: approval.text_sha256 for pk, approval in approvals.items()}
     stored = SampleSignature.objects.filter(sample_id__in=IdList(ids), version=VERSION)
     columns = stored.values_list("sample_id", "text_sha256", "exact", "near")
     found = {
         pk: SignedSample(pk, bytes(exact), bytes(near)) for pk, sha, exact, near in columns if approved.get(pk) == sha
     }
     missing = [pk for pk in ids if pk in approved and pk not in found]
-    made = list(_make(missing)) if missing else []
+    # Of these the scan at the approval found nothing.
+    clean = {pk for pk, approval in approvals.items() if approval.scan_rules == rule_set_version()}
+    made = list(_make(missing, clean)) if missing else []
     SampleSignature.objects.bulk_create(
         [
             SampleSignature(
@@ -63,26 +68,36 @@ def read_near(ids: Sequence[int]) -> list[bytes]:
     return [near[pk] for pk in ids]
 
 
-def _make(ids: Sequence[int]) -> Iterator[SignedSample]:
+def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
     trajectories = set(Sample.objects.filter(pk__in=IdList(ids), kind=Kind.TRAJECTORY).values_list("pk", flat=True))
     turns = [pk for pk in ids if pk not in trajectories]
     reviewed = Reviewed(turns)
     for pk, texts in zip(turns, read_duel_texts(turns, kings=reviewed.keeps_kings), strict=True):
         if texts is not None:
             chosen = reviewed.outcome(pk, texts.challenger, texts.king).chosen_text
-            history = _texts(read_json(texts.history))
-            yield SignedSample(pk, *signature(history="\n".join(history[:-1]), learned=[*history[-1:], chosen]))
+            *history, learned = [*_texts(read_json(texts.history)), chosen]
+            if pk not in clean:
+                *history, learned = _masked([*history, learned])
+            yield SignedSample(pk, *signature(history="\n".join(history[:-1]), learned=[*history[-1:], learned]))
     sessions = sorted(trajectories)
     for pk, rollout in zip(sessions, read_rollouts(sessions), strict=True):
         if rollout is not None:
-            yield SignedSample(pk, *_session_signature(read_json(rollout.turns)))
+            yield SignedSample(pk, *_session_signature(read_json(rollout.turns), is_clean=pk in clean))
 
 
-def _session_signature(turns: object) -> Signature:
+def _masked(texts: Sequence[str]) -> list[str]:
+    """Return the texts of a row with a placeholder for everything that the scan finds."""
+    masks = Masks()
+    return [masks.apply(text, scan(text), lambda _: True) for text in texts]
+
+
+def _session_signature(turns: object, *, is_clean: bool) -> Signature:
     """Sign the commands of a session. Its history is what the terminal showed, without digits: times and process ids
     differ from rollout to rollout."""
     given = [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
-    texts = [(turn.get("kind") == "action", str(turn.get("text", ""))) for turn in given]
+    contents = [str(turn.get("text", "")) for turn in given]
+    typed_or_shown = [turn.get("kind") == "action" for turn in given]
+    texts = list(zip(typed_or_shown, contents if is_clean else _masked(contents), strict=True))
     shown = _DIGITS.sub("0", "\n".join(text for typed, text in texts if not typed))
     return signature(history=shown, learned=[text for typed, text in texts if typed])
 

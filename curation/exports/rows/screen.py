@@ -14,7 +14,7 @@ from curation.review.decisions.outcome import Answered, Approval, prompt_sha256
 from curation.review.models import Clearance
 from curation.samples.scans.store import text_sha256
 from curation.web.lists.id_list import IdList
-from judging.scan.mask import Masks
+from judging.scan.mask import Masks, without_numbers
 from judging.scan.scan import Finding, rule_set_version, scan, texts_of
 
 T = TypeVar("T")
@@ -81,6 +81,9 @@ class Screen:
         if reason is not None:
             return reason
         prompt, chosen, rejected = map(self.masked, (found.prompt, found.chosen, found.rejected))
+        sides = [_mapped(side, without_numbers) for side in (chosen, rejected)]
+        if sides[0] == sides[1]:  # they differed in what is masked
+            return SkipReason.IDENTICAL
         return found._replace(prompt=prompt, chosen=chosen, rejected=rejected)
 
     def _action(self, text: str, finding: Finding) -> str:

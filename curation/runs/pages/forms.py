@@ -17,7 +17,7 @@ from curation.web.lists.form_field import FilterField
 from curation.web.problems import Problem
 
 # The models and the filter come first; the other fields have defaults that rarely change.
-FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter")
+FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter", "source", "since", "until")
 ONE_MODEL = ("model", "king_model", "challenger_model")
 HELP = {
     "samples": "Answers per prompt, or rollouts per scenario.",

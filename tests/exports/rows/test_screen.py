@@ -111,6 +111,32 @@ def test_only_the_preference_is_left_out_if_the_other_answer_has_the_secret() ->
     assert KEY not in everything(export) and len(rows(export, "sft-messages.train.jsonl")) == 1
 
 
+def test_rows_that_differ_in_what_is_masked_alone_leave_once() -> None:
+    access = project_with_reviewer()
+    kept, other = (
+        approved(access, history="Go on.", challenger=f"Ask {name}@acme-corp.io about it.", instance_id=name)
+        for name in ("ada", "bob")
+    )
+    approved(access, history="Go on.", challenger="Ask cy@acme-corp.io about the other one.", instance_id="cy")
+
+    export = run_export(access.project, {**SFT, "splits": {"train": 0.5, "val": 0.5}, "near_duplicates": None})
+
+    assert reasons(export) == {str(other.pk): "duplicate"}
+    assert rows(export, "excluded.jsonl")[0]["of"] == str(kept.pk)
+
+
+def test_sides_that_differ_in_what_is_masked_alone_are_no_preference() -> None:
+    access = project_with_reviewer()
+    approved(access, challenger="Ask ada@acme-corp.io about it.", king="Ask bob@acme-corp.io about it.")
+    approved(access, challenger="Ask ada@acme-corp.io today.", king="Ask bob@acme-corp.io now.", instance_id="other")
+
+    export = run_export(access.project, BOTH)
+
+    skipped = rows(export, "excluded.jsonl")
+    assert [(row["reason"], row["formats"]) for row in skipped] == [("identical", ["dpo"])]
+    assert len(rows(export, "dpo.train.jsonl")) == 1 and len(rows(export, "sft-messages.train.jsonl")) == 2
+
+
 def test_an_answer_that_was_changed_after_the_scan_is_scanned_again() -> None:
     access = project_with_reviewer()
     sample = approved(access)
