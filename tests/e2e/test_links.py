@@ -9,6 +9,7 @@ from pytest_django.live_server_helper import LiveServer
 from curation.duels.models import Duel, PromptText, Verdict
 from curation.projects.models import Member, Preferences, Project, Role
 from curation.review.models import Decision, Lease
+from curation.samples.models import SavedView
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project, make_trajectory
 from tests.review.rows import sample_of
@@ -131,6 +132,23 @@ def test_columns_with_one_value_are_chips_and_the_preview_is_wide(tab: Page, pro
     sample.save()
     tab.goto("/p/billing/samples/?source=codegen&status=pending")
     assert tab.locator(".table-same").get_by_text("pending").count() == 0  # the filter's chip says it
+
+
+def test_a_view_is_saved_with_the_filter_that_is_shown_and_opened_from_the_menu(tab: Page, project: Project) -> None:
+    make_duel(project)
+    tab.goto("/p/billing/samples/")
+    tab.get_by_label("Status", exact=True).select_option("pending")  # htmx replaces the table
+    tab.wait_for_url("**status=pending*")
+    tab.get_by_text("Views", exact=True).click()
+    tab.get_by_role("button", name="Save this view").click()
+    tab.get_by_label("Name").fill("Undecided")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_text("View “Undecided” saved.")).to_be_visible()
+    assert SavedView.objects.get().query == "status=pending"
+    tab.goto("/p/billing/samples/")
+    tab.get_by_text("Views", exact=True).click()
+    tab.get_by_role("link", name="Undecided").click()
+    tab.wait_for_url("**/samples/?status=pending")
 
 
 def long_history(count: int) -> list[dict[str, str]]:
