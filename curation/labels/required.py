@@ -2,18 +2,29 @@
 
 from collections.abc import Sequence
 
+from django.db.models import QuerySet
+
 from curation.labels.models import Label, Question
 from curation.projects.access import Access
 from curation.samples.models import Sample
+from curation.web.prepared import Prepared
 from curation.web.problems import FieldError, Invalid
+
+
+def _required(project: int) -> QuerySet[Question]:
+    return Question.objects.filter(project=project, archived_at=None, required=True).order_by("id")
+
+
+# Every approval makes this query, and most projects require nothing.
+_first_required = Prepared(_required, project=int)
 
 
 def unanswered(access: Access, samples: Sequence[Sample]) -> dict[int, list[Question]]:
     """The required questions that the caller has not answered, by sample; samples without any are left out. One query
     in a project that requires nothing."""
-    required = list(Question.objects.filter(project=access.project, archived_at=None, required=True).order_by("id"))
-    if not required:
+    if _first_required.first(project=access.project.pk) is None:
         return {}
+    required = list(_required(access.project.pk))
     rows = Label.objects.filter(
         question__in=required, sample__in=samples, author=access.user, current=True, value__isnull=False
     )

@@ -90,16 +90,18 @@ def _by_slug(user: User, slug: str) -> tuple[Project | None, str | None]:
 def _role(user: User, project: Project) -> str | None:
     if user.is_superuser:
         return Role.ADMIN
-    return Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
+    member = _member.first(project=project.pk, user=user.pk)
+    return member.role if member else None
 
 
-# Nearly every page and call makes this query, so its SQL is compiled once. Nothing is cached: a removed member loses
-# access at once.
+# Nearly every page and call makes one of these queries, so their SQL is compiled once. No row is cached: a removed
+# member loses access at once.
 _member_by_slug = Prepared(
     lambda slug, user: Member.objects.select_related("project").filter(project__slug=slug, user=user),
     slug=str,
     user=int,
 )
+_member = Prepared(lambda project, user: Member.objects.filter(project=project, user=user), project=int, user=int)
 
 
 def project_page(

@@ -8,7 +8,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.utils import timezone
 
-from curation.projects.settings.document import ProjectSettings
+from curation.projects.settings.document import ProjectSettings, stored_settings
 from curation.web.problems import Conflict, Gone, Problem
 
 
@@ -77,7 +77,7 @@ class Project(Removable):
 
     @property
     def settings(self) -> ProjectSettings:
-        return ProjectSettings.model_validate(self.settings_json)
+        return stored_settings(self.settings_json)
 
     def require_writable(self) -> None:
         """Raise `Gone` while the project is being deleted, `Conflict` while it is archived."""

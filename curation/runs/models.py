@@ -7,7 +7,7 @@ from django.db import connection, models
 
 from curation.llm.models import Endpoint
 from curation.projects.models import Project, Removable
-from curation.projects.settings.document import ProjectSettings
+from curation.projects.settings.document import ProjectSettings, stored_settings
 
 
 class RunState(models.TextChoices):
@@ -122,7 +122,7 @@ class Run(Removable):
     @property
     def settings(self) -> ProjectSettings:
         """Return the project's settings at the time of the launch."""
-        return ProjectSettings.model_validate(self.settings_json)
+        return stored_settings(self.settings_json)
 
 
 class ItemState(models.TextChoices):

@@ -8,9 +8,12 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from curation.projects.models import Project
+from curation.web.prepared import Prepared
 from curation.webhooks.models import Delivery, Event, Webhook
 
 logger = logging.getLogger(__name__)
+# Every decision makes this query, and most projects have no webhook.
+_first_hook = Prepared(lambda project: Webhook.objects.filter(project=project), project=int)
 
 
 def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
@@ -19,6 +22,8 @@ def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
     An archived project sends nothing.
     """
     if project.archived_at is not None or project.deleting_at is not None:
+        return 0
+    if _first_hook.first(project=project.pk) is None:
         return 0
     now = timezone.now()
     wanted = [hook for hook in Webhook.objects.filter(project=project) if event.value in hook.events]

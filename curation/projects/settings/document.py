@@ -3,6 +3,9 @@
 The settings page and the OpenAPI document show the titles and descriptions.
 """
 
+import functools
+import json
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
@@ -35,9 +38,10 @@ AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
 
 
 class Section(BaseModel):
-    """Unknown keys are refused: a misspelt setting must not be ignored."""
+    """Unknown keys are refused: a misspelt setting must not be ignored. Frozen, because what is stored is read once
+    for all who ask."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Thresholds(Section):
@@ -399,6 +403,16 @@ class ProjectSettings(Section):
     scan: Scan = Scan()
     evaluation: Evaluation = Evaluation()
     taxonomy: Taxonomy = Taxonomy()
+
+
+def stored_settings(document: Mapping[str, object]) -> ProjectSettings:
+    """Return the settings of a stored document. Equal documents have the same object: change none of its lists."""
+    return _read(json.dumps(document))
+
+
+@functools.lru_cache(maxsize=256)
+def _read(text: str) -> ProjectSettings:
+    return ProjectSettings.model_validate(json.loads(text))
 
 
 def model_names(settings: ProjectSettings) -> list[tuple[str, str]]:

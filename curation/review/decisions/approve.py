@@ -28,37 +28,18 @@ def name_approved_texts(approvals: Sequence[Decision]) -> None:
     # A revision would have raised the first version.
     revised_ids = [line.sample_id for line in turns if line.sample.version > 1 or line.sample.opinions]
     latest = latest_revisions(revised_ids, reader=approvals[0].reviewer_id) if revised_ids else {}
-    as_recorded: list[Decision] = []
     for line in turns:
         revision = latest.get(line.sample_id, {}).get(kept_side(line.pick))
-        if revision is None:
-            as_recorded.append(line)
-        else:
+        if revision is not None:
             line.revision_id, line.text_sha256 = revision.pk, answer_sha256(revision.text)
-    _name_answers(as_recorded)
     revised = {line.sample_id: latest[line.sample_id][kept_side(line.pick)].text for line in turns if line.revision_id}
-    _scan_turns(turns, revised)
+    _name_and_scan_turns(turns, revised)
     _name_sessions([line for line in approvals if line.sample.kind == Kind.TRAJECTORY])
 
 
-def _name_answers(approvals: Sequence[Decision]) -> None:
-    for picked_king in (False, True):
-        lines = {line.sample_id: line for line in approvals if (kept_side(line.pick) == Pick.KING) is picked_king}
-        side = "king" if picked_king else "challenger"
-        rows = Duel.objects.filter(sample_id__in=IdList(list(lines))) if lines else Duel.objects.none()
-        columns = ["sample_id", *(f"{side}__text__{name}" for name in ("text", "thinking", "tool_calls"))]
-        if picked_king:
-            columns.append("prompt__text__reference")
-        for sample_id, text, thinking, calls, *reference in rows.values_list(*columns).iterator(chunk_size=500):
-            if text is not None:
-                lines[sample_id].text_sha256 = Answered(text, thinking, calls).sha256
-            elif reference and reference[0] is not None:
-                lines[sample_id].text_sha256 = reference_answer(reference[0]).sha256
-
-
-def _scan_turns(approvals: Sequence[Decision], revised: Mapping[int, str]) -> None:
-    """Scan everything that an export may write of each sample, and note where nothing is found. `revised` are the
-    approved texts that are revisions."""
+def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, str]) -> None:
+    """Name the recorded answers and prompts, scan everything that an export may write of each sample, and note where
+    nothing is found. `revised` are the approved texts that are revisions."""
     lines = {line.sample_id: line for line in approvals}
     duels = Duel.objects.filter(sample_id__in=IdList(list(lines))) if lines else Duel.objects.none()
     sides = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
@@ -69,7 +50,11 @@ def _scan_turns(approvals: Sequence[Decision], revised: Mapping[int, str]) -> No
         for pk, history, tools, reference, *columns in part:
             challenger = Answered(*columns[:3])
             king = reference_answer(reference) if columns[3] is None else Answered(*columns[3:])
-            other = challenger if kept_side(lines[pk].pick) == Pick.KING else king
+            kept, text, other = challenger, columns[0], king
+            if kept_side(lines[pk].pick) == Pick.KING:
+                kept, text, other = king, reference if columns[3] is None else columns[3], challenger
+            if text is not None and pk not in revised:
+                lines[pk].text_sha256 = kept.sha256
             lines[pk].prompt_sha256, lines[pk].other_sha256 = prompt_sha256(history, tools), other.sha256
             texts = [json.loads(history), json.loads(tools), challenger, king, revised.get(pk, "")]
             scanned[pk] = list(texts_of(texts))
