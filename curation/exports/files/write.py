@@ -15,7 +15,7 @@ from curation.exports.formats.row import DataFile
 from curation.exports.hygiene.contamination import read_match
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
+from curation.exports.rows.filter import ExportFilter, FilteredSample, Line, Rejected
 from curation.exports.rows.freeze import frozen_chunks
 from curation.exports.rows.origins import Origin, read_origins
 from curation.exports.rows.screen import KEPT_OUT, MASKED
@@ -42,7 +42,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
     """Write all files of a frozen export. `checkpoint` raises to stop between chunks; no file remains then."""
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"])
-    counts = Counts(plan=export.plan)
+    counts, rejected = Counts(plan=export.plan), Rejected()
     with AttemptFiles(export.pk, recipe, export_filter.metadata_columns()) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
@@ -52,6 +52,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
                 checkpoint()
                 origins = _origins(chunk)
                 for filtered in export_filter.apply(chunk):
+                    rejected.keep_once(filtered)
                     counts.add(filtered)
                     _add(files, filtered, origins.get(filtered.sample.sample_id))
                 files.flush()

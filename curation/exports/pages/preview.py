@@ -12,7 +12,7 @@ from curation.exports.models import Export
 from curation.exports.pages.compare import ComparedSample, Comparison, compare_with_now, compared
 from curation.exports.pages.rendered import RenderedRow, rendered
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import ExportFilter, FilteredSample
+from curation.exports.rows.filter import ExportFilter, FilteredSample, Rejected
 from curation.exports.rows.freeze import CHUNK, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.models import Project
@@ -71,8 +71,10 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     export_filter, counts = ExportFilter(project, recipe, level=plan.splitting.level), Counts(plan=plan.as_json())
     shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
     now: list[ComparedSample] = []
+    rejected = Rejected()
     for chunk in chunks:
         for filtered in export_filter.apply([plan.apply(sample) for sample in chunk]):
+            rejected.keep_once(filtered)
             counts.add(filtered)
             if since is not None:
                 now.append(_compared(filtered))

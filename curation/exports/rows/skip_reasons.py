@@ -35,6 +35,7 @@ class SkipReason(models.TextChoices):
     SECRET = "secret", "It contains a secret that nobody has cleared."
     PII = "pii", "It contains personal data that nobody has cleared and that the project does not mask."
     CONTAMINATED = "contaminated", "It contains a row of a held-out set that the recipe names."
+    REPEATED = "repeated", "The rejected answer is that of another sample with the same prompt, and leaves once."
     DUPLICATE = "duplicate", "It repeats another sample that is exported, or is its turn against another opponent."
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."

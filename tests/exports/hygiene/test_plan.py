@@ -194,3 +194,23 @@ def test_groups_of_duplicates_can_be_opened() -> None:
     assert page.index(f"/samples/{better.pk}/") < page.index(f"/samples/{worse.pk}/")
     found = client.get(f"/api/v1/exports/{export.pk}/duplicates").json()
     assert found["data"] == [{"sample": str(worse.pk), "kept": str(better.pk)}]
+
+
+@pytest.mark.parametrize("metadata", [False, True])
+def test_an_answer_that_lost_to_several_is_one_row_of_kto_in_one_split(metadata: bool) -> None:
+    project = make_project()
+    turns = [
+        make_turn(project, "Fix it.", text=answer(number), king="I delete the tests.", instance_id=f"acme__a-{number}")
+        for number in range(6)
+    ]
+    recipe = {"formats": ["kto", "dpo"], "splits": {"train": 0.5, "val": 0.5}, "near_duplicates": None}
+
+    kept, skipped = exported(project, **recipe, metadata=metadata)
+
+    assert kept == {turn.pk for turn in turns}
+    assert sorted(skipped) == sorted(str(turn.pk) for turn in turns[1:])
+    assert {(line["reason"], *line["formats"]) for line in skipped.values()} == {("repeated", "kto")}
+    files = run_export(project, {**recipe, "metadata": metadata})
+    labels = [row["label"] for split in ("train", "val") for row in rows(files, f"kto.{split}.jsonl")]
+    assert (labels.count(False), labels.count(True)) == (1, 6)
+    assert sum(len(rows(files, f"dpo.{split}.jsonl")) for split in ("train", "val")) == 6
