@@ -97,6 +97,10 @@ SECTIONS = {
         ("split-list", "Held-out splits", Scope.READ),
         ("experiment-list", "Experiments", Scope.READ),
     ),
+    "models": (
+        ("model-list", "Endpoints", Scope.READ),
+        ("call-list", "Calls", Scope.READ),
+    ),
 }
 
 

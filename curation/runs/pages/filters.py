@@ -58,6 +58,7 @@ class CallList(ListParams):
     stage: Words = Field((), description="Stages of the items that the calls are of.")
 
 
+@named_list("calls", page="call-list")
 class ProjectCallList(CallList):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {

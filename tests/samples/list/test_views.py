@@ -217,6 +217,7 @@ class TestSavedViews:
         ("name", "address", "query"),
         [
             ("runs", "runs/", "state=failed"),
+            ("calls", "calls/", "cost_unknown=true"),
             ("duels", "duels/", "bucket=final"),
             ("prompts", "prompts/", "has_record=true"),
             ("exclusions", "prompts/exclusions/", "limit=20"),
@@ -247,7 +248,7 @@ class TestSavedViews:
     def test_a_list_that_does_not_exist_is_refused(self, client: Client, project: Project) -> None:
         sign_in(client, project)
         response = client.post("/p/acme/samples/views/", {"name": "A", "query": "", "list": "nosuch"})
-        assert response.status_code == 422 and "The lists are batches, disputes, duels" in response.content.decode()
+        assert response.status_code == 422 and "The lists are batches, calls, disputes" in response.content.decode()
 
     def test_a_view_needs_a_new_name_and_a_valid_filter(self, client: Client, project: Project) -> None:
         sign_in(client, project)
