@@ -125,7 +125,7 @@ def shell(request: HttpRequest) -> Context:
     if isinstance(access, Access):
         context |= {
             "nav": _nav(request, access),
-            "section": _section(request, access),
+            "section_tabs": _section(request, access),
             "view_menu": view_menu(access, of, request.GET) if (of := list_of_page(_url_name(request))) else None,
             "search_url": reverse("sample-list", args=[access.project.slug]),
         }

@@ -1,0 +1,41 @@
+"""What every page shows around its content: the sidebar and the pages of a section."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from curation.projects.models import Role
+from tests.factories import make_member, make_project, make_run
+
+pytestmark = pytest.mark.django_db
+
+
+def _section(client: Client, address: str) -> list[tuple[str, str]]:
+    """Label of each page of the section, and whether it is this one."""
+    page = client.get(address).content.decode()
+    found = re.search(r'<nav class="subnav".*?</nav>', page, re.DOTALL)
+    return re.findall(r'<a href="[^"]*"( aria-current="page")?>([^<]*)</a>', found[0]) if found else []
+
+
+def test_a_section_links_the_pages_that_the_member_may_open(client: Client) -> None:
+    project = make_project("acme")
+    client.force_login(make_member(project, role=Role.REVIEWER))
+    pages = _section(client, "/p/acme/thresholds/")
+    assert [label for _, label in pages] == ["List", "Flags", "Bulk decisions", "Thresholds"]
+    assert [label for here, label in pages if here] == ["Thresholds"]
+    page = client.get("/p/acme/thresholds/").content.decode()
+    assert re.search(r'href="/p/acme/samples/" title="Samples" data-goto="s" aria-current="page"', page)
+
+    client.force_login(make_member(project, role=Role.CURATOR))
+    assert {label for _, label in _section(client, "/p/acme/thresholds/")} - {label for _, label in pages} == {
+        *("Disputed", "Suggestions", "Assignments", "Agreement"),
+    }
+
+
+def test_a_page_of_one_row_has_no_section(client: Client) -> None:
+    project = make_project("acme")
+    client.force_login(make_member(project))
+    run = make_run(project)
+    assert _section(client, f"/p/acme/runs/{run.pk}/") == [] and _section(client, "/p/acme/") == []
+    assert 'class="subnav"' not in client.get(f"/p/acme/runs/{run.pk}/").content.decode()
