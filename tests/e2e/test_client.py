@@ -10,7 +10,8 @@ import pytest
 
 from tests.product import ROOT, Product
 
-pytestmark = pytest.mark.long
+# The first of them waits for the demo that the product starts as.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

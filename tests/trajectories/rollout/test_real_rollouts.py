@@ -128,7 +128,7 @@ def test_rollouts_end_as_their_script_must(server: ModelServer) -> None:
     make_played(project, "hangs", *["sleep 30"] * 9)
     make_played(project, "gives up rightly", "todo", "panic the queue is locked", **panics)
     assert set(gated(project).values()) == {("admitted", "")}
-    run = end(start(project, samples=2, max_turns=12, command_timeout=0.4, episode_timeout=1.0))
+    run = end(start(project, samples=2, max_turns=12, command_timeout=1.2, episode_timeout=3.0))
     rows = Trajectory.objects.of(project).select_related("scenario", "text")
     found = {name: {row.outcome for row in rows if row.subject == name} for name in expected}
     assert found == {name: {outcome} for name, outcome in expected.items()}
