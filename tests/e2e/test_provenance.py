@@ -12,6 +12,7 @@ from curation.duels.models import Answer
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.runs.models import Call, Item
+from curation.web.text.figures import money
 from tests.e2e.conftest import tab_of
 from tests.exports.exporting import content, make_kept, make_pair, run_export
 from tests.exports.provenance.test_trace import make_call, make_item, traced_sample
@@ -50,10 +51,9 @@ def expect_calls(tab: Page, steps: Sequence[tuple[str, Sequence[Call]]]) -> None
         expect(lines.first).to_have_text(title)
         expect(groups.nth(number).locator("[data-row]")).to_have_count(len(calls))
         for call in calls:
-            price = "unknown" if call.cost is None else f"${call.cost:.6f}"
             line = lines.filter(has=tab.get_by_role("link", name=str(call.pk), exact=True))
             expect(line).to_contain_text("model-a")
-            expect(line).to_contain_text(price)
+            expect(line).to_contain_text(money(call.cost))
 
 
 def expect_way_back(tab: Page, call: Call, export: Export, sha: str) -> None:
@@ -87,7 +87,7 @@ def test_a_row_of_a_duel(tab: Page, project: Project) -> None:
             ),
         ],
     )
-    expect(tab.locator(".figure", has_text="Cost")).to_contain_text("$0.8850")
+    expect(tab.locator(".figure", has_text="Cost")).to_contain_text("$0.885")
     expect(tab.locator(".figure", has_text="Cost")).to_contain_text("1 call of unknown cost")
     for call in (failed, answered, king, *judged):
         expect_way_back(tab, call, export, sha)
@@ -122,6 +122,6 @@ def test_a_pair_of_sessions_whose_scenario_a_model_wrote(tab: Page, project: Pro
         ],
     )
     total = sum((call.cost for call in {*written, *turns, lost} if call.cost is not None), Decimal(0))
-    expect(tab.locator(".figure", has_text="Cost")).to_contain_text(f"${total:.4f}")
+    expect(tab.locator(".figure", has_text="Cost")).to_contain_text(money(total))
     for call in (*written, lost):
         expect_way_back(tab, call, export, sha)
