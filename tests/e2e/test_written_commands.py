@@ -1,7 +1,7 @@
 """Every command of the README and the docs runs as it is written against a product, or has a reason why not.
 
-A reader puts their own names in; so do the tests (`OWN_NAMES`). They change the demo's project, so the name of this file
-comes last.
+A reader puts their own names in; so do the tests (`OWN_NAMES`). They change the demo's project, so the name of this
+file comes last.
 """
 
 import json
