@@ -19,6 +19,7 @@ from tests.product import ROOT, Product
 
 # The first of them waits for the demo that the product starts as.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+SHELL = ("", "sh")
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"(?:^\n|\A)((?:    [^\n]*\n)+)", re.MULTILINE)
@@ -98,6 +99,8 @@ def blocks() -> list[Block]:
 
 def commands(block: Block) -> list[str]:
     """Return the commands of a block, each with the lines that continue it."""
+    if block.language not in SHELL:
+        return []
     lines = block.text.replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if _COMMAND.match(line.strip()) or reason(line)]
 
@@ -112,7 +115,7 @@ def as_run(command: str) -> str:
     return command
 
 
-@pytest.mark.parametrize("document", sorted({block.document for block in blocks() if block.language in ("", "sh")}))
+@pytest.mark.parametrize("document", sorted({block.document for block in blocks() if commands(block)}))
 def test_the_commands_of_a_document_run_as_printed(product: Product, document: str, tmp_path: Path) -> None:
     lines = [line for block in blocks() if block.document == document for line in commands(block) if not reason(line)]
     if not lines:
