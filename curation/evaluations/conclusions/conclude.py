@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from curation.evaluations.metrics import STATIC
 from curation.evaluations.models import Evaluation, EvaluationKind
 from curation.evaluations.screen.figures import Row, number
-from curation.projects.settings.document import Evaluation as Rules
+from curation.projects.settings.evaluation import Evaluation as Rules
 from judging.commands.rules import FIGURES, conclusions
 
 LABELS = {metric.name: metric.label for metric in STATIC}

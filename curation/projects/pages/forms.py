@@ -10,7 +10,8 @@ from django import forms
 from pydantic.fields import FieldInfo
 
 from curation.projects.models import Role, Scope
-from curation.projects.settings.document import ProjectSettings, Section
+from curation.projects.settings.document import ProjectSettings
+from curation.projects.settings.fields import Section
 from curation.projects.settings.patch import Json, flatten
 from curation.web.forms import ProblemForm
 

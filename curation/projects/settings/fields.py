@@ -1,0 +1,31 @@
+"""What the sections of the settings share: their base and the types of their fields."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Points = Annotated[float, Field(ge=0.0, le=100.0)]
+Temperature = Annotated[float, Field(ge=0.0, le=2.0)]
+TokenLimit = Annotated[int, Field(ge=16, le=131_072)]
+Name = Annotated[str, Field(min_length=1, max_length=60)]
+Rule = Annotated[str, Field(min_length=1, max_length=300)]
+TraceSource = Annotated[
+    str,
+    Field(
+        max_length=400,
+        pattern=r"^(langfuse|phoenix) https?://[^\s/?#@]+(/[^\s?#@]*)?"
+        r"( (-|[A-Z_][A-Z0-9_]{0,99})( [^\s/?#][^/?#]*)?)?$",
+    ),
+]
+AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$")]
+AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
+# Marks a setting that names model endpoints; `curation.llm` refuses names that do not exist.
+OF_MODELS: dict[str, JsonValue] = {"names": "models"}
+
+
+class Section(BaseModel):
+    """Unknown keys are refused: a misspelt setting must not be ignored. Frozen, because what is stored is read once
+    for all who ask."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
