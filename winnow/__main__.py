@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",
     "backup": "write database, files and key to one archive, while Winnow runs",
+    "docs": "write the documentation to a folder, as a static site",
     "mcp": "serve a running Winnow to agents, by the Model Context Protocol",
     "manage": "Django's own commands, such as createsuperuser",
 }

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 
 # What a reader looks for, in the order in which it is needed. A test holds that no document is missing.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Start": ("quickstart",),
+    "Start": ("quickstart", "roles"),
     "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
     "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
     "Reference": ("api", "client", "glossary"),
