@@ -18,7 +18,7 @@ import pytest
 from tests.product import ROOT, Product
 
 # The first of them waits for the demo that the product starts as.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.embedded, pytest.mark.timeout(600)]
 SHELL = ("", "sh")
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
