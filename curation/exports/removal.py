@@ -38,7 +38,10 @@ def pushes_in_progress(run: Run) -> Iterable[Rest]:
     export = Export.objects.filter(run=run).first()
     if export is not None:
         for push in Run.objects.live().filter(project=run.project_id, kind="push", params__export=str(export.pk)):
-            yield Rest("It is being pushed.", reverse("run-page", args=[run.project.slug, push.pk]))
+            yield Rest(
+                "A run is pushing this export. Wait for it, or cancel it.",
+                reverse("run-page", args=[run.project.slug, push.pk]),
+            )
 
 
 @rests_on(Run)

@@ -17,6 +17,7 @@ from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import Estimate, Kind, kind_of
 from curation.runs.models import Run, RunEvent
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 
 MOST_BUDGET = Decimal(10_000_000)
 
@@ -55,7 +56,7 @@ def launch(
         planned = enter_stage(run, stage)
         if not planned and (found.needs or params.get("filter")):
             raise _nothing_to_do(found, params)
-        RunEvent.objects.create(run=run, message=f"Launched: {planned} items in stage {stage.name}.")
+        RunEvent.objects.create(run=run, message=f"Launched: {counted(planned, 'item')} in stage {stage.name}.")
         record(
             actor=user, project=project, action="run.launch", subject=f"{kind} {run.pk}", data={"params": run.params}
         )

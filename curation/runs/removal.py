@@ -47,7 +47,9 @@ def live_work(run: Run) -> Iterable[Rest]:
     """A live run still writes, and any other may be reading what this one made."""
     url = reverse("run-list", args=[run.project.slug])
     if run.state in LIVE:
-        yield Rest("It is in progress. Cancel it first.", reverse("run-page", args=[run.project.slug, run.pk]))
+        yield Rest(
+            "This run is in progress. Cancel it, then delete it.", reverse("run-page", args=[run.project.slug, run.pk])
+        )
     others = Run.objects.live().filter(project=run.project_id).exclude(pk=run.pk).count()
     if others and kind_of(run.kind).feeds_others:
         are = "1 other run is" if others == 1 else f"{others} other runs are"

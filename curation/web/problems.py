@@ -72,11 +72,11 @@ class NotFound(Problem):
 
 
 class MethodNotAllowed(Problem):
-    status, code, title = 405, "method_not_allowed", "There is no such call"
+    status, code, title = 405, "method_not_allowed", "Method not allowed"
 
 
 class Conflict(Problem):
-    status, code, title = 409, "conflict", "This conflicts with what exists"
+    status, code, title = 409, "conflict", "Conflict"
 
 
 class InProgress(Conflict):
@@ -84,7 +84,7 @@ class InProgress(Conflict):
 
 
 class Gone(Problem):
-    status, code, title = 410, "gone", "This is deleted"
+    status, code, title = 410, "gone", "Deleted"
 
 
 class Stale(Problem):

@@ -45,6 +45,7 @@ class Triage:
     decided: list[str] = field(default_factory=list)
 
 
+@pytest.mark.timeout(600)  # it may be the first that waits for the demo that the product starts as
 def test_from_files_of_turns_to_files_for_a_trainer(
     open_tab: OpenTab, product: Product, model_server: ModelServer, tmp_path: Path
 ) -> None:

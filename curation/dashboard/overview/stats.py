@@ -55,11 +55,6 @@ class Stats:
     calls_by_day: list[Json]
     at: str
 
-    @property
-    def nothing_priced(self) -> bool:
-        """Whether calls were made and the price of none is known, so that the cost is unknown."""
-        return bool(self.cost_unknown_calls) and not Decimal(self.cost)
-
 
 def project_stats(project: Project, *, blind: bool = False) -> Stats:
     """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while. `blind`: buckets, scores and

@@ -8,6 +8,7 @@ from django import forms
 from curation.evaluations.models import Split
 from curation.exports.models import Export
 from curation.projects.models import Project
+from curation.web.text.figures import counted
 
 SHOWN = 200
 NONE = ("", "–")
@@ -40,4 +41,4 @@ def export_choices(project: Project) -> Choices:
 
 def split_choices(project: Project) -> Choices:
     splits = Split.objects.of(project).order_by("-id")[:SHOWN]
-    return [(str(split.pk), f"{split.name}, {split.rows_count} rows ({split.pk})") for split in splits]
+    return [(str(split.pk), f"{split.name}, {counted(split.rows_count, 'row')} ({split.pk})") for split in splits]

@@ -14,6 +14,7 @@ from curation.exports.formats.row import Column, Columns, DataFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
 from curation.projects.models import Project
+from curation.web.text.figures import counted
 from judging.contamination.levels import Level
 
 BAR = 40
@@ -122,7 +123,7 @@ def _counts(recipe: Recipe, counts: Counts) -> str:
     rows = [
         f"| {name} | " + " | ".join(str(counts.rows[name, split]) for split in splits) + " |" for name in recipe.formats
     ]
-    text = f"{counts.samples} samples matched the filter, {counts.exported} gave at least one row."
+    text = f"{counted(counts.samples, 'sample')} matched the filter, {counts.exported} gave at least one row."
     empty = "A split without rows has no file." if any(" 0 " in row for row in rows) else ""
     return "\n".join([text, "", *head, *rows, *(["", empty] if empty else [])])
 

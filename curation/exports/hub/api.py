@@ -20,7 +20,7 @@ Json = dict[str, object]
 
 
 class PushIn(Schema):
-    repository: str = Field(max_length=200, examples=["acme/shell-agents"], description="It is made if it is missing.")
+    repository: str = Field(max_length=200, examples=["acme/shell-agents"], description="Created if it does not exist.")
     private: bool = Field(True, description="False: anybody can read the repository.")
 
 

@@ -137,7 +137,7 @@ class PullRun(Kind[PullParams]):
     def presets(self, project: Project) -> Mapping[str, Preset]:
         sources = project.settings.intake.sources
         shown = "; ".join(f"{name}: {text}" for name, text in sources.items())
-        return {"source": Preset(next(iter(sources), ""), shown or _no_sources())}
+        return {"source": Preset(min(sources, default=""), shown or _no_sources())}
 
     def begin(self, run: Run, params: PullParams) -> Json:
         until = min(params.until or run.created_at, run.created_at)

@@ -106,7 +106,7 @@ def override_instructions(*, access: Access, name: str, text: str | None, seen_v
     if now.version != seen_version:
         raise Stale.version(seen_version, now.version)
     if (own is None and not now.overridden) or own == now.text:
-        raise Conflict("This text is already in force.", code="unchanged")
+        raise Conflict("These instructions are in use already. Change the text before you save.", code="unchanged")
     value = shipped_text(known.path) if own is None else own
     try:
         with transaction.atomic():

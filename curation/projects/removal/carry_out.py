@@ -38,7 +38,7 @@ def carry_out(deletion_id: int) -> None:
     try:
         erasable = erasable_of(deletion)
         if not erasable.is_quiet(deletion):
-            _release(deletion, "It begins when the runs have stopped.")
+            _release(deletion, "Deletion begins when the project's runs have stopped.")
             return
         until = time.monotonic() + SLICE_SECONDS
 

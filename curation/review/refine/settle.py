@@ -140,10 +140,10 @@ def _queue(run: Run, row: Suggestion) -> str:
     """Make the suggestion the sample's newest revision, and the sample pending. Return why not, or ""."""
     sample = lock_sample(run.project, row.sample_id)
     if sample.status not in UNDECIDED:
-        return "It got better, but the sample was decided meanwhile."
+        return "The revision scored higher, but the sample was decided meanwhile."
     parent = latest_revision(sample, Pick.CHALLENGER)
     if (parent.pk if parent else None) != row.parent_id:
-        return "It got better, but the answer was revised meanwhile."
+        return "The revision scored higher, but the answer was revised meanwhile."
     note = f"Written by {row.model} with the judges' reasons, in run {run.pk}."
     revision = add_revision(row.model, sample=sample, parent=parent, of=Pick.CHALLENGER, text=row.text, note=note)
     if sample.status != Status.PENDING:

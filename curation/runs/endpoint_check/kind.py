@@ -44,7 +44,7 @@ FIGURES = (
     *("latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost", "text", "error"),
     *("streams", "takes_json_schema", "takes_tools"),
 )
-STREAM_HINT = "It answers if the answer is streamed: set `stream` in its parameters."
+STREAM_HINT = "The server answers only if the answer is streamed: set `stream` in the parameters of the model."
 
 
 class TestParams(BaseModel):

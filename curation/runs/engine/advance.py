@@ -14,6 +14,7 @@ from curation.runs.kinds import Stage, kind_of, stages_of
 from curation.runs.models import LIVE, OPEN, Item, ItemState, Run, RunEvent, RunState
 from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
+from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
 
@@ -109,7 +110,7 @@ def _advance(run_id: int) -> bool:
             _finish(run)
             return False
         total = enter_stage(run, stages[position])
-        RunEvent.objects.create(run=run, message=f"Stage {run.stage}: {total} items.")
+        RunEvent.objects.create(run=run, message=f"Stage {run.stage}: {counted(total, 'item')}.")
         moved = True
     return moved
 

@@ -193,7 +193,7 @@ def _lead(run: Run, kind: Kind[Any]) -> str:
     """Return one sentence that says how the run stands."""
     ended = f"{run.items_done + run.items_failed + run.items_skipped:,} of {counted(run.items_total, 'item')}"
     if run.state == RunState.QUEUED:
-        return "It waits for a worker."
+        return "Waiting for a worker."
     if run.state == RunState.RUNNING:
         return f"{ended} are done."
     if run.state == RunState.SUCCEEDED:

@@ -244,7 +244,7 @@ def test_sources_are_named_in_the_settings_and_pulled_by_form_and_rest(services:
     page = Client()
     page.force_login(user)
     shown = page.get("/p/acme/runs/new/?kind=pull").content.decode()
-    assert 'value="live"' in shown
+    assert 'value="lab"' in shown  # the first by name
     assert f"lab: phoenix {services.address}/ PHOENIX_KEY my agents" in shown
     assert page.post("/p/acme/runs/new/?kind=pull", {"source": "live", "since": "soon"}).status_code == 422
     assert page.post("/p/acme/runs/new/?kind=pull", {"source": "live", "since": "2026-01-31"}).status_code == 302

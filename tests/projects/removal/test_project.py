@@ -186,7 +186,7 @@ class TestDelete:
         carry_out(deletion)
         run.refresh_from_db()
         assert run.state == "cancelled"
-        assert "when the runs have stopped" in Deletion.objects.get(pk=deletion).error
+        assert "when the project's runs have stopped" in Deletion.objects.get(pk=deletion).error
         Item.objects.filter(pk=item.pk).update(state="pending", lease_owner="", lease_until=None)
         continue_all()
         assert not Project.objects.filter(slug="shell").exists()

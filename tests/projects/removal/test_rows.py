@@ -166,7 +166,7 @@ class TestRuns:
 
     def test_live_runs_keep_it(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         live, ended = make_run(project, state="running"), done(project, "king")
-        assert "It is in progress" in refusal(client, headers, f"/runs/{live.pk}")
+        assert "This run is in progress" in refusal(client, headers, f"/runs/{live.pk}")
         assert "1 other run is in progress" in refusal(client, headers, f"/runs/{ended.pk}")
 
     def test_what_it_spent_stays_in_the_projects_cost(

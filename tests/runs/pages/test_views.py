@@ -109,7 +109,7 @@ class TestPage:
                 "result": verdict | {"accepted": False, "margin": -4, "lcb": -9}
             },
             "It failed after 7 of 9 items.": {"state": "failed", "items_done": 6, "items_failed": 1, "items_total": 9},
-            "It waits for a worker.": {"state": "queued"},
+            "Waiting for a worker.": {"state": "queued"},
         }
         for sentence, fields in sentences.items():
             run = make_run(project, **{**of_duel, "state": "succeeded", **fields})

@@ -163,7 +163,7 @@ class TestReport:
 
         assert page.index("usage: todo") < page.index("No such file") < page.index("no greeting")
         text = re.sub(r"\s+", " ", re.sub("<[^>]+>", "", page))
-        assert "1. reference fails" in text and "exit 1" in text and "0.02s" in text
+        assert "1. reference failed" in text and "exit 1" in text and "0.02s" in text
         assert "(the checker)" not in text
 
     def test_an_older_report_is_there_and_says_that_it_is_old(self, client: Client, project: Project) -> None:

@@ -25,7 +25,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         build = actions.add_parser("build", help="Build the image or root of the sandboxes.")
-        build.add_argument("--backend", choices=BACKENDS, help="What for; by default what SANDBOX names or is there.")
+        build.add_argument(
+            "--backend",
+            choices=BACKENDS,
+            help="The sandbox to build for; by default the one that SANDBOX names, or that is available.",
+        )
         build.add_argument("--base", default="", help="Image to build on; by default Debian's slim one of a registry.")
         build.add_argument(
             "--rootfs", type=Path, metavar="FILE", help="Root archive to build on; no registry is asked."
