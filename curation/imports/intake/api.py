@@ -15,11 +15,9 @@ router = Router(tags=["imports"])
 
 
 def _body(example: dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI of a request body in both encodings."""
-    content = {
-        JSON: {"schema": {"type": "object"}, "example": example},
-        PROTOBUF: {"schema": {"type": "string", "format": "binary"}, "example": ""},
-    }
+    """Return the OpenAPI of a request body. Protobuf is left to exporters: generators of clients drop a call that takes
+    it."""
+    content = {JSON: {"schema": {"type": "object"}, "example": example}}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -38,7 +36,8 @@ class ExportTraceServiceResponse(Schema):
 def export_traces(request: HttpRequest, slug: str) -> HttpResponse:
     """The spans of model calls are stored, and the next import makes turns of them, each once. Others are left out.
 
-    The settings `intake` say which services and which share of the traces are taken. The body may be packed with gzip.
+    The settings `intake` say which services and which share of the traces are taken. The body is JSON or `application/x-protobuf`, also packed
+    with gzip.
     """
     return _export(request, slug, TRACES)
 
