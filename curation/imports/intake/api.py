@@ -36,8 +36,8 @@ class ExportTraceServiceResponse(Schema):
 def export_traces(request: HttpRequest, slug: str) -> HttpResponse:
     """The spans of model calls are stored, and the next import makes turns of them, each once. Others are left out.
 
-    The settings `intake` say which services and which share of the traces are taken. The body is JSON or `application/x-protobuf`, also packed
-    with gzip.
+    The settings `intake` say which services and which share of the traces are taken. The body is JSON or
+    `application/x-protobuf`, also packed with gzip.
     """
     return _export(request, slug, TRACES)
 
