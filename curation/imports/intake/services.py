@@ -140,7 +140,7 @@ class Service:
             if status and status != 429 and status < 500:
                 raise PullFailed(f"{url} answered {status}: {body[:300].decode(errors='replace')}")
             if attempt < TRIES:
-                self._wait(float(wait) if wait.isdigit() else 2.0 ** (attempt - 1))
+                self._wait(float(wait) if wait.isdecimal() else 2.0 ** (attempt - 1))
         raise PullFailed(f"{url} {said}, {TRIES} times. Retry the failed item: it continues with this page.")
 
     def _get(self, url: str, query: Mapping[str, str]) -> tuple[int, bytes, str]:

@@ -37,7 +37,7 @@ class UsageRow:
 
 
 @require_GET
-@project_page(Scope.READ)
+@project_page(Scope.RUN)
 def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     params = UsageQuery.from_query(request.GET)
     endpoint = endpoint_of(access.project, name)
@@ -53,7 +53,6 @@ def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse
         "tabs": [Tab(f"{number} days", f"{request.path}?days={number}", number == params.days) for number in PERIODS],
         "days": params.days,
         "may_change": access.may(Scope.ADMIN),
-        "may_test": access.may(Scope.RUN),
         "api_path": f"/api/v1/projects/{access.project.slug}/models/{endpoint.name}/usage?days={params.days}",
     }
     return render(request, "runs/usage/page.html", context)

@@ -75,7 +75,8 @@ def test_what_beats_king_and_parent_is_a_revision_in_the_queue(bench: Bench) -> 
     revision = Revision.objects.get(sample=sample)
     assert (revision.text, revision.model, revision.author, revision.parent) == (BETTER, "teacher", None, None)
     assert "with the judges' reasons" in revision.note and sample.status == Status.PENDING and sample.version == 2
-    (row, *_) = bench.get(f"/projects/{bench.project.slug}/suggestions?run={run.pk}&sort=id")["data"]
+    rows = bench.get(f"/projects/{bench.project.slug}/suggestions?run={run.pk}")["data"]
+    row = next(row for row in rows if row["sample"] == str(sample.pk))
     assert (row["outcome"], row["revision"], row["reason"]) == ("better", str(revision.pk), "")
     assert {score["against"]: score["score"] for score in row["scores"]} == {"king": 100.0, "parent": 100.0}
     assert len(row["scores"][0]["readings"]) == 6

@@ -117,3 +117,12 @@ def test_the_list_of_calls_is_refused_to_those_who_review_blind(client: Client, 
     make_sample(project)
     client.force_login(make_member(project, role=Role.REVIEWER))
     assert client.get("/p/shell/calls/").status_code == client.get("/api/v1/projects/shell/calls").status_code == 403
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.VIEWER])
+def test_figures_of_a_model_are_for_those_who_launch_runs(client: Client, run: Run, role: Role) -> None:
+    call(run, **PRICED)
+    client.force_login(make_member(Project.objects.get(), role=role))
+    for path in ("/p/shell/models/judge-a/usage/", "/api/v1/projects/shell/models/judge-a/usage"):
+        assert client.get(path).status_code == 403
+    assert "judge-a/usage" not in client.get("/p/shell/models/").content.decode()
