@@ -63,7 +63,9 @@ api = Api(
     urls_namespace="api",
 )
 install_problem_handlers(api)
+# Django tries the addresses in this order: those that a reviewer's every key press calls come first.
 for router in (
+    review_router,
     projects_router,
     preferences_router,
     llm_router,
@@ -84,7 +86,6 @@ for router in (
     assignments_router,
     flags_router,
     notifications_router,
-    review_router,
     refine_router,
     exports_router,
     hub_router,

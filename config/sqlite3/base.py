@@ -1,8 +1,9 @@
 """Django's SQLite backend with a queue of writers.
 
 SQLite lets one process write at a time; the others sleep and retry, up to 100 ms apart. With eight writers the database
-is mostly idle and waiting times are random. Here a writer first takes a kernel lock on a file beside the database; its
-release wakes the next writer at once. Other programs, which do not take the lock, wait as SQLite does.
+is mostly idle and waiting times are random. Here a writer first takes a lock of its process, then a kernel lock on a
+file beside the database; a release wakes the next writer at once. Other programs, which do not take the lock, wait as
+SQLite does.
 
 A writer waits at most `OPTIONS["timeout"]` seconds, for the lock and for SQLite together, also if the writer before it
 is stopped or slow. Then it gets an `OperationalError` that begins with SQLite's own words, "database is locked".
@@ -20,6 +21,11 @@ from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
+# By the path of the file that is locked. The threads of a process wait here, where a wait with a limit costs nothing;
+# for the file one of them waits.
+_turns: dict[str, threading.Lock] = {}
+# The lock may be that of a thread which the child does not have.
+os.register_at_fork(after_in_child=_turns.clear)
 
 
 class _Wait:
@@ -83,6 +89,8 @@ class Connection(sqlite3.Connection):
 
 class DatabaseWrapper(base.DatabaseWrapper):
     _lock: int | None = None
+    _turn: threading.Lock
+    _has_turn = False
     _wait: _Wait | None = None
     _seconds = 0.0
     _busy_limited = False
@@ -101,6 +109,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.is_in_memory_db():
             path = f"{conn_params['database']}-lock"
             self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._turn = _turns.setdefault(path, threading.Lock())
             self._seconds = float(conn_params["timeout"])
         return connection
 
@@ -109,25 +118,40 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return cursor
 
     def take_turn(self) -> None:
-        if self._lock is None:
+        if self._lock is None or self._has_turn:
             return
-        if self._wait is None or not self._wait.rejoin():
-            self._wait = None
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            self._wait = _Wait(self._lock)
         begun = time.monotonic()
-        if not self._wait.takes_within(self._seconds):
-            raise OperationalError(f"database is locked: another process has written for more than {self._seconds:g} s")
-        self._wait = None
+        if not self._turn.acquire(timeout=self._seconds):
+            raise self._locked("another thread")
+        try:
+            self._lock_file(self._lock, begun)
+        except BaseException:
+            self._turn.release()
+            raise
+        self._has_turn = True
         if (waited := time.monotonic() - begun) > 1:
             self._limit_busy(self._seconds - waited)
 
+    def _lock_file(self, file: int, begun: float) -> None:
+        if self._wait is None or not self._wait.rejoin():
+            self._wait = None
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            self._wait = _Wait(file)
+        if not self._wait.takes_within(max(0.0, begun + self._seconds - time.monotonic())):
+            raise self._locked("another process")
+        self._wait = None
+
+    def _locked(self, by: str) -> OperationalError:
+        return OperationalError(f"database is locked: {by} has written for more than {self._seconds:g} s")
+
     def end_turn(self) -> None:
-        if self._lock is None:
+        if self._lock is None or not self._has_turn:
             return
+        self._has_turn = False
         fcntl.flock(self._lock, fcntl.LOCK_UN)
+        self._turn.release()
         if self._busy_limited:
             self._limit_busy(self._seconds)
 
@@ -154,6 +178,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         super()._close()  # type: ignore[misc]  # a hook that the stubs leave out
+        self._busy_limited = False  # a limit of the connection that is closed
+        self.end_turn()
         if self._wait is not None:
             self._wait.close()
         elif self._lock is not None:

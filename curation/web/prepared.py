@@ -4,53 +4,58 @@ Django spends 0.2 to 1.7 ms on building and compiling a query that the database 
 only for a read that every pair of taking and deciding makes, and only where the pair becomes measurably slower without.
 """
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet
+from django.db.models.expressions import BaseExpression
 from django.db.models.query import RelatedPopulator, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
-M = TypeVar("M", bound=Model)
+# A row: an instance of the model, or a tuple for `values_list`.
+R = TypeVar("R")
 Value = int | str | datetime
 # No literal of a query is this large, and a 32-bit key still fits.
 FIRST_STAND_IN = 2_000_000_000
 
 
-class Prepared(Generic[M]):
+class Prepared(Generic[R]):
     """A query whose SQL stays the same while its values change: `Prepared(build, digest=str)`, then `.first(digest=…)`.
 
     `build` gets a stand-in for each value and returns the query; each stand-in among the query's parameters is replaced
-    by the caller's value. Rows are read from the database every time. `build` must not look at the values, and no value
+    by the caller's value. Rows are read from the database every time. A query is of instances or, by `values_list`, of
+    tuples. `build` must not look at the values, and no value
     may be None, which would need other SQL. Raises `TypeError` at the first use if a value never reaches the database.
     A query that locks rows needs a transaction around every call; Django checks this at the first call only.
     """
 
-    def __init__(self, build: Callable[..., QuerySet[M]], **kinds: type[Value]) -> None:
+    def __init__(self, build: Callable[..., QuerySet[Any, R]], **kinds: type[Value]) -> None:
         self._build = build
         self._kinds = kinds
-        self._compiled: dict[str, _Compiled[M]] = {}
+        # What is compiled belongs to a connection, and a connection to one thread.
+        self._of_thread = threading.local()
 
-    def first(self, **values: Value) -> M | None:
+    def first(self, **values: Value) -> R | None:
         """Return the query's first row."""
         connection = connections[DEFAULT_DB_ALIAS]
-        compiled = self._compiled.get(connection.vendor)
-        if compiled is None:
-            compiled = self._compiled[connection.vendor] = self._compile(connection)
+        compiled: _Compiled | None = getattr(self._of_thread, "compiled", None)
+        if compiled is None or compiled.connection is not connection:
+            compiled = self._of_thread.compiled = self._compile(connection)
         parameters = list(compiled.given)
         for place, name in compiled.places:
             parameters[place] = _adapted(connection, values[name])
         with connection.cursor() as cursor:
             cursor.execute(compiled.sql, parameters)
             row = cursor.fetchone()
-        return None if row is None else compiled.instance(row, connection)
+        # `build` says which of the two its rows are.
+        return None if row is None else cast(R, compiled.read(row))
 
-    def _compile(self, connection: BaseDatabaseWrapper) -> "_Compiled[M]":
+    def _compile(self, connection: BaseDatabaseWrapper) -> "_Compiled":
         stand_ins = {name: _stand_in(kind, number) for number, (name, kind) in enumerate(self._kinds.items())}
         query = self._build(**stand_ins)[:1]
         compiler = query.query.get_compiler(using=connection.alias)
@@ -59,43 +64,64 @@ class Prepared(Generic[M]):
         places = [(place, known[value]) for place, value in enumerate(given) if value in known]
         if missing := set(stand_ins) - {name for _, name in places}:
             raise TypeError(f"{', '.join(missing)} of a prepared query never reaches the database")
-        columns = compiler.klass_info["select_fields"]
-        # Unpacked, because django-stubs describe a later Django with one more argument.
-        populators = get_related_populators(*[compiler.klass_info, compiler.select, connection.alias])
-        attributes = [compiler.select[column][0].target.attname for column in columns]
-        annotations = compiler.annotation_col_map
-        return _Compiled(compiler, sql, given, places, query.model, columns[0], attributes, populators, annotations)
+        converters = compiler.get_converters([column[0] for column in compiler.select])
+        return _Compiled(
+            connection=connection,
+            sql=sql,
+            given=given,
+            places=places,
+            converters=[(column, *converter) for column, converter in converters.items()],
+            instance=_Instance.of(query.model, compiler) if query.query.default_cols else None,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled(Generic[M]):
-    """`places` says which of the parameters are values, and of what name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    """`places` says which of the parameters are values, and of what name. `converters` turn what the driver returns in
+    a column into Python's type."""
 
-    The model's own columns start at `start`; `populators` read the columns of `select_related`,
-    `annotations` names the columns of annotations.
-    """
-
-    compiler: SQLCompiler
+    connection: BaseDatabaseWrapper
     sql: str
     given: Sequence[Any]
     places: Sequence[tuple[int, str]]
-    model: type[M]
+    converters: Sequence[tuple[int, Sequence[Callable[..., Any]], BaseExpression]]
+    instance: "_Instance | None"
+
+    def read(self, row: tuple[Any, ...]) -> object:
+        columns = list(row)
+        for column, functions, expression in self.converters:
+            for convert in functions:
+                columns[column] = convert(columns[column], expression, self.connection)
+        return tuple(columns) if self.instance is None else self.instance.read(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """How columns become an instance. Its own start at `start`; `populators` read those of `select_related`, and
+    `annotations` names those of annotations."""
+
+    model: type[Model]
+    alias: str
     start: int
     attributes: Sequence[str]
     populators: Sequence[RelatedPopulator]
     annotations: Mapping[str, int]
 
-    def instance(self, row: tuple[Any, ...], connection: BaseDatabaseWrapper) -> M:
-        # A connection belongs to one thread; the compiled query is shared by all.
-        compiler = copy(self.compiler)
-        compiler.connection = connection
-        (converted,) = compiler.results_iter([[row]])
-        columns = converted[self.start : self.start + len(self.attributes)]
-        found = self.model.from_db(connection.alias, self.attributes, columns)
+    @classmethod
+    def of(cls, model: type[Model], compiler: SQLCompiler) -> "_Instance":
+        columns = compiler.klass_info["select_fields"]
+        attributes = [compiler.select[column][0].target.attname for column in columns]
+        # Unpacked, because django-stubs describe a later Django with one more argument.
+        populators = get_related_populators(*[compiler.klass_info, compiler.select, compiler.using])
+        return cls(model, str(compiler.using), columns[0], attributes, populators, compiler.annotation_col_map)
+
+    def read(self, columns: Sequence[Any]) -> Model:
+        own = columns[self.start : self.start + len(self.attributes)]
+        found = self.model.from_db(self.alias, self.attributes, own)
         for populator in self.populators:
-            populator.populate(converted, found)
+            populator.populate(columns, found)
         for name, column in self.annotations.items():
-            setattr(found, name, converted[column])
+            setattr(found, name, columns[column])
         return found
 
 

@@ -194,6 +194,20 @@ def test_a_write_outside_a_transaction_waits_and_a_failed_one_ends_its_turn() ->
     assert project.name == "alone"
 
 
+def test_a_connection_that_is_closed_in_its_turn_gives_the_turn_back() -> None:
+    project = make_project()
+    with another_process_writes() as holder:
+        threading.Timer(1.2, holder.kill).start()
+        with transaction.atomic():  # a writer that waited for more than a second also limits SQLite's own wait
+            Project.objects.filter(pk=project.pk).update(name="never")
+            connection.close()
+    other = threading.Thread(target=in_own_connection, args=(lambda: rename(project, "other"),))
+    other.start()
+    other.join(5)
+    project.refresh_from_db()
+    assert project.name == "other"
+
+
 def test_a_new_connection_keeps_the_locks_of_the_others() -> None:
     """Closing any descriptor of a file drops the process's locks on it: another program could then remove the log."""
     intruder = (

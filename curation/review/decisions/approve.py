@@ -1,10 +1,11 @@
 """Name the text that an approval keeps: its revision, and the hash of exactly what a person read. Then scan it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
-from django.db.models import TextField
+from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
@@ -14,6 +15,7 @@ from curation.samples.models import Kind
 from curation.samples.scans.store import scan_texts
 from curation.trajectories.models import TrajectoryText
 from curation.web.lists.id_list import IdList
+from curation.web.prepared import Prepared
 from judging.answers.digest import answer_sha256, session_sha256
 from judging.scan.scan import rule_set_version, texts_of
 
@@ -41,10 +43,7 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
     """Name the recorded answers and prompts, scan everything that an export may write of each sample, and note where
     nothing is found. `revised` are the approved texts that are revisions."""
     lines = {line.sample_id: line for line in approvals}
-    duels = Duel.objects.filter(sample_id__in=IdList(list(lines))) if lines else Duel.objects.none()
-    sides = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
-    prompt = [Cast(f"prompt__text__{name}", TextField()) for name in ("history", "tools")]
-    rows = duels.values_list("sample_id", *prompt, "prompt__text__reference", *sides).iterator(chunk_size=_AT_ONCE)
+    rows = _texts_of(list(lines))
     while part := list(islice(rows, _AT_ONCE)):
         scanned: dict[int, list[str]] = {}
         for pk, history, tools, reference, *columns in part:
@@ -62,6 +61,24 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
         for pk, texts in scanned.items():
             if not any(text in found for text in texts):
                 lines[pk].scan_rules = rule_set_version()
+
+
+def _texts_of(sample_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    if len(sample_ids) == 1:
+        row = _texts_of_one.first(sample=sample_ids[0])
+        return iter([] if row is None else [row])
+    duels = Duel.objects.filter(sample_id__in=IdList(sample_ids)) if sample_ids else Duel.objects.none()
+    return _texts(duels).iterator(chunk_size=_AT_ONCE)
+
+
+def _texts(duels: QuerySet[Duel]) -> QuerySet[Duel, tuple[Any, ...]]:
+    sides = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
+    prompt = [Cast(f"prompt__text__{name}", TextField()) for name in ("history", "tools")]
+    return duels.values_list("sample_id", *prompt, "prompt__text__reference", *sides)
+
+
+# Every decision of one sample makes this query.
+_texts_of_one = Prepared(lambda sample: _texts(Duel.objects.filter(sample=sample)), sample=int)
 
 
 def _name_sessions(approvals: Sequence[Decision]) -> None:

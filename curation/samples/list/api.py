@@ -12,11 +12,16 @@ from curation.samples.list.queries import sample_page, source_url
 from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView, flag_names
-from curation.web.ids import find
+from curation.web.ids import find, id_number
 from curation.web.lists.params import find_list
+from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
 
 router = Router(tags=["samples"])
+_whole = Prepared(lambda sample: Sample.objects.for_list().select_related("project").filter(pk=sample), sample=int)
+_only_its_project = Prepared(
+    lambda sample: Sample.objects.only("id", "project").select_related("project").filter(pk=sample), sample=int
+)
 
 
 class SampleOut(Schema):
@@ -144,12 +149,14 @@ def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Acce
 
     Only reading calls get the whole row: a call that changes the sample reads it again under its lock.
     """
-    rows = Sample.objects.for_list() if scope == Scope.READ else Sample.objects.only("id", "project")
-    sample = find(rows.select_related("project"), sample_id, "sample")
+    pk = id_number(sample_id)
+    sample = None if pk is None else (_whole if scope == Scope.READ else _only_its_project).first(sample=pk)
     try:
-        return enter(request, sample.project, scope), sample
+        if sample is not None:
+            return enter(request, sample.project, scope), sample
     except NotFound:  # as for an id that does not exist, so that no foreign project is named
-        raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
+        pass
+    raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
 
 
 @router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
