@@ -15,7 +15,8 @@ from curation.exports.formats.row import DataFile
 from curation.exports.hygiene.contamination import read_match
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import ExportFilter, FilteredSample, Line, Rejected
+from curation.exports.rows.consistency import Consistency
+from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import frozen_chunks
 from curation.exports.rows.origins import Origin, read_origins
 from curation.exports.rows.screen import KEPT_OUT, MASKED
@@ -40,9 +41,18 @@ class Written:
 
 def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
     """Write all files of a frozen export. `checkpoint` raises to stop between chunks; no file remains then."""
+    consistency = Consistency()
+    written = _write(export, consistency, checkpoint)
+    if consistency.is_late:
+        consistency.again()
+        written = _write(export, consistency, checkpoint)
+    return written
+
+
+def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], None]) -> Written:
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"])
-    counts, rejected = Counts(plan=export.plan), Rejected()
+    counts = Counts(plan=export.plan)
     with AttemptFiles(export.pk, recipe, export_filter.metadata_columns()) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
@@ -52,7 +62,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
                 checkpoint()
                 origins = _origins(chunk)
                 for filtered in export_filter.apply(chunk):
-                    rejected.keep_once(filtered)
+                    consistency.keep(filtered)
                     counts.add(filtered)
                     _add(files, filtered, origins.get(filtered.sample.sample_id))
                 files.flush()

@@ -12,7 +12,8 @@ from curation.exports.models import Export
 from curation.exports.pages.compare import ComparedSample, Comparison, compare_with_now, compared
 from curation.exports.pages.rendered import RenderedRow, rendered
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.filter import ExportFilter, FilteredSample, Rejected
+from curation.exports.rows.consistency import Consistency
+from curation.exports.rows.filter import ExportFilter, FilteredSample
 from curation.exports.rows.freeze import CHUNK, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.models import Project
@@ -66,21 +67,13 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     matching = recipe.samples(project)
     approved = matching.filter(status=Status.APPROVED)
     checked = current_samples(approved.order_by("pk")[:MAX_CHECKED])
-    chunks = [checked[start : start + CHUNK] for start in range(0, len(checked), CHUNK)]
     plan = _plan(project, recipe, checked)
-    export_filter, counts = ExportFilter(project, recipe, level=plan.splitting.level), Counts(plan=plan.as_json())
-    shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
-    now: list[ComparedSample] = []
-    rejected = Rejected()
-    for chunk in chunks:
-        for filtered in export_filter.apply([plan.apply(sample) for sample in chunk]):
-            rejected.keep_once(filtered)
-            counts.add(filtered)
-            if since is not None:
-                now.append(_compared(filtered))
-            for line in filtered.lines:
-                if len(shown[line.format]) < SHOWN_ROWS:
-                    shown[line.format].append(rendered(line, filtered.sample.sample_id))
+    export_filter, consistency = ExportFilter(project, recipe, level=plan.splitting.level), Consistency()
+    found = _count(checked, recipe, plan, export_filter, consistency, compares=since is not None)
+    if consistency.is_late:
+        consistency.again()
+        found = _count(checked, recipe, plan, export_filter, consistency, compares=since is not None)
+    counts, shown, now = found
     until = checked[-1].sample_id if len(checked) == MAX_CHECKED else math.inf
     samples = matching.order_by().count()
     of_them = counts.samples if counts.samples < MAX_CHECKED else approved.order_by().count()
@@ -104,6 +97,30 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
         since=since,
         changes=None if since is None else compare_with_now(before=since, now=now, until=until),
     )
+
+
+def _count(
+    checked: Sequence[FrozenSample],
+    recipe: Recipe,
+    plan: Plan,
+    export_filter: ExportFilter,
+    consistency: Consistency,
+    *,
+    compares: bool,
+) -> tuple[Counts, dict[str, list[RenderedRow]], list[ComparedSample]]:
+    """Return the counts of all rows, the first rows of each format, and what a comparison reads."""
+    counts, now = Counts(plan=plan.as_json()), []
+    shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
+    for start in range(0, len(checked), CHUNK):
+        for filtered in export_filter.apply([plan.apply(sample) for sample in checked[start : start + CHUNK]]):
+            consistency.keep(filtered)
+            counts.add(filtered)
+            if compares:
+                now.append(_compared(filtered))
+            for line in filtered.lines:
+                if len(shown[line.format]) < SHOWN_ROWS:
+                    shown[line.format].append(rendered(line, filtered.sample.sample_id))
+    return counts, shown, now
 
 
 def _compared(filtered: FilteredSample) -> ComparedSample:

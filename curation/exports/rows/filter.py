@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import NamedTuple
 
 import orjson
@@ -14,6 +13,7 @@ from curation.exports.formats.row import Columns, Example, Format, Row
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
+from curation.exports.rows.claims import Claim, claim_of
 from curation.exports.rows.examples import session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs
 from curation.exports.rows.labels import Given, LabelColumns
@@ -41,8 +41,8 @@ _LINE = orjson.OPT_APPEND_NEWLINE
 
 class Line(NamedTuple):
     """A row as bytes with its newline, and its file: format and split. `plain` rows have no tools, tool calls or
-    reasoning. `tokens` is the estimate for a trainer. A row that is a rejected answer alone has a digest of its
-    `content` without metadata, others have none."""
+    reasoning. `tokens` is the estimate for a trainer. `rejected` rows are an answer to be avoided. `claim` is what a
+    row of a format with pairs says."""
 
     format: str
     split: str
@@ -53,7 +53,7 @@ class Line(NamedTuple):
     rejected: bool
     tokens: int
     data: bytes
-    content: bytes = b""
+    claim: Claim | None
 
 
 @dataclass(slots=True)
@@ -85,26 +85,6 @@ class _Target(NamedTuple):
 
     split: str
     metadata: dict[str, object]
-
-
-class Rejected:
-    """The rejected answers that left as rows of their own. One answer may have lost to several approved ones of its
-    prompt, and would be in the files once for each, in any split."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, bytes]] = set()
-
-    def keep_once(self, filtered: FilteredSample) -> None:
-        """Skip the sample's rows that an earlier sample gave."""
-        lines, filtered.lines = filtered.lines, []
-        for line in lines:
-            key = (line.format, line.content)
-            if line.content and key in self._seen:
-                filtered.skip(SkipReason.REPEATED, line.format)
-                continue
-            if line.content:
-                self._seen.add(key)
-            filtered.lines.append(line)
 
 
 class ExportFilter:
@@ -262,8 +242,8 @@ class ExportFilter:
         except orjson.JSONEncodeError:
             return SkipReason.NOT_UTF8
         identity = (row.source, row.pair, row.turn, row.rejected)
-        digest = blake2b(orjson.dumps(row.content), digest_size=8).digest() if row.rejected else b""
-        filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, digest))
+        claim = claim_of(form, row, example.tools)
+        filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim))
         return None
 
 

@@ -20,7 +20,7 @@ class SkipReason(models.TextChoices):
     EXCLUDED_INSTANCE = "excluded_instance", "Its instance is on the project's list of exclusions."
     UNPARSED = "unparsed", "Too few judges' replies could be parsed, so it has no score."
     INFRA_ERROR = "infra_error", "Infrastructure failed while it was made."
-    LEAK = "leak", "It is flagged as leaking the hidden record, and no person has cleared the flag."
+    LEAK = "leak", "The sample is flagged as leaking the hidden record, and no person has cleared the flag."
     NO_ANSWER = "no_answer", "There is no answer to learn from."
     DRY_RUN = "dry_run", "Its scenario was only checked without a sandbox, so nobody knows whether it can be solved."
     UNGATED = "ungated", "The gate does not admit the current version of its scenario."
@@ -32,11 +32,15 @@ class SkipReason(models.TextChoices):
     BAD_MESSAGE = "bad_message", "The history has a message that is not text from a known role."
     BAD_TURNS = "bad_turns", "Its turns are not an orientation followed by alternating commands and outputs."
     NOT_AS_APPROVED = "not_as_approved", "Its text is not the one that was approved. Read it again and approve it."
-    SECRET = "secret", "It contains a secret that nobody has cleared."
-    PII = "pii", "It contains personal data that nobody has cleared and that the project does not mask."
-    CONTAMINATED = "contaminated", "It contains a row of a held-out set that the recipe names."
+    SECRET = "secret", "The sample contains a secret that nobody has cleared."
+    PII = "pii", "The sample contains personal data that nobody has cleared and that the project does not mask."
+    CONTAMINATED = "contaminated", "The sample contains a row of a held-out set that the recipe names."
     REPEATED = "repeated", "The rejected answer is that of another sample with the same prompt, and leaves once."
-    DUPLICATE = "duplicate", "It repeats another sample that is exported, or is its turn against another opponent."
+    CONTRADICTED = (
+        "contradicted",
+        "Another sample of the prompt prefers the two answers the other way round, or approves the rejected one.",
+    )
+    DUPLICATE = "duplicate", "The sample repeats another exported one, or is its turn against another opponent."
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "There is no other answer to prefer it to."
@@ -47,17 +51,17 @@ class SkipReason(models.TextChoices):
     IDENTICAL = "identical", "Chosen and rejected are the same text."
     WHOLE_TRAJECTORY = (
         "whole_trajectory",
-        "It is a pair of whole trajectories; the format has one message on a side.",
+        "The sample is a pair of whole trajectories; the format has one message on a side.",
     )
-    NO_TOOLS = "no_tools", "It has tools or tool calls, which the format's reader drops."
+    NO_TOOLS = "no_tools", "The sample has tools or tool calls, which the format's reader drops."
     NO_ALTERNATION = "no_alternation", "Its roles do not alternate in a way that the format's reader accepts."
     TOOL_WITHOUT_CALL = "tool_without_call", "A tool's message answers no call, which the format's reader refuses."
     CALL_WITHOUT_RESULT = (
         "call_without_result",
         "A call of the history has no result, which the format's reader refuses.",
     )
-    TOO_LONG = "too_long", "It is longer than the recipe's max_tokens."
-    NOT_UTF8 = "not_utf8", "It contains characters that UTF-8 cannot encode (half of a surrogate pair)."
+    TOO_LONG = "too_long", "The sample is longer than the recipe's max_tokens."
+    NOT_UTF8 = "not_utf8", "The sample contains characters that UTF-8 cannot encode (half of a surrogate pair)."
 
 
 class FrozenSample(NamedTuple):

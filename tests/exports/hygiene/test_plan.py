@@ -214,3 +214,35 @@ def test_an_answer_that_lost_to_several_is_one_row_of_kto_in_one_split(metadata:
     labels = [row["label"] for split in ("train", "val") for row in rows(files, f"kto.{split}.jsonl")]
     assert (labels.count(False), labels.count(True)) == (1, 6)
     assert sum(len(rows(files, f"dpo.{split}.jsonl")) for split in ("train", "val")) == 6
+
+
+def test_pairs_that_prefer_the_same_two_answers_the_other_way_round_are_both_skipped() -> None:
+    project = make_project()
+    first = make_turn(project, "Fix it.", text=answer(1), king=answer(2), instance_id="acme__a-1")
+    second = make_turn(project, "Fix it.", text=answer(2) + "\n", king=answer(1).upper(), instance_id="acme__b-2")
+    make_turn(project, "Fix that.", text=answer(2), king=answer(1), instance_id="acme__c-3")
+
+    _, skipped = exported(project, formats=["dpo", "openai-preference", "kto"], near_duplicates=None)
+
+    assert {pk: (line["reason"], set(line["formats"])) for pk, line in skipped.items()} == {
+        str(turn.pk): ("contradicted", {"dpo", "openai-preference", "kto"}) for turn in (first, second)
+    }
+    files = run_export(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
+    assert [row["prompt"][0]["content"] for row in rows(files, "dpo.train.jsonl")] == ["Fix that."]
+    assert [row["label"] for row in rows(files, "kto.train.jsonl")] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("is_approved_first", [True, False])
+def test_an_answer_that_one_sample_approves_is_not_to_be_avoided_in_kto(is_approved_first: bool) -> None:
+    project = make_project()
+    turns = [(answer(1), answer(2)), (answer(2), answer(3))]
+    for text, king in turns if is_approved_first else reversed(turns):
+        make_turn(project, "Fix it.", text=text, king=king)
+
+    _, skipped = exported(project, formats=["dpo", "kto"], near_duplicates=None)
+
+    assert {(line["reason"], *line["formats"]) for line in skipped.values()} == {("contradicted", "kto")}
+    files = run_export(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
+    labels = {row["completion"][0]["content"]: row["label"] for row in rows(files, "kto.train.jsonl")}
+    assert labels == {answer(1): True, answer(2): True, answer(3): False}
+    assert len(rows(files, "dpo.train.jsonl")) == 2

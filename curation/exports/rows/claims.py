@@ -1,0 +1,45 @@
+"""Claims: what a row says of an answer, so that rows which say the opposite can be found."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import orjson
+
+from curation.exports.formats.row import Format, Row
+from curation.exports.rows.messages import Message, Tool
+
+
+class Claim(NamedTuple):
+    """What a row of a format with pairs says of an answer to a prompt, and the opposite, 8 bytes of a digest each.
+
+    A preference is the opposite of the one with its sides swapped; an answer that is to be avoided is the opposite of
+    one that is to be learned. `yields` says that the row is left out if another row says the opposite: an approved
+    answer is learned all the same.
+    """
+
+    says: bytes
+    opposite: bytes
+    yields: bool
+
+
+def claim_of(form: Format, row: Row, tools: Sequence[Tool]) -> Claim | None:
+    """Return what the row claims, or None if its format only has approved answers. As for duplicates, case and white
+    space make no other answer."""
+    if not form.pairs:
+        return None
+    prompt = blake2b(orjson.dumps([row.prompt, tools])).digest()
+    sides = [_answer(side) for side in row.sides]
+    if len(sides) == 2:
+        return Claim(_digest(prompt, *sides), _digest(prompt, *reversed(sides)), yields=True)
+    learned, avoided = _digest(prompt, b"+", *sides), _digest(prompt, b"-", *sides)
+    return Claim(avoided, learned, yields=True) if row.rejected else Claim(learned, avoided, yields=False)
+
+
+def _answer(side: Sequence[Message]) -> bytes:
+    texts = [{**message, "content": " ".join(str(message.get("content") or "").casefold().split())} for message in side]
+    return orjson.dumps(texts)
+
+
+def _digest(prompt: bytes, *parts: bytes) -> bytes:
+    return blake2b(b"\n".join([prompt, *parts]), digest_size=8).digest()
