@@ -19,6 +19,7 @@ COMMANDS = {
     "worker": "start one worker more, on this or another machine",
     "account": "make an account for a person, with a first password",
     "token": "create, list and revoke API tokens",
+    "import": "import a file or an address, and wait for the end",
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",
     "backup": "write database, files and key to one archive, while Winnow runs",

@@ -5,13 +5,12 @@ import json
 from argparse import ArgumentParser
 from pathlib import Path
 
-from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
 from django.core.management.base import BaseCommand, CommandError
 
 from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe, read_recipe
-from curation.projects.models import Project
+from curation.projects.management.options import project_named, user_named
 from curation.runs.follow import follow
 from curation.runs.launch import launch
 from curation.runs.models import RunState
@@ -30,12 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--user", default="", help="Who exports, for the audit log.")
 
     def handle(self, *, project: str, recipe: str, to: Path, user: str, **options: object) -> None:
-        found = Project.objects.filter(slug=project).first()
-        if found is None:
-            raise CommandError(f"There is no project {project!r}.")
-        actor = User.objects.filter(username=user).first() if user else None
-        if user and actor is None:
-            raise CommandError(f"There is no user {user!r}.")
+        found, actor = project_named(project), user_named(user)
         if to.is_dir() and any(to.iterdir()):
             raise CommandError(f"{to} is not empty.")
         try:

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from curation.projects.models import Project
+from curation.projects.management.options import project_named, user_named, values_of
 from curation.runs.control import cancel
 from curation.runs.follow import follow
 from curation.runs.kinds import launchable_kind, listed_kinds
@@ -50,12 +50,7 @@ class Command(BaseCommand):
         kind, project = kind or config.kind, project or config.project
         if not kind or not project:
             raise CommandError("Give the kind of run and --project, here or in the file of --config.")
-        found = Project.objects.filter(slug=project).first()
-        if found is None:
-            raise CommandError(f"There is no project {project!r}.")
-        actor = User.objects.filter(username=user).first() if user else None
-        if user and actor is None:
-            raise CommandError(f"There is no user {user!r}.")
+        found, actor = project_named(project), user_named(user)
         try:
             launchable_kind(kind)
             run = launch(
@@ -128,15 +123,7 @@ def _params(path: Path | None, pairs: list[str]) -> dict[str, Any]:
             raise CommandError(f"{path}: {error}") from None
         if not isinstance(params, dict):
             raise CommandError(f"{path} is not a JSON object.")
-    for pair in pairs:
-        key, found, value = pair.partition("=")
-        if not found:
-            raise CommandError(f"--param {pair!r} is not KEY=VALUE.")
-        try:
-            params[key] = json.loads(value)
-        except ValueError:
-            params[key] = value
-    return params
+    return params | values_of("--param", pairs)
 
 
 def _budget(text: str | None) -> Decimal | None:

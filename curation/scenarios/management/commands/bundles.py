@@ -3,11 +3,11 @@
 from argparse import ArgumentParser
 from pathlib import Path
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.http import QueryDict
 
 from curation.imports.sources.rows import SourceError
+from curation.projects.management.options import project_named, user_named
 from curation.projects.models import Project
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.bundles.files import BundleFile, files_of, read_bundles, write_folder
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         importing = verbs.add_parser("import", help="a folder of .json files, a .zip of one, a .jsonl or a .json file")
         importing.add_argument("source", type=Path)
         importing.add_argument("--strict", action="store_true", help="import nothing if one is refused")
-        importing.add_argument("--user", help="the user in the audit log")
+        importing.add_argument("--user", default="", help="the user in the audit log")
         exporting = verbs.add_parser("export", help="one .json file per scenario into a folder")
         exporting.add_argument("folder", type=Path)
         exporting.add_argument(
@@ -36,14 +36,12 @@ class Command(BaseCommand):
             verb.add_argument("--project", required=True, help="the project's slug")
 
     def handle(self, *args: object, **options: object) -> None:
-        project = Project.objects.filter(slug=options["project"]).first()
-        if project is None:
-            raise CommandError(f"There is no project {options['project']!r}.")
+        project = project_named(str(options["project"]))
         try:
             if options["verb"] == "export":
                 self._export(project, Path(str(options["folder"])), str(options["filter"]))
             else:
-                self._import(project, Path(str(options["source"])), bool(options["strict"]), options["user"])
+                self._import(project, Path(str(options["source"])), bool(options["strict"]), str(options["user"]))
         except (Problem, SourceError) as refused:
             raise CommandError(getattr(refused, "detail", str(refused))) from None
 
@@ -51,10 +49,8 @@ class Command(BaseCommand):
         rows = ScenarioFilter.from_query(QueryDict(query)).apply(Scenario.objects.of(project))
         self.stdout.write(f"{write_folder(files_of(rows), folder)} bundles in {folder}")
 
-    def _import(self, project: Project, source: Path, strict: bool, user_name: object) -> None:
-        user = User.objects.filter(username=user_name).first() if user_name else None
-        if user_name and user is None:
-            raise CommandError(f"There is no user {user_name!r}.")
+    def _import(self, project: Project, source: Path, strict: bool, user_name: str) -> None:
+        user = user_named(user_name)
         taxonomy = taxonomy_of(project.settings)
         bundles, bad = [], 0
         for file in read_bundles(source):
