@@ -16,5 +16,6 @@ urlpatterns: list[URLPattern] = [
     path("components/", views.components, name="components"),
     path("docs/", docs.docs, name="docs"),
     path("docs/img/<str:name>", docs.picture, name="docs-picture"),
+    path("docs/notebooks/<str:name>", docs.notebook, name="docs-notebook"),
     path("docs/<slug:name>/", docs.document, name="document"),
 ]

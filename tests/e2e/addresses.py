@@ -128,6 +128,7 @@ NO_PAGES = {
         "oidc-start",
         "oidc-return",
         "docs",
+        "docs-notebook",
         "docs-picture",
         "score-chart",
         "pace-chart",

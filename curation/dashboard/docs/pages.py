@@ -1,5 +1,6 @@
-"""The documents of `docs/` as pages: their order, their HTML, and a search over their sections."""
+"""The documents and notebooks of `docs/` as pages: their order, their HTML, and a search over their sections."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("quickstart", "roles"),
     "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
     "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
+    "Notebooks": ("notebook-duel", "notebook-triage", "notebook-evaluate"),
     "Reference": ("api", "client", "glossary"),
     "Operate": ("operations", "deployment", "sign-in"),
     "Develop": ("architecture", "design-system"),
 }
 MOST_FOUND = 50
 EXCERPT = 160
+NOTEBOOK = "notebook-"
 _DOCUMENT = re.compile(r"^([\w-]+)\.md(?=#|$)")
+_NOTEBOOK = re.compile(r"^notebooks/([\w-]+)\.ipynb$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,7 @@ def anchor_of(heading: str) -> str:
 
 
 def _read(name: str) -> Document:
-    source = (settings.DOCS_FOLDER / f"{name}.md").read_text()
-    tokens = _markdown.parse(source)
+    tokens = _markdown.parse(_source(name))
     sections = list(_sections(tokens))
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -100,6 +103,17 @@ def _read(name: str) -> Document:
     # Without the title, which is the heading of the page: it is three tokens.
     html = _markdown.renderer.render(tokens[3:], _markdown.options, {})
     return Document(name, sections[0].title, sections, mark_safe(html))  # noqa: S308 - our own documents, no raw HTML
+
+
+def _source(name: str) -> str:
+    """The Markdown of a document; of a notebook, its cells and a link to the file."""
+    if not name.startswith(NOTEBOOK):
+        return (settings.DOCS_FOLDER / f"{name}.md").read_text()
+    file = f"notebooks/{name.removeprefix(NOTEBOOK)}.ipynb"
+    cells = json.loads((settings.DOCS_FOLDER / file).read_text())["cells"]
+    texts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    shown = [f"```python\n{text}\n```" if kind == "code" else text for kind, text in texts]
+    return "\n\n".join([*shown, f"[Download this notebook](../{file})"])
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
@@ -122,6 +136,8 @@ def _lead_here(token: Token) -> None:
     href = token.attrGet("href")
     if isinstance(href, str) and (match := _DOCUMENT.match(href)):
         token.attrSet("href", f"../{match[1]}/{href[match.end() :]}")
+    elif isinstance(href, str) and (match := _NOTEBOOK.match(href)):
+        token.attrSet("href", f"../{NOTEBOOK}{match[1]}/")
     source = token.attrGet("src")
     if isinstance(source, str):
         token.attrSet("src", f"../{source}")

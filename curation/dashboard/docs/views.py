@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from curation.dashboard.docs.pages import documents, find, groups
 
+NOTEBOOK = re.compile(r"[\w-]+\.ipynb")
 PICTURE = re.compile(r"[\w-]+\.png")
 A_DAY = 24 * 3600
 
@@ -38,3 +39,11 @@ def picture(request: HttpRequest, name: str) -> FileResponse:
     if not PICTURE.fullmatch(name) or not path.is_file():
         raise Http404(f"There is no picture {name!r}.")
     return FileResponse(path.open("rb"))
+
+
+@require_safe
+def notebook(request: HttpRequest, name: str) -> FileResponse:
+    path = settings.DOCS_FOLDER / "notebooks" / name
+    if not NOTEBOOK.fullmatch(name) or not path.is_file():
+        raise Http404(f"There is no notebook {name!r}.")
+    return FileResponse(path.open("rb"), as_attachment=True, content_type="application/x-ipynb+json")

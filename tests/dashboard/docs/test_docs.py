@@ -1,4 +1,4 @@
-"""The documents of `docs/` under `/docs/`, for people who are not signed in too."""
+"""The documents and notebooks of `docs/` under `/docs/`, for people who are not signed in too."""
 
 import re
 from pathlib import Path
@@ -14,8 +14,21 @@ ROOT = Path(__file__).resolve().parents[3]
 HREF = re.compile(r'(?:href|src)="([^"]+)"')
 
 
-def test_every_document_has_a_page() -> None:
-    assert set(documents()) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+def test_every_document_and_every_notebook_has_a_page() -> None:
+    notebooks = {f"notebook-{path.stem}" for path in (ROOT / "docs/notebooks").glob("*.ipynb")}
+    assert set(documents()) == {path.stem for path in (ROOT / "docs").glob("*.md")} | notebooks
+
+
+@pytest.mark.django_db
+def test_a_notebook_is_shown_and_downloaded(client: Client) -> None:
+    page = client.get("/docs/notebook-triage/").content.decode()
+    assert "Pending samples are looked at" in page and "from winnow.client import Stale, Winnow" in page
+    assert "/docs/notebook-triage/" in client.get("/docs/", {"q": "datasets.Dataset pending"}).content.decode()
+
+    file = client.get("/docs/notebooks/triage.ipynb")
+
+    assert "attachment" in file["Content-Disposition"]
+    assert b"".join(file).startswith(b"{")  # type: ignore[arg-type]  # a streamed answer
 
 
 @pytest.mark.django_db
@@ -51,6 +64,6 @@ def test_a_word_in_a_heading_comes_first() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/docs/nosuch/", "/docs/img/nosuch.png", "/docs/img/..%2fapi.md", "/docs/img/api.md"])
+@pytest.mark.parametrize("path", ["/docs/nosuch/", "/docs/img/nosuch.png", "/docs/img/..%2fapi.md", "/docs/img/api.md", "/docs/notebooks/nosuch.ipynb"])
 def test_what_is_not_there_is_a_404(client: Client, path: str) -> None:
     assert client.get(path).status_code == 404

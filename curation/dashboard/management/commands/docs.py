@@ -29,7 +29,8 @@ class Command(BaseCommand):
             _write(folder / document.name / "index.html", render_to_string("dashboard/docs/site.html", page))
         first = next(iter(documents()))
         _write(folder / "index.html", f'<!doctype html><meta http-equiv="refresh" content="0; url={first}/">\n')
-        shutil.copytree(settings.DOCS_FOLDER / "img", folder / "img")
+        for name in ("img", "notebooks"):
+            shutil.copytree(settings.DOCS_FOLDER / name, folder / name)
         (folder / "css").mkdir()
         for name in STYLES:
             shutil.copy(str(finders.find(f"css/{name}.css")), folder / "css")
