@@ -30,11 +30,16 @@ def launch(
     user: User | None,
     budget: Decimal | None = None,
     cloned_from: Run | None = None,
+    scheduled: bool = False,
 ) -> Run:
-    """Start a run, or raise `Invalid` with the paths of what is wrong and write nothing."""
+    """Start a run, or raise `Invalid` with the paths of what is wrong and write nothing.
+
+    Nobody reads the refusal of a schedule: its run starts and fails with the reason, among the runs of the project.
+    """
     found = kind_of(kind)
     read = read_params(found, params)
-    found.check(project, read)
+    if not scheduled:
+        found.check(project, read)
     if budget is not None:
         check_budget(budget, found.estimate(project, read))
     with transaction.atomic():

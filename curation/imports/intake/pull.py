@@ -4,7 +4,6 @@ Each page is stored with what exporters send, and then its cursor: a worker that
 and turns are told apart by their content. The settings `intake` name the sources, and how often each is read.
 """
 
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -29,8 +28,6 @@ from curation.web.outbound.addresses import IMPORTS, refuse_private
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
 from judging.traces.spans import trace_of
-
-logger = logging.getLogger(__name__)
 
 NAME = "pull"
 # Langfuse shows a call up to 15 minutes late: what the schedule reads is older than this.
@@ -167,26 +164,23 @@ def pull_sources() -> list[Run]:
 
 
 def _pull_next(project: Project, name: str, every: timedelta) -> Run | None:
-    """Read on from where the schedule's last pull ended. A pull that failed is done again, over all of its time."""
+    """Read on from where the schedule's last pull of that name ended. A pull that failed is done again, over all of its
+    time: at once when the source was corrected since."""
     with transaction.atomic():
         hold_uploads(project.pk)  # one process at a time launches for a project
         now = timezone.now()
         text = project.settings.intake.sources[name]
-        before = Run.objects.filter(
-            project=project, kind=NAME, created_by=None, params__source=name, result__source=text
-        )
+        before = Run.objects.filter(project=project, kind=NAME, created_by=None, params__source=name)
         last = before.order_by("-id").first()
-        if last is not None and (last.state in LIVE or last.created_at + every > now):
+        if last is not None and last.state in LIVE:
+            return None
+        if last is not None and last.result["source"] == text and last.created_at + every > now:
             return None
         since = (now - SETTLE - every).isoformat()
         if last is not None:
             since = last.result["until"] if last.state == RunState.SUCCEEDED else last.params["since"]
         params: dict[str, Any] = {"source": name, "since": since, "until": (now - SETTLE).isoformat()}
-        try:
-            return launch(project=project, kind=NAME, params=params, user=None)
-        except Invalid as refused:
-            logger.warning("%s: the source %s is not read: %s", project.slug, name, refused.detail)
-            return None
+        return launch(project=project, kind=NAME, params=params, user=None, scheduled=True)
 
 
 def _why_refused(project: Project, text: str) -> str:

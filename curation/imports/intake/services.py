@@ -146,13 +146,13 @@ class Service:
     def _get(self, url: str, query: Mapping[str, str]) -> tuple[int, bytes, str]:
         headers = {"Authorization": self._authorization()} if self._secret else {}
         with self._client.stream("GET", url, params=dict(query), headers=headers) as response:
-            body = b""
+            body = bytearray()
             for chunk in response.iter_bytes(1024 * 1024):
                 body += chunk
                 if len(body) > MOST_PAGE_BYTES:
                     raise PullFailed(f"{url} answered a page of more than {MOST_PAGE_BYTES // 1024 // 1024} MB.")
                 self._checkpoint()
-            return response.status_code, body, response.headers.get("Retry-After", "")
+            return response.status_code, bytes(body), response.headers.get("Retry-After", "")
 
     def _authorization(self) -> str:
         if self._source.service == "phoenix":

@@ -265,7 +265,7 @@ def _other_server(response: httpx.Response) -> str:
 def _is_stream(response: httpx.Response, beginning: bytes = b"") -> bool:
     """Whether the body is a stream, by its type or, where that is wrong, by its first bytes."""
     is_named = response.headers.get("content-type", "").startswith("text/event-stream")
-    return response.status_code == 200 and (is_named or beginning.startswith((b"data:", b"event:")))
+    return response.status_code == 200 and (is_named or beginning.startswith((b"data:", b"event:", b":")))
 
 
 def _status_of(error: JsonValue) -> int:

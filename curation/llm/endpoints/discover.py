@@ -35,7 +35,7 @@ async def _list_models(api_base: str, key: str) -> bytes:
     url = (
         api_base.rstrip("/") + ("" if urlsplit(api_base).path.strip("/") else ROOTS[provider_of(api_base)]) + "/models"
     )
-    body = b""
+    body = bytearray()
     try:
         async with (
             asyncio.timeout(TIMEOUT_SECONDS),
@@ -57,7 +57,7 @@ async def _list_models(api_base: str, key: str) -> bytes:
         raise Unavailable(reason, code="model_server") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unavailable(f"The server does not answer: {error}", code="model_server") from None
-    return body
+    return bytes(body)
 
 
 def provider_of(api_base: str) -> str:

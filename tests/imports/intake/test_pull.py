@@ -231,6 +231,46 @@ def test_the_schedule_reads_each_span_of_time_once_and_a_failed_one_again(
     assert [run.result["prompts"] for run in imported()] == [4]
 
 
+def test_a_corrected_source_is_read_from_its_first_failure_on(
+    services: Services, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    wrong, right = (f"phoenix {services.address} PHOENIX_KEY {name}" for name in ("typo", "my agents"))
+    project.settings_json["intake"] |= {"every": 15, "sources": {"lab": wrong}}
+    project.save()
+    services.spans = [span(number, at=now + timedelta(minutes=15 * number - 30)) for number in range(3)]
+    failed = []
+    for minutes in (0, 16, 32):
+        monkeypatch.setattr(timezone, "now", lambda minutes=minutes: now + timedelta(minutes=minutes))
+        failed += [end(run) for run in pull_sources()]
+    assert [run.state for run in failed] == [RunState.FAILED] * 3
+
+    project.settings_json["intake"]["sources"] = {"lab": right}
+    project.save()
+    (corrected,) = pull_sources()
+    assert (end(corrected).result["stored"], corrected.params["since"]) == (3, failed[0].params["since"])
+    assert pull_sources() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("langfuse {} OTHER_KEY", "TRACE_KEYS"), ("phoenix http://169.254.169.254 -", "never calls")],
+)
+def test_a_schedule_that_may_not_read_leaves_a_failed_run_with_the_reason(
+    services: Services, project: Project, text: str, said: str
+) -> None:
+    sources = {"live": text.format(services.address)}
+    project.settings_json["intake"] |= {"every": 15, "sources": sources}
+    project.save()
+
+    (refused,) = pull_sources()
+
+    assert end(refused).state == RunState.FAILED
+    assert said in refused.items.get().reason
+    assert services.asked == []
+    assert pull_sources() == []
+
+
 def test_sources_are_named_in_the_settings_and_pulled_by_form_and_rest(services: Services, project: Project) -> None:
     services.observations = [observation(1)]
     user = User.objects.get()
