@@ -9,9 +9,10 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.duels.reigns.pages import Challenge, ReignView
-from curation.web.lists.params import ListParams
+from curation.web.lists.params import ListParams, named_list
 
 
+@named_list("reigns", page="reign-list")
 class ReignList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 

@@ -11,7 +11,7 @@ from curation.projects.models import AuditEntry, InstructionsOverride, Member, P
 from curation.projects.settings.dependents import Move, Preview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
-from curation.web.lists.params import ListParams, RequestQuery
+from curation.web.lists.params import ListParams, RequestQuery, named_list
 
 STAMP = "2026-01-31T09:30:00Z"
 
@@ -171,6 +171,7 @@ class AuditFilter(RequestQuery):
     created_before: Moment | None = None
 
 
+@named_list("audit", page="audit-list")
 class AuditList(AuditFilter, ListParams):
     """A page of the log."""
 

@@ -231,12 +231,14 @@ class TestSavedViews:
             ("batches", "samples/batches/", "limit=20"),
             ("suggestions", "samples/suggestions/", "outcome=kept"),
             ("disputes", "samples/disputes/", "limit=20"),
+            ("reigns", "duels/reigns/", "sort=id"),
+            ("audit", "settings/audit/", "action=view.create"),
         ],
     )
     def test_every_list_has_views_of_its_own(
         self, client: Client, project: Project, name: str, address: str, query: str
     ) -> None:
-        sign_in(client, project, Role.CURATOR)
+        sign_in(client, project, Role.ADMIN)
         assert self.save(client, "Mine", "bucket=refined") == 302
         saved = client.post("/p/acme/samples/views/", {"name": "Mine", "query": f"?{query}&cursor=", "list": name})
         assert saved.headers["Location"] == f"/p/acme/{address}?{query}"
@@ -248,7 +250,7 @@ class TestSavedViews:
     def test_a_list_that_does_not_exist_is_refused(self, client: Client, project: Project) -> None:
         sign_in(client, project)
         response = client.post("/p/acme/samples/views/", {"name": "A", "query": "", "list": "nosuch"})
-        assert response.status_code == 422 and "The lists are batches, calls, disputes" in response.content.decode()
+        assert response.status_code == 422 and "The lists are audit, batches, calls" in response.content.decode()
 
     def test_a_view_needs_a_new_name_and_a_valid_filter(self, client: Client, project: Project) -> None:
         sign_in(client, project)
