@@ -35,9 +35,9 @@ class ProblemForm(forms.Form):
             path = error.path.removeprefix(self.path_prefix)
             first, _, rest = path.partition(".")
             if (name := path.replace(".", "__")) in self.fields:
-                self.add_error(name, error.message)
+                self.add_error(name, error.sentence())
             elif first in self.fields:
-                self.add_error(first, f"{rest}: {error.message}")
+                self.add_error(first, f"“{rest}”: {error.sentence()}")
             else:
                 has_fields = False
         if not has_fields:

@@ -1,10 +1,15 @@
 """The one way to refuse a request. Pages and the REST API turn a `Problem` into their own kind of response."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from pydantic import ValidationError
+
+_VERB = re.compile(r"(is|are|has|have|contains|does|can|cannot|may|must|needs)\b")
+_WHAT_TO_ENTER = re.compile(r"\d|(at most|at least|one of|one character|an?)\b")
+_FIRST_WORD = re.compile(r"[a-z]+\b(?![/_.-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,18 @@ class FieldError:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
+
+    def sentence(self) -> str:
+        """Return the message as a sentence for people who see it beside the field. Programs get it as it is, after the
+        field's path."""
+        text = self.message.strip().replace("Input should be", "must be", 1)
+        if _VERB.match(text):
+            text = f"This {text}"
+        elif _WHAT_TO_ENTER.match(text):
+            text = f"Enter {text}"
+        elif _FIRST_WORD.match(text):
+            text = text[:1].upper() + text[1:]
+        return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 class Problem(Exception):
@@ -88,7 +105,7 @@ class Gone(Problem):
 
 
 class Stale(Problem):
-    status, code, title = 412, "stale_version", "It has changed since you read it"
+    status, code, title = 412, "stale_version", "The object has changed since you read it"
 
     @classmethod
     def version(cls, seen: int | str, current: int | str) -> "Stale":

@@ -12,7 +12,7 @@ const WORDS = {
   400: ["Not accepted", "The server did not understand this request."],
   401: ["Signed out", "Your session has ended. Sign in again; what you typed is still here."],
   403: ["Not allowed", "Your role in this project does not allow this."],
-  404: ["Not found", "It no longer exists, or it belongs to another project."],
+  404: ["Not found", "The page or object no longer exists, or it belongs to another project."],
   409: ["Conflict", "This was already done in another way. Reload to see the current state."],
   412: ["Changed meanwhile", "Someone changed this after you opened it. Nothing was overwritten. Reload to see what changed."],
   413: ["Too large", "The server refuses input of this size."],

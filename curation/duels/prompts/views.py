@@ -18,6 +18,7 @@ from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 from curation.web.text.chat import Chat
+from curation.web.text.figures import counted
 from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
 from curation.web.text.transcript import Position
 
@@ -100,7 +101,7 @@ def exclusion_set(request: HttpRequest, access: Access) -> HttpResponse:
     reason = request.POST.get("reason", "").strip()
     try:
         exclude(project=access.project, rows=[(instance_id, reason) for instance_id in ids], user=access.user)
-        messages.success(request, f"{ids[0] if len(ids) == 1 else f'{len(ids)} instances'} excluded.")
+        messages.success(request, f"{counted(len(set(ids)), 'instance')} excluded.")
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect(_back(request, access))
@@ -112,7 +113,7 @@ def exclusion_remove(request: HttpRequest, access: Access) -> HttpResponse:
     ids = request.POST.getlist("instance_id")
     try:
         count = include(project=access.project, instance_ids=ids, user=access.user)
-        messages.success(request, f"{ids[0] if count == 1 else f'{count} instances'} included again.")
+        messages.success(request, f"{counted(count, 'instance')} included again.")
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect(_back(request, access))

@@ -16,14 +16,13 @@ from curation.evaluations.splits.forms import NONE, export_choices, set_choices
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.pages.forms import MappingField
-from curation.runs.pages.forms import explain
+from curation.web.forms import ProblemForm
 from curation.web.ids import find
-from curation.web.problems import Problem
 
 SHOWN = 50
 
 
-class CardForm(forms.Form):
+class CardForm(ProblemForm):
     name = forms.CharField(max_length=LONGEST_NAME, label="Name")
     export = forms.ChoiceField(required=False, label="Trained on")
     training = forms.CharField(
@@ -74,19 +73,17 @@ def experiment_list(request: HttpRequest, access: Access) -> HttpResponse:
     edited = find(rows, request.GET["edit"], "experiment") if request.GET.get("edit") else None
     form = CardForm(access.project, request.POST or None, request.FILES or None, initial=_initial(edited))
     if request.method == "POST" and form.is_valid():
-        try:
+        with form.shows_problem():
             written = write_card(access=access, card=form.card(), experiment=edited)
             messages.success(request, f"The card “{written.name}” is saved.")
             return redirect("experiment-list", access.project.slug)
-        except Problem as problem:
-            explain(form, problem)
     context = {
         "cards": [(experiment, *expectations(experiment)) for experiment in rows[:SHOWN]],
         "form": form if access.may(Scope.RUN) else None,
         "edited": edited,
         "api_path": f"/api/v1/projects/{access.project.slug}/experiments",
     }
-    return render(request, "evaluations/experiments/list.html", context, status=422 if form.errors else 200)
+    return render(request, "evaluations/experiments/list.html", context, status=form.status)
 
 
 @require_POST

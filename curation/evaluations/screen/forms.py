@@ -10,10 +10,13 @@ from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json
+from curation.web.forms import ProblemForm
 
 
-class LaunchForm(forms.Form):
+class LaunchForm(ProblemForm):
     """What a static screen and live episodes share."""
+
+    path_prefix = "params."
 
     models = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label="Models, side by side")
     split = forms.ChoiceField(required=False, label="Held-out split")

@@ -21,10 +21,10 @@ from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import estimate, launch
-from curation.runs.pages.forms import explain
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
+from curation.web.text.figures import counted
 
 LIMIT = 50
 
@@ -55,15 +55,13 @@ def launch_page(
 ) -> HttpResponse:
     """The form; once it is valid, the page of the evaluation that it started."""
     if request.method == "POST" and form.is_valid():
-        try:
+        with form.shows_problem():
             budget = form.cleaned_data["budget"]
             run = launch(project=access.project, kind="evaluate", params=form.params(), user=access.user, budget=budget)
             return redirect("evaluation-page", access.project.slug, run.result["evaluation"])
-        except Problem as problem:
-            explain(form, problem)
     path = f"/api/v1/projects/{access.project.slug}/evaluations"
     context = {**context, "form": form, "api_path": path, "api_method": "POST"}
-    return render(request, template, context, status=422 if form.errors else 200)
+    return render(request, template, context, status=form.status)
 
 
 @require_POST
@@ -85,7 +83,7 @@ def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
 def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
     """Add an endpoint for every model that a server lists, then show the launch form."""
     found = add_served_models(access=access, name=request.POST.get("name", ""))
-    messages.success(request, f"{len(found.added)} models added, {len(found.known)} existed already.")
+    messages.success(request, f"{counted(len(found.added), 'model')} added, {len(found.known):,} existed already.")
     return redirect("evaluation-new", access.project.slug)
 
 

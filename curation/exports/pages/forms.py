@@ -151,7 +151,7 @@ class RecipeForm(forms.Form):
             for error in problem.errors:
                 # An error in the recipe names its field; one in the filter does not.
                 name = FIELD_OF.get(error.path.removeprefix("recipe.").split(".")[0], "")
-                self.add_error(name or "query", error.message if name else f"{error.path}: {error.message}")
+                self.add_error(name or "query", error.sentence() if name else f"“{error.path}”: {error.sentence()}")
             if not problem.errors:
                 self.add_error("query", problem.detail)
             return None

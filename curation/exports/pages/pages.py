@@ -168,7 +168,7 @@ def _counts_view(
         groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
         contamination=_contamination(counts.get("contamination")),
         lengths=_lengths(counts.get("tokens", {})),
-        endings=[EndingLine(name, f"{share:.1%}") for name, share in ending_shares(balance)] if balance else [],
+        endings=[EndingLine(name, f"{100 * share:.1f} %") for name, share in ending_shares(balance)] if balance else [],
         warnings=counts.get("warnings", []),
     )
 

@@ -22,6 +22,7 @@ from curation.web.forms import ProblemForm
 from curation.web.ids import find, number
 from curation.web.lists.pages import list_context
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 
 OF_A_LIST = {"sort", "limit", "cursor", "count", "columns"}
 
@@ -102,7 +103,7 @@ def assignment_list(request: HttpRequest, access: Access) -> HttpResponse:
 def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     assignment = find(Assignment.objects.filter(project=access.project), str(pk), "assignment")
     undecided = withdraw_assignment(access=access, assignment=assignment)
-    messages.success(request, f"Withdrawn: {undecided:,} undecided samples are in everybody's queue.")
+    messages.success(request, f"Withdrawn. Back in everybody's queue: {counted(undecided, 'undecided sample')}.")
     return redirect("assignment-list", access.project.slug)
 
 

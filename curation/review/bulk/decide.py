@@ -118,9 +118,9 @@ def decide_chunk(
     rows, changing = list[Row](), list[Sample]()
     for sample in samples:
         if sample.pk in leased:
-            rows.append(Row(str(sample.pk), refusal=f"It is in review by {leased[sample.pk]}."))
+            rows.append(Row(str(sample.pk), refusal=f"The sample is in review by {leased[sample.pk]}."))
         elif sample.status == status:
-            rows.append(Row(str(sample.pk), refusal=f"It is already {sample.get_status_display().lower()}."))
+            rows.append(Row(str(sample.pk), refusal=f"The sample is already {sample.get_status_display().lower()}."))
         elif sample.pk in missing:
             rows.append(Row(str(sample.pk), refusal=f"You have not answered: {titles(missing[sample.pk])}."))
         else:

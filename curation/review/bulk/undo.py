@@ -102,7 +102,7 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
     refused = {}
     leases = Lease.objects.filter(sample_id__in=decisions, until__gt=timezone.now()).exclude(reviewer=access.user)
     for pk, name in leases.values_list("sample_id", "reviewer__username"):
-        refused[pk] = f"It is in review by {name}."
+        refused[pk] = f"The sample is in review by {name}."
     revisions = Revision.objects.filter(sample_id__in=decisions, private_to=None).exclude(author=access.user)
     for revision in revisions.select_related("author").defer("text"):
         if revision.created_at > decisions[revision.sample_id].created_at:

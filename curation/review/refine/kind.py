@@ -96,7 +96,9 @@ class RejudgeRun(Kind[RejudgeParams]):
         rows = Revision.objects.seen_by(None).filter(sample__project=project).select_related("sample__duel")
         revision = find_param(rows, params.revision, "revision", "params.revision")
         if revision.of != Pick.CHALLENGER:
-            raise Invalid("It revises the king. Only a revision of the challenger's answer is judged against the king.")
+            raise Invalid(
+                "The revision changes the king. Only a revision of the challenger's answer is judged against the king."
+            )
         if revision.sample.duel.opponent == "none":
             raise Invalid("Its sample has one answer, so there is no king to judge it against.")
         params.settle(project)

@@ -11,10 +11,9 @@ from pydantic.fields import FieldInfo
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
-from curation.web.forms import JsonField
+from curation.web.forms import JsonField, ProblemForm
 from curation.web.lists.filters import RowFilter
 from curation.web.lists.form_field import FilterField
-from curation.web.problems import Problem
 
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter", "source", "since", "until")
@@ -58,8 +57,10 @@ FALLBACKS = {
 }
 
 
-class LaunchForm(forms.Form):
+class LaunchForm(ProblemForm):
     """`params()` returns the parameters as a script would send them, without empty fields."""
+
+    path_prefix = "params."
 
     def __init__(self, kind: Kind[Any], project: Project, data: Any = None, initial: Json | None = None) -> None:
         self._kind = kind
@@ -121,18 +122,6 @@ def _words(kind: Kind[Any], name: str, value: object) -> str:
 
 def _label(name: str) -> str:
     return name.replace("_", " ").capitalize()
-
-
-def explain(form: forms.Form, problem: Problem) -> None:
-    """Add the problem's errors to their fields; an error without a field is shown above the form."""
-    placed = False
-    for error in problem.errors:
-        name = error.path.removeprefix("params.").split(".")[0]
-        if name in form.fields:
-            form.add_error(name, error.message)
-            placed = True
-    if not placed:
-        form.add_error(None, problem.detail)
 
 
 def _shown(field: forms.BoundField) -> str:

@@ -17,7 +17,7 @@ from curation.runs.kinds import Kind, Pipeline, kind_of, launchable_kind, listed
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunEvent, RunState
 from curation.runs.pages.filters import CALL_TABS, CallList, ItemList, RunList, kind_names
-from curation.runs.pages.forms import LaunchForm, explain, parameter_rows
+from curation.runs.pages.forms import LaunchForm, parameter_rows
 from curation.runs.pages.progress import progress_of
 from curation.runs.pages.waiting import waits_of
 from curation.runs.workers.broker import broker_answers
@@ -62,7 +62,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
         asked["filter"] = read_json(asked["filter"])
     form = LaunchForm(kind, access.project, request.POST or None, initial=asked)
     if request.method == "POST" and form.is_valid():
-        try:
+        with form.shows_problem():
             require_scopes(access, kind.name, form.params())
             run = launch(
                 project=access.project,
@@ -73,8 +73,6 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
                 cloned_from=source,
             )
             return redirect("run-page", access.project.slug, run.pk)
-        except Problem as problem:
-            explain(form, problem)
     context = {
         "kind": kind,
         "source": source,
@@ -82,7 +80,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
         "form": form,
         "api_path": f"/api/v1/projects/{access.project.slug}/runs",
     }
-    return render(request, "runs/new.html", context, status=422 if form.errors else 200)
+    return render(request, "runs/new.html", context, status=form.status)
 
 
 @require_POST

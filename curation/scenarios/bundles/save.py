@@ -14,6 +14,7 @@ from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.copies.link import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText, Status
 from curation.web.problems import Conflict, FieldError, Stale
+from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ def delete_scenario(*, access: Access, scenario: Scenario) -> None:
     with transaction.atomic():
         row = Scenario.objects.select_for_update().get(pk=scenario.pk)
         if count := row.trajectories.count():
-            raise Conflict(f"It has {count} trajectories, which need it. Edit it instead.", code="rolled_out")
+            had = counted(count, "trajectory")
+            raise Conflict(f"The scenario has {had}. Edit the scenario instead of deleting it.", code="rolled_out")
         data: dict[str, object] = {"scenario": str(row.pk), "bundle_sha256": row.bundle_sha256}
         record(actor=access.user, project=access.project, action="scenario.delete", subject=row.name, data=data)
         row.delete()

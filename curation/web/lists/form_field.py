@@ -63,7 +63,7 @@ class FilterField(forms.Field):
         try:
             chosen = self.filter.from_query(value)
         except Problem as problem:
-            raise forms.ValidationError([f"{error.path}: {error.message}" for error in problem.errors]) from None
+            raise forms.ValidationError([f"“{error.path}”: {error.sentence()}" for error in problem.errors]) from None
         found: dict[str, Any] = {}
         for name in dict(chosen.pairs()):
             groups = getattr(chosen, name)

@@ -73,7 +73,7 @@ def test_preview_and_page_show_shares_and_warn_only_outside_the_band(client: Cli
     preview = client.post(reverse("export-preview", args=[project.slug]), {**form, "sources": ["scenarios"]})
     page = client.get(reverse("export-page", args=[project.slug, run_export(project, SFT).pk]))
     for shown in (preview.content.decode(), page.content.decode()):
-        assert "empty-queue" in shown and "25.0%" in shown
+        assert "empty-queue" in shown and "25.0 %" in shown
         assert ("Check before you train" in shown) is warned
 
 

@@ -53,7 +53,7 @@ class TestNewProject:
         client.force_login(make_user(is_staff=True))
         answer = client.post("/projects/new/", {"name": "My own", "slug": "shell"})
         assert answer.status_code == 409
-        assert answer.context["form"].errors["slug"] == ["is taken"]
+        assert answer.context["form"].errors["slug"] == ["This is taken."]
         assert "My own" in answer.content.decode()
 
 

@@ -224,6 +224,6 @@ class TestJudgeAgain:
         assert bench.post(path, make_user()).status_code == 404
         assert bench.post(path, make_member(bench.project)).status_code == 202
         Revision.objects.update(of="opponent")
-        assert "revises the king" in bench.post(path).json()["detail"]
+        assert "changes the king" in bench.post(path).json()["detail"]
         reviewer = make_member(bench.project)
         assert bench.get(f"/projects/{bench.project.slug}/suggestions", reviewer)["status"] == 403
