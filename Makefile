@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help install install-dev consumers demo test check bench soak newest-litellm lock image up pin-images
+.PHONY: help install install-dev consumers demo test check bench soak pictures newest-litellm lock image up pin-images
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -75,6 +75,9 @@ soak: install-dev ## The long tests: killed workers, restarted broker, failing m
 
 newest-litellm: install-dev ## Run the tests of asking on the newest LiteLLM, before its pin is moved
 	@exec .ci/newest-litellm
+
+pictures: install-dev ## Take the pictures of the docs again, from the running demo at URL (needs Chromium and pngquant)
+	@exec $(BIN)/python -m tests.e2e.pictures $(or $(URL),http://127.0.0.1:8000)
 
 lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hashes
 	@for name in base dev; do \
