@@ -45,8 +45,6 @@ class WrittenFile:
 class _StoredFile:
     """A file in storage that counts and hashes what is written to it."""
 
-    closed = False
-
     def __init__(self, key: str) -> None:
         # Saving creates the folders, and opening for writing then streams.
         self.key = default_storage.save(key, ContentFile(b""))
@@ -61,7 +59,7 @@ class _StoredFile:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: writers call this, and closing the file writes everything."""
+        """Do nothing: `GzipFile` calls this, and closing the file writes everything."""
 
     def close(self) -> str:
         self._file.close()
@@ -80,11 +78,13 @@ class _OpenFile:
     # The lines of a Parquet file: its columns are known when all rows are.
     lines: IO[bytes] | None
     rows: int = 0
+    longest: int = 0
     buffer: list[bytes] = field(default_factory=list)
     buffered: int = 0
 
     def add(self, line: bytes) -> None:
         self.rows += 1
+        self.longest = max(self.longest, len(line))
         self.buffer.append(line)
         self.buffered += len(line)
         if self.buffered > _BUFFER:
@@ -102,8 +102,7 @@ class _OpenFile:
         if self.lines is not None:
             from curation.exports.files.parquet import write_parquet
 
-            self.lines.seek(0)
-            write_parquet(self.lines, self.stored, columns)
+            write_parquet(self.lines, self.stored, columns, self.longest)
             self.lines.close()
         digest, stored = self.stored.close(), self.stored
         return WrittenFile(self.name, stored.key, self.format, self.split, self.rows, stored.bytes, digest)

@@ -1,59 +1,59 @@
-"""Lines of JSON as a Parquet file, in batches, so that memory stays flat. The same lines give the same bytes.
+"""Lines of JSON as a Parquet file. The same lines give the same bytes.
 
-Imported where a Parquet file is written: loading pyarrow takes time and 60 MB of memory.
+DuckDB reads the lines one after the other, so memory stays flat. Imported where a Parquet file is written.
 """
 
 import json
-from collections.abc import Callable, Iterator
-from typing import IO, Any, Protocol
+import shutil
+import tempfile
+from typing import IO, Protocol
 
-import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
+import duckdb
 
 from curation.exports.formats.row import Column, Columns
 
-# Uncompressed bytes of a row group.
-_GROUP = 8 * 1024 * 1024
-_SCALARS = {"string": pa.string(), "bool": pa.bool_(), "int64": pa.int64(), "float64": pa.float64()}
-Encode = Callable[[Any], Any]
+# Uncompressed, of a row group.
+_GROUP = "8MB"
+_SCALARS = {"string": "VARCHAR", "bool": "BOOLEAN", "int64": "BIGINT", "float64": "DOUBLE"}
 
 
 class Target(Protocol):
-    """What pyarrow needs of a file to write to."""
-
-    closed: bool
+    """What is needed of a file to write to."""
 
     def write(self, data: bytes) -> int: ...
 
-    def flush(self) -> None: ...
 
+def write_parquet(lines: IO[bytes], target: Target, columns: Columns, longest: int) -> None:
+    """Write one row for each line; the longest has `longest` bytes. `lines` is a file on the disk.
 
-def write_parquet(lines: IO[bytes], target: Target, columns: Columns) -> None:
-    """Write one row for each line. `json` values are text in the file; its metadata tell `datasets` to parse them."""
+    `json` values are text in the file; its metadata tell `datasets` to parse them.
+    """
+    lines.flush()
     features = {"info": {"features": {name: _feature(column) for name, column in columns.items()}}}
-    schema = pa.schema(
-        [pa.field(name, _arrow_type(column)) for name, column in columns.items()],
-        metadata={"huggingface": json.dumps(features)},
+    read = ", ".join(f"{_text(name)}: {_text(_type(column, json='JSON'))}" for name, column in columns.items())
+    written = ", ".join(
+        f"{_name(name)}::{_type(column, json='VARCHAR')} AS {_name(name)}" for name, column in columns.items()
     )
-    encode = _encoder(dict(columns))
-    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        for group in _groups(lines):
-            rows = [encode(orjson.loads(line)) for line in group]
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    # Both files have no name, so that nothing remains of them if the process is killed.
+    with tempfile.TemporaryFile() as file, duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        connection.execute("SET temp_directory = ''")
+        connection.execute(
+            f"COPY (SELECT {written} FROM read_json({_path(lines)}, columns = {{{read}}}, format = 'newline_delimited',"
+            f" compression = 'uncompressed', maximum_object_size = {longest + 1})) TO {_path(file)}"
+            f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '{_GROUP}', USE_TMP_FILE false,"
+            f" KV_METADATA {{huggingface: {_text(json.dumps(features))}}})"
+        )
+        shutil.copyfileobj(file, target)
 
 
-def _groups(lines: IO[bytes]) -> Iterator[list[bytes]]:
-    while group := lines.readlines(_GROUP):
-        yield group
-
-
-def _arrow_type(column: Column) -> pa.DataType:
+def _type(column: Column, *, json: str) -> str:
+    """Return the type in SQL, with that of its `json` parts."""
     if isinstance(column, str):
-        return pa.string() if column == "json" else _SCALARS[column]
+        return json if column == "json" else _SCALARS[column]
     if isinstance(column, list):
-        return pa.list_(_arrow_type(column[0]))
-    return pa.struct([pa.field(name, _arrow_type(part)) for name, part in column.items()])
+        return f"{_type(column[0], json=json)}[]"
+    return f"STRUCT({', '.join(f'{_name(name)} {_type(part, json=json)}' for name, part in column.items())})"
 
 
 def _feature(column: Column) -> object:
@@ -65,20 +65,13 @@ def _feature(column: Column) -> object:
     return {name: _feature(part) for name, part in column.items()}
 
 
-def _encoder(column: Column) -> Encode:
-    """Return a function that turns the `json` parts of a value into text. Missing values stay None."""
-    if not _has_json(column):
-        return lambda value: value
-    if isinstance(column, str):
-        return lambda value: None if value is None else orjson.dumps(value).decode()
-    if isinstance(column, list):
-        item = _encoder(column[0])
-        return lambda value: None if value is None else [item(part) for part in value]
-    parts = {name: _encoder(part) for name, part in column.items() if _has_json(part)}
-    return lambda value: value and {**value, **{name: encode(value.get(name)) for name, encode in parts.items()}}
+def _path(file: IO[bytes]) -> str:
+    return f"'/dev/fd/{file.fileno()}'"
 
 
-def _has_json(column: Column) -> bool:
-    if isinstance(column, str):
-        return column == "json"
-    return any(map(_has_json, column if isinstance(column, list) else column.values()))
+def _name(name: str) -> str:
+    return f'"{name.replace(chr(34), chr(34) * 2)}"'
+
+
+def _text(text: str) -> str:
+    return f"'{text.replace(chr(39), chr(39) * 2)}'"

@@ -1,5 +1,6 @@
 """A ZIP archive of JSON files with one record each. Of an Inspect log (`.eval`) the records are its samples."""
 
+import io
 import os
 import struct
 import zipfile
@@ -7,6 +8,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
+
+from backports import zstd
 
 from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import BadRow, Position, Row, SourceError
@@ -69,7 +72,7 @@ class ZipReader:
             else:
                 with self._archive.open(entry) as file:
                     text = file.read(self._longest + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, zstd.ZstdError, EOFError, OSError) as error:
             return BadRow(offset, f"{entry.filename}: damaged: {error}", after)
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
             return BadRow(offset, f"{entry.filename}: {error}", after)
@@ -83,14 +86,11 @@ class ZipReader:
     def _read_zstd(self, entry: zipfile.ZipInfo) -> bytes:
         """Return at most one byte more than the limit of a file packed with Zstandard, which `zipfile` does not unpack
         before Python 3.14."""
-        import pyarrow as pa  # loading it takes time and 60 MB of memory
-
         self._file.seek(entry.header_offset)
         name, extra = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
         self._file.seek(name + extra, os.SEEK_CUR)
-        packed = pa.BufferReader(self._file.read(entry.compress_size))
-        with pa.CompressedInputStream(packed, "zstd") as stream:
-            text: bytes = stream.read(self._longest + 1)
+        with zstd.open(io.BytesIO(self._file.read(entry.compress_size))) as stream:
+            text = stream.read(self._longest + 1)
         if len(text) <= self._longest and zlib.crc32(text) != entry.CRC:
             raise zipfile.BadZipFile("the checksum is wrong")
         return text
