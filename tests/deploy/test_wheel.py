@@ -1,4 +1,4 @@
-"""The wheel: all of the site is in it, and its command line works in an empty environment on an empty folder."""
+"""The wheel: all of the site is in it, and with its requirements alone its command line works on an empty folder."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import time
 import zipfile
@@ -16,6 +15,7 @@ import httpx
 import pytest
 
 from tests.dashboard.demo.test_supervisor import free_port
+from tests.deploy.core import make_environment
 from tests.e2e.test_client import tutorial
 from tests.parts import missing
 
@@ -23,8 +23,14 @@ pytestmark = [pytest.mark.long, pytest.mark.embedded]
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs", "manage.py", "gunicorn.conf.py")
 READY_WITHIN = 60.0
-# The parts that an installation without extras does not have.
-NOT_INSTALLED = ("boto3", "botocore", "openenv", "storages")
+# What a file may import besides the requirements, for a function that names what is missing.
+OF_EXTRAS = {
+    "client/records.py": ("datasets",),
+    "client/rows.py": ("pandas",),
+    "mcp.py": ("mcp", "uvicorn"),
+    "server/config/telemetry.py": ("opentelemetry.", "sentry_sdk"),
+    "server/sandbox/agent/openenv.py": ("openenv.", "websockets."),
+}
 
 
 def _tracked() -> list[str]:
@@ -62,17 +68,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an empty environment with the wheel. Its requirements are this environment's."""
-    folder = tmp_path_factory.mktemp("venv")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    python = folder / "bin/python"
-    words = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*words, str(wheel)], check=True)
-    packages = next(folder.glob("lib/*/site-packages"))
-    for path in Path(sysconfig.get_path("purelib")).iterdir():
-        if path.suffix != ".pth" and path.name.partition("-")[0] not in NOT_INSTALLED and path.name != "__pycache__":
-            (packages / path.name).symlink_to(path)
-    return folder / "bin"
+    """The folder of programs of an environment with the wheel and what it requires, without extras."""
+    return make_environment(tmp_path_factory.mktemp("venv"), wheel)
 
 
 def _environment(folder: Path, **values: str) -> dict[str, str]:
@@ -110,7 +107,31 @@ def test_heavy_parts_are_extras(wheel: Path) -> None:
     assert [name for name in needed if name.startswith("mcp") and name.endswith('extra == "mcp"')]
     core = [name for name in needed if "extra ==" not in name]
     assert "litellm" in " ".join(core)
-    assert not [name for name in core if "openenv" in name or "storages" in name or "boto" in name]
+    assert not [name for name in core if name.startswith(("openenv", "django-storages", "boto", "pyarrow"))]
+
+
+def test_the_wheel_imports_what_it_requires_and_nothing_else(installed: Path, tmp_path: Path) -> None:
+    package = next(installed.parent.glob("lib/*/site-packages")) / "winnow"
+    words = [str(installed / "python"), str(ROOT / "tests/deploy/imports_of_the_site.py"), str(package)]
+    environment = _environment(tmp_path, DJANGO_SETTINGS_MODULE="config.settings", WINNOW_DATA=str(tmp_path))
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    missing = json.loads(done.stdout)
+    assert set(missing) == set(OF_EXTRAS), missing
+    for file, modules in missing.items():
+        assert all(module.startswith(OF_EXTRAS[file]) for module in modules), (file, modules)
+
+
+def test_the_command_line_and_django_start(installed: Path, tmp_path: Path) -> None:
+    usage = _say(installed, tmp_path, "--help")
+    assert usage.returncode == 0 and "demo     start with a sample project" in usage.stdout
+
+    checked = _say(installed, tmp_path, "manage", "check")
+    assert checked.returncode == 0 and "no issues" in checked.stdout, checked.stderr
+
+    agents = _say(installed, tmp_path, "mcp", "--help")
+    assert agents.returncode != 0 and "pip install 'winnow-curation[mcp]'" in agents.stderr
 
 
 def test_a_missing_extra_and_an_unknown_command_are_named(installed: Path, tmp_path: Path) -> None:
@@ -124,8 +145,8 @@ def test_a_missing_extra_and_an_unknown_command_are_named(installed: Path, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
-def test_the_demo_is_ready_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+@pytest.mark.timeout(480)
+def test_the_demo_is_ready_in_an_empty_folder(installed: Path, wheel: Path, tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "demo.log"
     work = tmp_path / "work"
     work.mkdir()
@@ -155,7 +176,7 @@ def test_the_demo_is_ready_in_an_empty_folder(installed: Path, tmp_path: Path) -
         style = next(word.split('"')[1] for word in page.split("href=") if ".css" in word[:200])
         assert api.get(style).raise_for_status().headers["content-type"].startswith("text/css")
 
-        _run_the_tutorial(installed, work, port)
+        _run_the_tutorial(installed, wheel, work, port)
         _write_and_check_an_export(installed, work)
         _write_and_check_a_backup(installed, work)
     finally:
@@ -164,18 +185,24 @@ def test_the_demo_is_ready_in_an_empty_folder(installed: Path, tmp_path: Path) -
     assert status == 0
 
 
-def _run_the_tutorial(installed: Path, work: Path, port: int) -> None:
-    """With the client of the wheel, in a folder without the tree."""
+def _run_the_tutorial(installed: Path, wheel: Path, work: Path, port: int) -> None:
+    """With the client of the wheel, in a folder without the tree; then with the two packages that it names."""
     scopes = "read,review,run,export,admin"
     token = _say(installed, work, "token", "create", "--user", "demo", "--scopes", scopes).stdout.strip()
     folder = work.with_name("tutorial")
     folder.mkdir()
     (folder / "script.py").write_text(tutorial())
     environment = _environment(folder, WINNOW_URL=f"http://127.0.0.1:{port}", WINNOW_TOKEN=token)
-    command = [str(installed / "python"), "script.py"]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+
+    def run(programs: Path) -> subprocess.CompletedProcess[str]:
+        words = [str(programs / "python"), "script.py"]
+        return subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    alone = run(installed)
+    assert "MissingPackage: A table needs pandas: pip install pandas" in alone.stderr
+    done = run(make_environment(work.with_name("client"), wheel, "pandas", "datasets"))
     assert done.returncode == 0, done.stderr
     assert "num_rows: 4" in done.stdout and (folder / "exported/manifest.json").exists()
 

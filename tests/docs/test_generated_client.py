@@ -16,10 +16,12 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.scenarios.bundles.document import EXAMPLE
 from tests.factories import make_bearer, make_endpoint, make_prompt, make_user
+from tests.parts import missing
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 # Its requirements exclude those of LiteLLM, so it has an environment of its own.
 GENERATOR = "openapi-python-client==0.29.1"
+COMMAND = "openapi-python-client"
 NAME = "generated_winnow"
 
 
@@ -30,11 +32,17 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
     document = folder / "openapi.json"
     document.write_text(json.dumps(api.get_openapi_schema(), default=str))
     words = ["generate", "--path", str(document), "--meta", "none", "--output-path", str(folder / NAME)]
-    uv = [str(Path(sys.executable).with_name("uv")), "tool", "run", "--quiet", "--from", GENERATOR]
-    made = subprocess.run([*uv, "openapi-python-client", *words, "--fail-on-warning"], capture_output=True, text=True)
+    generator = [str(Path(sys.executable).with_name("uv")), "tool", "run", "--quiet", "--from", GENERATOR, COMMAND]
+    if (installed := _run(*generator, "--version")).returncode:
+        missing(f"uv cannot install {GENERATOR}: {installed.stderr}")
+    made = _run(*generator, *words, "--fail-on-warning")
     assert made.returncode == 0, made.stdout + made.stderr
     sys.path.insert(0, str(folder))
     return NAME
+
+
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
 def test_it_makes_a_project_a_scenario_and_a_run_and_reads_a_404(generated: str, live_server: LiveServer) -> None:

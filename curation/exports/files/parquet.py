@@ -38,12 +38,13 @@ def write_parquet(lines: IO[bytes], target: Target, columns: Columns, longest: i
     with tempfile.TemporaryFile() as file, duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         connection.execute("SET temp_directory = ''")
-        connection.execute(
-            f"COPY (SELECT {written} FROM read_json({_path(lines)}, columns = {{{read}}}, format = 'newline_delimited',"
+        copy = (
+            f"COPY (SELECT {written} FROM read_json({_path(lines)}, columns = {{{read}}}, format = 'newline_delimited',"  # noqa: S608
             f" compression = 'uncompressed', maximum_object_size = {longest + 1})) TO {_path(file)}"
             f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '{_GROUP}', USE_TMP_FILE false,"
             f" KV_METADATA {{huggingface: {_text(json.dumps(features))}}})"
         )
+        connection.execute(copy)
         shutil.copyfileobj(file, target)
 
 
