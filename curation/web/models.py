@@ -16,6 +16,7 @@ class IdempotentResponse(models.Model):
     body = models.BinaryField(default=b"")
     content_type = models.CharField(max_length=100, default="")
     location = models.CharField(max_length=200, default="")
+    etag = models.CharField(max_length=200, default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -199,6 +199,21 @@ def test_a_decision_rests_on_the_version_that_was_read(
     assert [one["ok"] for one in answered] == [True, True, True, False]
 
 
+def test_a_decision_whose_answer_was_lost_is_made_once_and_leaves_its_version(
+    project: client.Project, row: ProjectRow, winnow: client.Winnow, proxy: Proxy
+) -> None:
+    sample = winnow.sample(str(make_duel(row, status="pending").sample_id))
+    proxy.faults = [AFTER, BEFORE]
+    assert sample.approve()["action"] == "approve"
+    assert sample.version == SampleRow.objects.get(pk=sample.id).version
+    proxy.faults = [AFTER]
+    assert sample.undo()["action"] == "approve"
+    proxy.faults = [AFTER]
+    assert sample.reject("leaks")["action"] == "reject"
+
+    assert list(Decision.objects.order_by("pk").values_list("action", flat=True)) == ["approve", "undo", "reject"]
+
+
 def test_an_import_shows_its_progress_and_a_run_is_waited_for(
     project: client.Project, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def respond_once(request: HttpRequest, get_response: GetResponse, *, credential:
             body=getattr(response, STORED_BODY, response.content),
             content_type=response.get("Content-Type", ""),
             location=response.get("Location", ""),
+            etag=response.get("ETag", ""),
         )
     return response
 
@@ -82,8 +83,9 @@ def delete_expired() -> None:
 def _replay(stored: IdempotentResponse) -> HttpResponse:
     response = HttpResponse(bytes(stored.body), status=stored.status, content_type=stored.content_type)
     response["Idempotent-Replayed"] = "true"
-    if stored.location:
-        response["Location"] = stored.location
+    for header, value in (("Location", stored.location), ("ETag", stored.etag)):
+        if value:
+            response[header] = value
     return response
 
 
