@@ -2,12 +2,19 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 Json = Mapping[str, object]
 Message = dict[str, object]
+# Levels of nesting in a span or in JSON text of it; a name with dots is as many levels.
+DEEPEST = 100
 # One of these names tells a message from other objects.
 _MARKS = frozenset(("role", "parts", "tool_calls", "tool_call"))
+
+
+class Unreadable(Exception):
+    """A span, log record or observation that cannot be read; the message is the reason shown to its sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +30,12 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a document has: `generations`, and the number of model calls `without_content`, which the instrumentation
-    did not record."""
+    """What a document has: `generations`, the number of model calls `without_content`, which the instrumentation did
+    not record, and for each part that cannot be read the reason in `unreadable`."""
 
     generations: list[Generation]
     without_content: int = 0
+    unreadable: list[str] = field(default_factory=list)
 
 
 def generations_of(
@@ -43,14 +51,37 @@ def generations_of(
     ]
 
 
+def refuse_deep(value: object) -> None:
+    """Raise `Unreadable` for a value that is nested too deep to be read, or to be stored."""
+    waiting = [(value, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise Unreadable(f"it has more than {DEEPEST} levels of nesting")
+        if isinstance(part, Mapping):
+            # An attribute of OTLP has its name beside the value.
+            name = part.get("key") if part.keys() <= {"key", "value"} else ""
+            dots = name.count(".") if isinstance(name, str) else 0
+            waiting += [(inner, depth + 1 + dots + key.count(".")) for key, inner in part.items()]
+        elif isinstance(part, list):
+            waiting += [(inner, depth + 1) for inner in part]
+
+
 def parsed(value: object) -> object:
-    """Return the value of JSON text, and any other value as it is."""
-    if isinstance(value, str):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):  # the latter: nested beyond the interpreter's depth
-            return value
-    return value
+    """Return the value of JSON text, and any other value as it is. Text that is nested too deep stays text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value, parse_constant=_refuse_constant)
+        if value.count("[") + value.count("{") > DEEPEST:
+            refuse_deep(found)
+    except (ValueError, RecursionError, Unreadable):  # RecursionError: nested beyond the interpreter's depth
+        return value
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def listed(value: object) -> list[object]:
@@ -135,7 +166,8 @@ def calls_of(value: object) -> list[object]:
     """Return tool calls in OpenAI's form from that form, or from name and arguments without `function`."""
     calls: list[object] = []
     for given in listed(value):
-        call = given.get("tool_call", given) if isinstance(given, Mapping) else {}
+        inner = given.get("tool_call", given) if isinstance(given, Mapping) else {}
+        call: Json = inner if isinstance(inner, Mapping) else {}
         function = call.get("function")
         named: Json = function if isinstance(function, Mapping) else call
         name = function if isinstance(function, str) else named.get("name")

@@ -5,7 +5,17 @@ The format is in `inspect_ai/log/_log.py`: long values are `attachment://` refer
 
 from collections.abc import Mapping, Sequence
 
-from judging.traces.generation import Found, Generation, Json, Message, calls_of, listed, tools_of
+from judging.traces.generation import (
+    Found,
+    Generation,
+    Json,
+    Message,
+    Unreadable,
+    calls_of,
+    listed,
+    refuse_deep,
+    tools_of,
+)
 
 ATTACHMENT = "attachment://"
 SAMPLE = frozenset(("id", "epoch", "input", "target", "messages"))
@@ -19,7 +29,16 @@ def is_log(row: Json) -> bool:
 def read_log(row: Json) -> Found:
     """Return the samples' conversations, with every assistant message as a turn."""
     samples = [row] if row.keys() >= SAMPLE else listed(row.get("samples"))
-    return Found([_sample(sample) for sample in samples if isinstance(sample, Mapping)])
+    found: list[Generation] = []
+    unreadable: list[str] = []
+    for sample in samples:
+        try:
+            refuse_deep(sample)
+        except Unreadable as refused:
+            unreadable.append(str(refused))
+        else:
+            found += [_sample(sample)] if isinstance(sample, Mapping) else []
+    return Found(found, unreadable=unreadable)
 
 
 def _sample(row: Json) -> Generation:

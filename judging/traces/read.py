@@ -14,10 +14,12 @@ from judging.traces.generation import (
     Generation,
     Json,
     Message,
+    Unreadable,
     generations_of,
     listed,
     messages_of,
     parsed,
+    refuse_deep,
     tools_of,
 )
 from judging.traces.spans import DETAILS, Event, Span, event_of, is_spans, span_of, spans_of
@@ -40,25 +42,26 @@ def is_langfuse(row: Json) -> bool:
 def read_trace(row: Json) -> Found:
     """Return the model calls in one document: a file, or one line of it."""
     if is_langfuse(row):
-        found = [_observation(observation) for observation in _observations(row)]
+        found, unreadable = _langfuse(row)
     else:
-        found = [_span(span) for span in spans_of(row)]
+        spans, unreadable = spans_of(row)
+        found = [_span(span) for span in spans]
     calls = [generations for generations in found if generations is not None]
-    return Found([one for call in calls for one in call], sum(not call for call in calls))
+    return Found([one for call in calls for one in call], sum(not call for call in calls), unreadable)
 
 
-def is_model_call(row: Json) -> bool:
-    """Whether a span, as a document has it, calls a model."""
+def is_model_call(row: object) -> bool:
+    """Whether a span, as a document has it, calls a model. Raises `Unreadable`."""
     return _calls_model(span_of(row))
 
 
-def is_call_record(record: Json) -> bool:
-    """Whether a log record has messages of a model call."""
+def is_call_record(record: object) -> bool:
+    """Whether a log record has messages of a model call. Raises `Unreadable`."""
     name = event_of(record).name
     return name in (DETAILS, CHOICE) or name in EVENT_ROLES or name.startswith("gen_ai.content.")
 
 
-def ends_call(record: Json) -> bool:
+def ends_call(record: object) -> bool:
     """Whether a log record has what the model said, which comes after all messages that it was given."""
     return event_of(record).name in (CHOICE, "gen_ai.content.completion")
 
@@ -67,7 +70,7 @@ def _calls_model(span: Span) -> bool:
     gen_ai, llm = (_object(span.attributes.get(name)) for name in ("gen_ai", "llm"))
     operation = _at(gen_ai, "operation", "name")
     kind = _at(span.attributes, "openinference", "span", "kind")
-    if operation in NO_CALLS or (kind is not None and kind != "LLM"):
+    if (isinstance(operation, str) and operation in NO_CALLS) or (kind is not None and kind != "LLM"):
         return False
     return bool(gen_ai or llm or kind) or any(event.name.startswith("gen_ai.") for event in span.events)
 
@@ -86,19 +89,19 @@ def _span(span: Span) -> list[Generation] | None:
 def _readings(span: Span, gen_ai: Json, llm: Json) -> list[tuple[list[Message], list[Message], list[object]]]:
     details = next((_object(event.attributes.get("gen_ai")) for event in span.events if event.name == DETAILS), {})
     readings = [_messages(given) for given in (gen_ai, details)]
-    tools = tools_of([_at(_object(tool), "tool", "json_schema") for tool in listed(llm.get("tools"))])
-    inputs, outputs = (_wrapped(llm.get(name)) for name in ("input_messages", "output_messages"))
+    tools = tools_of([_at(_object(tool), "tool", "json_schema") for tool in listed(_at(llm, "tools"))])
+    inputs, outputs = (_wrapped(_at(llm, name)) for name in ("input_messages", "output_messages"))
     readings.append((messages_of(inputs, "user"), messages_of(outputs, "assistant"), tools))
     readings.append((*_events(span.events), tools_of(_at(gen_ai, "tool", "definitions"))))
     functions = tools_of(_at(llm, "request", "functions"))
-    content = _content_events(span.events) or (gen_ai.get("prompt"), gen_ai.get("completion"))
+    content = _content_events(span.events) or (_at(gen_ai, "prompt"), _at(gen_ai, "completion"))
     readings.append((messages_of(content[0], "user"), messages_of(content[1], "assistant"), functions))
     return readings
 
 
 def _messages(gen_ai: Json) -> tuple[list[Message], list[Message], list[object]]:
     given = messages_of(_at(gen_ai, "input", "messages"), "user")
-    instructions = parsed(gen_ai.get("system_instructions"))
+    instructions = parsed(_at(gen_ai, "system_instructions"))
     if instructions and not any(message["role"] == "system" for message in given):
         parts = instructions if isinstance(instructions, list) else [{"type": "text", "content": instructions}]
         given = [*messages_of([{"role": "system", "parts": parts}], "system"), *given]
@@ -162,6 +165,19 @@ def _is_langfuse(row: Json) -> bool:
     return isinstance(row.get("type"), str) and any(key in row for key in ("traceId", "trace_id"))
 
 
+def _langfuse(row: Json) -> tuple[list[list[Generation] | None], list[str]]:
+    found: list[list[Generation] | None] = []
+    reasons: list[str] = []
+    for observation in _observations(row):
+        try:
+            refuse_deep(observation)
+        except Unreadable as unreadable:
+            reasons.append(str(unreadable))
+        else:
+            found.append(_observation(observation))
+    return found, reasons
+
+
 def _observation(row: Json) -> list[Generation] | None:
     if row.get("type") != "GENERATION":
         return None
@@ -179,6 +195,7 @@ def _object(value: object) -> Json:
 
 
 def _at(tree: object, *path: str) -> object:
+    """Return the value of an attribute, also where the names of others begin with its name."""
     for part in path:
         tree = _object(tree).get(part)
-    return tree
+    return tree.get("", tree) if isinstance(tree, Mapping) else tree

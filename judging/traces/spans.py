@@ -4,10 +4,12 @@ belong to a span."""
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from judging.traces.generation import Json, listed
+from judging.traces.generation import Json, Unreadable, listed, refuse_deep
 
 DETAILS = "gen_ai.client.inference.operation.details"
 _RECORD_IDS = (("traceId", "trace_id"), ("spanId", "span_id"))
+# Digits of a number in a name that counts entries of a list.
+_INDEX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +41,37 @@ def is_spans(row: Json) -> bool:
     return _is_span(row)
 
 
-def spans_of(row: Json) -> list[Span]:
-    """Return the spans of a document. Log records without their span are spans of events alone."""
-    found = [span_of(span) for _, span in span_rows(row)]
-    found += [span_of(span) for key in ("data", "spans") for span in _lists(row, key) if _is_span(span)]
+def spans_of(row: Json) -> tuple[list[Span], list[str]]:
+    """Return the spans of a document, and why others cannot be read. Log records without their span are spans of events
+    alone."""
+    rows = [span for _, span in span_rows(row)]
+    rows += [span for key in ("data", "spans") for span in _entries(row, key) if _is_span(span)]
     if _is_span(row) or any(key.startswith("attributes.") for key in row):
-        found.append(span_of(row))
-    return [*found, *_logged(row)]
+        rows.append(row)
+    found: list[Span] = []
+    reasons: list[str] = []
+    for one in rows:
+        try:
+            found.append(span_of(one))
+        except Unreadable as unreadable:
+            reasons.append(str(unreadable))
+    logged, others = _logged(row)
+    return [*found, *logged], [*reasons, *others]
 
 
-def span_rows(row: Json) -> Iterator[tuple[Json, Json]]:
-    """Yield each span of an OTLP document as it is there, after what its resource says."""
-    for entry in _lists(row, "resourceSpans", "resource_spans"):
-        resource = entry.get("resource")
-        for scope in _lists(entry, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
-            for span in _lists(scope, "spans"):
-                yield resource if isinstance(resource, Mapping) else {}, span
+def span_rows(row: Json) -> Iterator[tuple[object, object]]:
+    """Yield each span of an OTLP document as it is there, after its resource. What is no span is yielded too."""
+    for entry in _entries(row, "resourceSpans", "resource_spans"):
+        for scope in _entries(entry, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+            for span in _entries(scope, "spans"):
+                yield _resource(entry), span
 
 
-def service_of(resource: Json) -> str:
-    """Return the name of the service that a resource describes, or ''."""
-    return str(_attributes(resource.get("attributes")).get("service.name", ""))
+def service_of(resource: object) -> str:
+    """Return the name of the service that a resource describes, or ''. Raises `Unreadable`."""
+    refuse_deep(resource)
+    given = resource if isinstance(resource, Mapping) else {}
+    return str(_attributes(given.get("attributes")).get("service.name", ""))
 
 
 def _is_span(value: object) -> bool:
@@ -72,15 +84,16 @@ def _is_span(value: object) -> bool:
 
 
 def trace_of(row: Json) -> str:
-    """Return the id of the trace of a span or observation, or ''."""
+    """Return the id of the trace of a span, log record or observation, or ''."""
     context = row.get("context")
     named: Json = context if isinstance(context, Mapping) else {}
     trace = row.get("traceId") or row.get("trace_id") or named.get("trace_id") or named.get("traceId")
     return str(trace or row.get("context.trace_id") or "")
 
 
-def span_of(row: Json) -> Span:
-    """Return one span of a document."""
+def span_of(given: object) -> Span:
+    """Return one span of a document. Raises `Unreadable`."""
+    row = _readable(given)
     attributes = {key.removeprefix("attributes."): value for key, value in row.items() if key.startswith("attributes.")}
     attributes |= _attributes(row.get("attributes"))
     events = [
@@ -91,17 +104,18 @@ def span_of(row: Json) -> Span:
     return Span(str(row.get("name", "")), trace_of(row), nested(attributes), events)
 
 
-def record_rows(row: Json) -> Iterator[tuple[Json, Json]]:
-    """Yield each log record of an OTLP document as it is there, after what its resource says."""
-    for entry in _lists(row, "resourceLogs", "resource_logs"):
-        resource = entry.get("resource")
-        for scope in _lists(entry, "scopeLogs", "scope_logs"):
-            for record in _lists(scope, "logRecords", "log_records"):
-                yield resource if isinstance(resource, Mapping) else {}, record
+def record_rows(row: Json) -> Iterator[tuple[object, object]]:
+    """Yield each log record of an OTLP document as it is there, after its resource. What is no log record is yielded
+    too."""
+    for entry in _entries(row, "resourceLogs", "resource_logs"):
+        for scope in _entries(entry, "scopeLogs", "scope_logs"):
+            for record in _entries(scope, "logRecords", "log_records"):
+                yield _resource(entry), record
 
 
-def event_of(record: Json) -> Event:
-    """Return the event that a log record is. Older SDKs have its name as an attribute."""
+def event_of(given: object) -> Event:
+    """Return the event that a log record is. Older SDKs have its name as an attribute. Raises `Unreadable`."""
+    record = _readable(given)
     attributes = _attributes(record.get("attributes"))
     name = record.get("eventName") or record.get("event_name") or attributes.get("event.name", "")
     body = _value(record.get("body"))
@@ -116,25 +130,40 @@ def time_of(record: Json) -> int:
 def call_of(record: Json) -> tuple[str, str] | None:
     """Return the ids of the trace and the span whose messages the record has a part of, or None if it has no span or
     is about a whole call."""
-    trace, span = (str(record.get(name) or record.get(other) or "") for name, other in _RECORD_IDS)
+    trace, span = _ids(record)
     return (trace, span) if span and event_of(record).name != DETAILS else None
 
 
-def _logged(row: Json) -> Iterator[Span]:
-    """Yield a span for the log records with the same trace and span id, and one for each record of a whole call.
+def _ids(record: Json) -> tuple[str, str]:
+    trace, span = (str(record.get(name) or record.get(other) or "") for name, other in _RECORD_IDS)
+    return trace, span
+
+
+def _logged(row: Json) -> tuple[list[Span], list[str]]:
+    """Return a span for the log records with the same trace and span id, and one for each record of a whole call; and
+    why records cannot be read. A call with such a record has not all its messages, and is left out.
 
     Messages without a span could be of any call: each is a span of its own, which is no whole call.
     """
-    found: dict[tuple[str, str], list[Event]] = {}
-    for _, record in record_rows(row):
-        call = call_of(record)
-        if call is None:
-            trace = str(record.get("traceId") or record.get("trace_id") or "")
-            yield Span("log record", trace, {}, [event_of(record)])
+    spans: list[Span] = []
+    calls: dict[tuple[str, str], list[Event]] = {}
+    broken: set[tuple[str, str]] = set()
+    reasons: list[str] = []
+    for _, given in record_rows(row):
+        record: Json = given if isinstance(given, Mapping) else {}
+        trace, span = _ids(record)
+        try:
+            event = event_of(given)
+        except Unreadable as unreadable:
+            reasons.append(str(unreadable))
+            broken.add((trace, span))
+            continue
+        if span and event.name != DETAILS:
+            calls.setdefault((trace, span), []).append(event)
         else:
-            found.setdefault(call, []).append(event_of(record))
-    for (trace, _), events in found.items():
-        yield Span("log records", trace, {}, events)
+            spans.append(Span("log record", trace, {}, [event]))
+    spans += [Span("log records", call[0], {}, events) for call, events in calls.items() if call not in broken]
+    return spans, reasons
 
 
 def nested(attributes: Mapping[str, object]) -> dict[str, object]:
@@ -168,7 +197,7 @@ def _numbered(value: object) -> object:
     """Return a list for an object whose keys are numbers."""
     if not isinstance(value, dict):
         return value
-    if value and all(key.isdecimal() for key in value):
+    if value and all(key.isdecimal() and len(key) <= _INDEX_DIGITS for key in value):
         return [_numbered(value[key]) for key in sorted(value, key=int)]
     return {key: _numbered(inner) for key, inner in value.items()}
 
@@ -207,10 +236,26 @@ def integer(value: object) -> int | None:
         return None
 
 
-def _lists(row: Json, *names: str) -> list[Json]:
-    """Return the objects in the first of the lists that is there."""
-    found = next((row[name] for name in names if name in row), [])
-    return [part for part in found if isinstance(part, Mapping)] if isinstance(found, list) else []
+def _readable(given: object) -> Json:
+    if not isinstance(given, Mapping):
+        raise Unreadable("it is no object")
+    refuse_deep(given)
+    if not isinstance(given.get("attributes"), list | Mapping | None):
+        raise Unreadable("its attributes are no list")
+    return given
+
+
+def _resource(entry: object) -> object:
+    return entry.get("resource") if isinstance(entry, Mapping) else None
+
+
+def _entries(row: object, *names: str) -> list[object]:
+    """Return what is in the first of the lists that is there. Where one is expected and something else is there, it is
+    None alone."""
+    if not isinstance(row, Mapping):
+        return [None]
+    found = next((row[name] for name in names if row.get(name) is not None), [])
+    return found if isinstance(found, list) else [None]
 
 
 def _first(value: object) -> object:

@@ -12,6 +12,8 @@ from enum import StrEnum
 import orjson
 
 from curation.imports.sources.rows import RowRefused
+from curation.web.problems import Invalid
+from curation.web.text.storable import refuse_unstorable
 
 Message = dict[str, object]
 ROLES = {
@@ -100,7 +102,7 @@ def read_tools(given: object) -> list[object]:
     tools = [_parsed(tool) for tool in _as_list(given, "tools")]
     if any(not isinstance(tool, dict) for tool in tools):
         raise RowRefused("column tools is not a list of objects")
-    _refuse_nul(tools, "tools")
+    _refuse_unstorable(tools, "tools")
     return [tool if isinstance(tool, dict) and "function" in tool else _function(tool) for tool in tools]
 
 
@@ -108,9 +110,18 @@ def _function(tool: object) -> dict[str, object]:
     return {"type": "function", "function": tool}
 
 
-def _refuse_nul(value: object, path: str) -> None:
-    if b"\\u0000" in orjson.dumps(value):
-        raise RowRefused(f"{path} contains a NUL character")
+def _refuse_unstorable(value: object, path: str) -> None:
+    """Raise `RowRefused` for a value that no JSON column stores. Most are known by how they are written."""
+    try:
+        written = orjson.dumps(value)
+    except orjson.JSONEncodeError:  # half a surrogate pair, a large number, deep nesting
+        written = b"null"
+    if b"\\u0000" not in written and b"null" not in written:  # a number that is not finite is written as null
+        return
+    try:
+        refuse_unstorable(value, path=path)
+    except Invalid as invalid:
+        raise RowRefused("; ".join(f"{error.path} {error.message}" for error in invalid.errors)) from None
 
 
 def repo_of(instance_id: str) -> str:
@@ -125,13 +136,15 @@ def name_of(row: Mapping[str, object], column: str) -> str:
         return ""
     if not isinstance(value, str | int) or isinstance(value, bool) or len(str(value)) > 200:
         raise RowRefused(f"{column} is not a text of at most 200 characters")
-    return without_nul(str(value), column)
+    return storable_text(str(value), column)
 
 
-def without_nul(text: str, path: str) -> str:
-    """Return the text. Raises `RowRefused` for a NUL character, which PostgreSQL cannot store."""
-    if "\x00" in text:
-        raise RowRefused(f"{path} contains a NUL character")
+def storable_text(text: str, path: str) -> str:
+    """Return the text. Raises `RowRefused` for a NUL character or half a surrogate pair, which no database stores."""
+    try:
+        refuse_unstorable(text, path=path)
+    except Invalid as invalid:
+        raise RowRefused(f"{path} {invalid.errors[0].message}") from None
     return text
 
 
@@ -166,21 +179,21 @@ def read_message(given: object, path: str) -> Message:
     role = ROLES.get(word) if isinstance(word, str) else None
     if role is None:
         raise RowRefused(f"{path} has the role {word!r}; known are {', '.join(ROLES)}"[:300])
-    message: Message = {"role": role, "content": without_nul(_text(_content(entry, role), path), path)}
+    message: Message = {"role": role, "content": storable_text(_text(_content(entry, role), path), path)}
     if role == "assistant":
         calls = _tool_calls(entry, path)
         if not calls and word == "function_call":
             message["content"], calls = _sharegpt_calls(str(message["content"]))
         if calls:
-            _refuse_nul(calls, f"{path}.tool_calls")
+            _refuse_unstorable(calls, f"{path}.tool_calls")
             message["tool_calls"] = calls
         reasoning = entry.get("reasoning_content") or entry.get("reasoning") or entry.get("thinking")
         if isinstance(reasoning, str):
-            message["reasoning_content"] = without_nul(reasoning, f"{path}.reasoning_content")
+            message["reasoning_content"] = storable_text(reasoning, f"{path}.reasoning_content")
     for key in ("tool_call_id", "name"):
         value = entry.get(key)
         if isinstance(value, str) and value:
-            message[key] = without_nul(value, f"{path}.{key}")
+            message[key] = storable_text(value, f"{path}.{key}")
     return message
 
 

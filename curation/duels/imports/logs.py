@@ -15,11 +15,12 @@ LONGEST_GROUP = 200
 @dataclass(frozen=True, slots=True)
 class Document:
     """`conversations` have ascending starts. A span that is no model call has none, and is no error; calls
-    `without_content` were traced without their messages."""
+    `without_content` were traced without their messages, and `unreadable` ones cannot be read."""
 
     layout: Layout
     conversations: list[Conversation]
     without_content: int = 0
+    unreadable: int = 0
 
 
 def read_document(row: Mapping[str, object]) -> Document:
@@ -36,16 +37,25 @@ def read_document(row: Mapping[str, object]) -> Document:
 
 
 def _document(layout: Layout, found: Found, empty: str) -> Document:
-    if not found.generations and found.without_content:
-        raise RowRefused("the trace has no messages of its model calls: record their content (gen_ai.input.messages)")
-    if not found.generations and empty:
-        raise RowRefused(empty)
-    conversations = [_conversation(layout, generation) for generation in found.generations]
+    """Raises `RowRefused` where nothing of the document can be imported."""
+    conversations: list[Conversation] = []
+    reasons = list(found.unreadable)
     start = 0
-    for index, conversation in enumerate(conversations):
-        conversations[index] = replace(conversation, start=start)
+    for generation in found.generations:
+        try:
+            conversation = _conversation(layout, generation)
+        except RowRefused as refused:
+            reasons.append(str(refused))
+            continue
+        conversations.append(replace(conversation, start=start))
         start += len(conversation.messages)
-    return Document(layout, conversations, found.without_content)
+    if not conversations and reasons:
+        raise RowRefused(reasons[0])
+    if not conversations and found.without_content:
+        raise RowRefused("the trace has no messages of its model calls: record their content (gen_ai.input.messages)")
+    if not conversations and empty:
+        raise RowRefused(empty)
+    return Document(layout, conversations, found.without_content, len(reasons))
 
 
 def _conversation(layout: Layout, found: Generation) -> Conversation:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.urls import reverse
 from pydantic import Field
 
-from curation.duels.imports.layouts import name_of, repo_of, without_nul
+from curation.duels.imports.layouts import name_of, repo_of, storable_text
 from curation.duels.models import Prompt, PullRequest, PullRequestText
 from curation.duels.prompts.doubts import compare_records
 from curation.duels.prompts.exclusions import exclude_oversized
@@ -164,7 +164,7 @@ def _files(value: object) -> list[str]:
         path = (entry.get("path") or entry.get("filename")) if isinstance(entry, dict) else entry
         if not isinstance(path, str) or not path:
             raise RowRefused(f"files.{index} is neither a path nor an object with `path` or `filename`")
-        paths.append(without_nul(path, f"files.{index}"))
+        paths.append(storable_text(path, f"files.{index}"))
     return paths
 
 
@@ -175,7 +175,7 @@ def _text(value: dict[str, object], columns: tuple[str, ...]) -> str:
             continue
         if not isinstance(found, str):
             raise RowRefused(f"{column} is not text")
-        return without_nul(found, column)
+        return storable_text(found, column)
     return ""
 
 

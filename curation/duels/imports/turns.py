@@ -56,6 +56,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         "copies": "Known from another source",
         "doubtful": "Records made doubtful",
         "calls_without_content": "Model calls whose text the trace does not record",
+        "calls_unreadable": "Model calls that cannot be read",
     }
     note_words: ClassVar[Mapping[str, str]] = {"copies_of": "Known from", "also_as": "Changed rows are source"}
     options = TurnOptions
@@ -85,8 +86,12 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         target.notes["layout"] = ", ".join(sorted(layouts))
         wanted = [(entry.offset, one, turns) for entry in entries for one, turns in entry.parts() if turns]
         counts = write_prompts(target, wanted)
-        silent = sum(entry.document.without_content for entry in entries)
-        return {**counts, "calls_without_content": silent} if silent else counts
+        documents = [entry.document for entry in entries]
+        calls = {
+            "calls_without_content": sum(document.without_content for document in documents),
+            "calls_unreadable": sum(document.unreadable for document in documents),
+        }
+        return counts | {name: count for name, count in calls.items() if count}
 
     def preview(self, row: Row, options: TurnOptions) -> RowPreview:
         entry = self.parse(row, options)

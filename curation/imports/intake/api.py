@@ -4,9 +4,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-from curation.imports.intake.otlp import JSON, LOGS, PROTOBUF, TRACES, Signal, read_request, wanted_rows
+from curation.imports.intake.otlp import JSON, LOGS, TRACES, Signal, answer_of, read_request, wanted_rows
 from curation.imports.intake.spool import RECORDS, SPANS, keep_batch
 from curation.projects.access import enter
 from curation.projects.models import Scope
@@ -21,10 +21,19 @@ def _body(example: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
+class PartialTraceSuccess(Schema):
+    """How many spans were rejected because they cannot be read, and why."""
+
+    rejected_spans: str = Field(alias="rejectedSpans", examples=["1"])
+    error_message: str = Field(alias="errorMessage", examples=["1 span cannot be read: it is no object."])
+
+
 class ExportTraceServiceResponse(Schema):
-    """OTLP's answer to spans that were accepted."""
+    """OTLP's answer: empty if all spans were accepted."""
 
     model_config = ConfigDict(extra="forbid")
+
+    partial_success: PartialTraceSuccess | None = Field(None, alias="partialSuccess")
 
 
 @router.post(
@@ -37,15 +46,25 @@ def export_traces(request: HttpRequest, slug: str) -> HttpResponse:
     """The spans of model calls are stored, and the next import makes turns of them, each once. Others are left out.
 
     The settings `intake` say which services and which share of the traces are taken. The body is JSON or
-    `application/x-protobuf`, also packed with gzip.
+    `application/x-protobuf`, also packed with gzip. Spans that cannot be read are counted in `partialSuccess`, and the
+    others are stored.
     """
     return _export(request, slug, TRACES)
 
 
+class PartialLogsSuccess(Schema):
+    """How many log records were rejected because they cannot be read, and why."""
+
+    rejected_log_records: str = Field(alias="rejectedLogRecords", examples=["1"])
+    error_message: str = Field(alias="errorMessage", examples=["1 log record cannot be read: it is no object."])
+
+
 class ExportLogsServiceResponse(Schema):
-    """OTLP's answer to log records that were accepted."""
+    """OTLP's answer: empty if all log records were accepted."""
 
     model_config = ConfigDict(extra="forbid")
+
+    partial_success: PartialLogsSuccess | None = Field(None, alias="partialSuccess")
 
 
 @router.post(
@@ -70,6 +89,6 @@ def _export(request: HttpRequest, slug: str, signal: Signal) -> HttpResponse:
     kind = request.content_type or ""
     encoding = request.headers.get("Content-Encoding", "")
     document = read_request(signal, request.body, content_type=kind, encoding=encoding)
-    rows = wanted_rows(signal, document, access.project.settings.intake)
+    rows, reasons = wanted_rows(signal, document, access.project.settings.intake)
     keep_batch(project=access.project, user=access.user, rows=rows, ending=RECORDS if signal is LOGS else SPANS)
-    return HttpResponse(b"" if kind == PROTOBUF else b"{}", content_type=kind)
+    return HttpResponse(answer_of(signal, reasons, content_type=kind), content_type=kind)

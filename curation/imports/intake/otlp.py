@@ -1,7 +1,9 @@
 """Read requests of OTLP/HTTP exporters, as protobuf or JSON, into spans and log records of model calls."""
 
 import base64
+import gzip
 import hashlib
+import io
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,43 +13,63 @@ from typing import cast
 import orjson
 
 from curation.projects.settings.document import Intake
+from curation.web.http.responses import PROTOBUF
 from curation.web.problems import Invalid, TooLarge
-from judging.traces.generation import Json
+from curation.web.text.figures import counted
+from judging.traces.generation import Json, Unreadable
 from judging.traces.read import is_call_record, is_model_call
-from judging.traces.spans import record_rows, service_of, span_rows
+from judging.traces.spans import record_rows, service_of, span_rows, trace_of
 
-PROTOBUF, JSON = "application/x-protobuf", "application/json"
+JSON = "application/json"
 IDS = ("traceId", "spanId", "parentSpanId")
 MAX_BYTES = 64 * 1024 * 1024
+# Reasons that an answer names.
+MOST_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What an exporter sends. `message` is the name of its request, `field` the list in it, `rows` yields its rows
-    after their resource, and `wanted` says which rows are of a model call."""
+    """What an exporter sends. `message` is the name of its request and answer without their ends, `field` the list in
+    the request, `noun` what is in it, `rejected` the count in the answer of those that cannot be read. `rows` yields
+    them after their resource, and `wanted` says which are of a model call."""
 
     module: str
     message: str
     field: str
-    rows: Callable[[Json], Iterator[tuple[Json, Json]]]
-    wanted: Callable[[Json], bool]
+    noun: str
+    rejected: str
+    rows: Callable[[Json], Iterator[tuple[object, object]]]
+    wanted: Callable[[object], bool]
 
 
 _COLLECTOR = "opentelemetry.proto.collector"
 TRACES = Signal(
-    f"{_COLLECTOR}.trace.v1.trace_service_pb2", "ExportTraceServiceRequest", "resourceSpans", span_rows, is_model_call
+    f"{_COLLECTOR}.trace.v1.trace_service_pb2",
+    "ExportTraceService",
+    "resourceSpans",
+    "span",
+    "rejectedSpans",
+    span_rows,
+    is_model_call,
 )
 LOGS = Signal(
-    f"{_COLLECTOR}.logs.v1.logs_service_pb2", "ExportLogsServiceRequest", "resourceLogs", record_rows, is_call_record
+    f"{_COLLECTOR}.logs.v1.logs_service_pb2",
+    "ExportLogsService",
+    "resourceLogs",
+    "log record",
+    "rejectedLogRecords",
+    record_rows,
+    is_call_record,
 )
 
 
 def read_request(signal: Signal, body: bytes, *, content_type: str, encoding: str) -> Json:
     """Return the document of an export request with ids in hex. Raises `Invalid` or `TooLarge`, with the reason."""
-    if encoding not in ("", "identity", "gzip"):
-        raise Invalid(f"The body is encoded as {encoding[:40]!r}. Send it as gzip, or as it is.", code="encoding")
-    if encoding == "gzip":
-        body = _unpacked(body)
+    if encoding in UNPACKED:
+        body = _unpacked(body, encoding)
+    elif encoding not in ("", "identity"):
+        named = ", ".join(UNPACKED)
+        raise Invalid(f"The body is encoded as {encoding[:40]!r}. Send it as {named}, or as it is.", code="encoding")
     if content_type == PROTOBUF:
         return _of_protobuf(signal, body)
     if content_type != JSON:
@@ -57,26 +79,55 @@ def read_request(signal: Signal, body: bytes, *, content_type: str, encoding: st
     except orjson.JSONDecodeError as error:
         raise Invalid(f"The body is not JSON: {error}.", code="not_otlp") from None
     if not isinstance(document, dict) or not isinstance(document.get(signal.field, []), list):
-        raise Invalid(f"The body is not an {signal.message}: `{signal.field}` is a list.", code="not_otlp")
+        raise Invalid(f"The body is not an {signal.message}Request: `{signal.field}` is a list.", code="not_otlp")
     return document
 
 
-def wanted_rows(signal: Signal, document: Json, rules: Intake) -> Iterator[Json]:
-    """Yield each span or log record of a model call that the project's sampling rules take.
-
-    A trace is taken or left as a whole: its id decides, so all its requests agree, on any server.
-    """
+def wanted_rows(signal: Signal, document: Json, rules: Intake) -> tuple[list[Json], list[str]]:
+    """Return the spans or log records of model calls that the project's sampling rules take, and why others cannot be
+    read."""
+    wanted: list[Json] = []
+    reasons: list[str] = []
     for resource, row in signal.rows(document):
-        service = service_of(resource)
-        if rules.services and service not in rules.services:
-            continue
-        if is_sampled(str(row.get("traceId", "")), rules.share) and signal.wanted(row):
-            yield row
+        try:
+            if rules.services and service_of(resource) not in rules.services:
+                continue
+            if signal.wanted(row) and is_sampled(cast(Json, row), rules.share):
+                wanted.append(cast(Json, row))
+        except Unreadable as unreadable:
+            reasons.append(str(unreadable))
+    return wanted, reasons
 
 
-def is_sampled(trace: str, share: float) -> bool:
-    digest = hashlib.blake2b(trace.lower().encode("utf-8", "surrogatepass"), digest_size=8).digest()
+def is_sampled(row: Json, share: float) -> bool:
+    """Whether a share of the traces has this span, log record or observation.
+
+    A trace is taken or left as a whole: its id decides, so all its requests agree, on any server. What has no trace is
+    taken or left alone.
+    """
+    trace = trace_of(row)
+    whole = trace.lower().encode("utf-8", "surrogatepass") if trace else orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
+    digest = hashlib.blake2b(whole, digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64
+
+
+def answer_of(signal: Signal, reasons: list[str], *, content_type: str) -> bytes:
+    """Return OTLP's answer in the encoding of the request: empty, or with `reasons` why rows were rejected."""
+    count = len(reasons)
+    partial: dict[str, object] = {}
+    if count:
+        named = "; ".join(list(dict.fromkeys(reasons))[:MOST_REASONS])
+        # OTLP writes 64-bit numbers in JSON as text.
+        said = f"{counted(count, signal.noun)} cannot be read: {named}."
+        partial = {signal.rejected: str(count), "errorMessage": said}
+    answer = {"partialSuccess": partial} if partial else {}
+    if content_type == JSON:
+        return orjson.dumps(answer)
+    from google.protobuf.json_format import ParseDict
+
+    message = getattr(import_module(signal.module), f"{signal.message}Response")
+    written: bytes = ParseDict(answer, message()).SerializeToString()
+    return written
 
 
 def _of_protobuf(signal: Signal, body: bytes) -> Json:
@@ -84,26 +135,42 @@ def _of_protobuf(signal: Signal, body: bytes) -> Json:
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
 
-    request = getattr(import_module(signal.module), signal.message)
+    request = getattr(import_module(signal.module), f"{signal.message}Request")
     try:
         document: dict[str, object] = MessageToDict(request.FromString(body))
     except DecodeError as error:
-        raise Invalid(f"The body is not an {signal.message}: {error}.", code="not_otlp") from None
+        raise Invalid(f"The body is not an {signal.message}Request: {error}.", code="not_otlp") from None
     for _, row in signal.rows(document):
-        # OTLP writes ids in JSON as hex, protobuf's own form is Base64.
-        ids = {name: base64.b64decode(str(row[name])).hex() for name in IDS if name in row}
-        cast(dict[str, object], row).update(ids)
+        if isinstance(row, dict):
+            # OTLP writes ids in JSON as hex, protobuf's own form is Base64.
+            row.update({name: base64.b64decode(str(row[name])).hex() for name in IDS if name in row})
     return document
 
 
-def _unpacked(body: bytes) -> bytes:
-    stream = zlib.decompressobj(31)
+def _unpacked(body: bytes, encoding: str) -> bytes:
     try:
-        unpacked = stream.decompress(body, MAX_BYTES)
-    except zlib.error as error:
-        raise Invalid(f"The body is not gzip: {error}.", code="encoding") from None
-    if stream.unconsumed_tail:
+        unpacked = UNPACKED[encoding](body)
+    except EOFError:
+        raise Invalid(f"The {encoding} body is cut off.", code="encoding") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise Invalid(f"The body is not {encoding}: {error}.", code="encoding") from None
+    if len(unpacked) > MAX_BYTES:
         raise TooLarge(f"Unpacked, the body has more than {MAX_BYTES // 1024 // 1024} MB. Send smaller batches.")
-    if not stream.eof:
-        raise Invalid("The gzip body is cut off.", code="encoding")
     return unpacked
+
+
+def _of_gzip(body: bytes) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(body)) as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
+def _of_deflate(body: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    unpacked = stream.decompress(body, MAX_BYTES + 1)
+    if not stream.eof and len(unpacked) <= MAX_BYTES:
+        raise EOFError
+    return unpacked
+
+
+# The encodings of exporters. Each returns a byte more than allowed where the body has more.
+UNPACKED = {"gzip": _of_gzip, "deflate": _of_deflate}

@@ -27,7 +27,6 @@ from curation.runs.models import LIVE, Item, Run, RunState
 from curation.web.outbound.addresses import IMPORTS, refuse_private
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
-from judging.traces.spans import trace_of
 
 NAME = "pull"
 # Langfuse shows a call up to 15 minutes late: what the schedule reads is older than this.
@@ -65,6 +64,7 @@ class Progress(BaseModel):
     ended: bool = False
     read: int = 0
     stored: int = 0
+    unreadable: int = 0
 
 
 class PullStage:
@@ -95,10 +95,11 @@ class PullStage:
             with Service(source, secret, since=params.since, until=until, checkpoint=context.checkpoint) as service:
                 while not progress.ended:
                     page = service.page(progress.cursor)
-                    calls = [row for row in page.rows if is_sampled(trace_of(row), share)]
+                    calls = [row for row in page.rows if is_sampled(row, share)]
                     keep_batch(project=project, user=run.created_by, rows=calls)
                     progress.read += page.read
                     progress.stored += len(calls)
+                    progress.unreadable += page.unreadable
                     progress.cursor, progress.ended = page.cursor, not page.cursor
                     with transaction.atomic():
                         context.save_progress(item, progress.model_dump(), _figures(progress))
@@ -143,9 +144,10 @@ class PullRun(Kind[PullParams]):
     def conclude(self, run: Run) -> str:
         stored = run.result.get("stored", 0)
         then = " They are imported within 10 s, each turn once." if stored else ""
-        return (
-            f"{counted(run.result.get('read', 0), 'call or span')} read, {counted(stored, 'model call')} stored.{then}"
-        )
+        unreadable = run.result.get("unreadable", 0)
+        others = f", {counted(unreadable, 'unreadable one')} left out" if unreadable else ""
+        read = counted(run.result.get("read", 0), "call or span")
+        return f"{read} read, {counted(stored, 'model call')} stored{others}.{then}"
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         return [("Imports", f"{reverse('run-list', args=[run.project.slug])}?kind=import")]
@@ -210,4 +212,4 @@ def _no_sources() -> str:
 
 
 def _figures(progress: Progress) -> Json:
-    return {"read": progress.read, "stored": progress.stored}
+    return {"read": progress.read, "stored": progress.stored, "unreadable": progress.unreadable}

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 from urllib.parse import quote
 
 import httpx
@@ -17,7 +18,7 @@ import orjson
 from curation.web.outbound.addresses import IMPORTS
 from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
-from judging.traces.generation import Json, listed
+from judging.traces.generation import Json, Unreadable, listed, refuse_deep
 from judging.traces.read import is_model_call
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
@@ -51,10 +52,12 @@ class TraceSource:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`rows` are the model calls among `read` spans or observations; without `cursor` it is the last page."""
+    """`rows` are the model calls among `read` spans or observations, of which some are `unreadable`. The last page has
+    no `cursor`."""
 
     rows: Sequence[Json]
     read: int
+    unreadable: int
     cursor: str
 
 
@@ -95,15 +98,13 @@ class Service:
         path = f"/v1/projects/{quote(self._source.project, safe='')}/spans"
         query = {**self._between("start_time", "end_time"), "limit": str(PHOENIX_ROWS)}
         answer = self._read(path, query | ({"cursor": cursor} if cursor else {}))
-        spans = listed(answer.get("data"))
-        calls = [span for span in spans if isinstance(span, Mapping) and is_model_call(span)]
-        return Page(calls, len(spans), str(answer.get("next_cursor") or ""))
+        return _page(answer, is_model_call, str(answer.get("next_cursor") or ""))
 
     def _langfuse(self, cursor: str) -> Page:
         query = {**self._between("fromStartTime", "toStartTime"), "type": "GENERATION"}
         query |= {"fields": "core,basic,io", "limit": str(LANGFUSE_ROWS)}
         answer = self._read("/api/public/v2/observations", query | ({"cursor": cursor} if cursor else {}))
-        return _observations(answer, str(_object(answer.get("meta")).get("cursor") or ""))
+        return _page(answer, _is_observation, str(_object(answer.get("meta")).get("cursor") or ""))
 
     def _langfuse_v1(self, number: int) -> Page:
         query = {**self._between("fromStartTime", "toStartTime"), "type": "GENERATION"}
@@ -112,7 +113,7 @@ class Service:
         pages = _object(answer.get("meta")).get("totalPages")
         if not isinstance(pages, int):
             raise PullFailed(f"{self._source.address} answered observations without `meta.totalPages`.")
-        return _observations(answer, f"{V1}{number + 1}" if number < pages else "")
+        return _page(answer, _is_observation, f"{V1}{number + 1}" if number < pages else "")
 
     def _between(self, since: str, until: str) -> dict[str, str]:
         begin = {since: self._since.isoformat()} if self._since else {}
@@ -173,10 +174,27 @@ class _NotThere(PullFailed):
     """The server has no such address."""
 
 
-def _observations(answer: Json, cursor: str) -> Page:
-    """Return Langfuse's observations; one without input or output is a call whose content was not recorded."""
-    rows = [row for row in listed(answer.get("data")) if isinstance(row, Mapping)]
-    return Page([{"input": None, "output": None, **row} for row in rows], len(rows), cursor)
+def _page(answer: Json, wanted: Callable[[object], bool], cursor: str) -> Page:
+    rows = listed(answer.get("data"))
+    calls: list[Json] = []
+    unreadable = 0
+    for row in rows:
+        try:
+            if wanted(row):
+                calls.append(cast(Json, row))
+        except Unreadable:
+            unreadable += 1
+    return Page(calls, len(rows), unreadable, cursor)
+
+
+def _is_observation(row: object) -> bool:
+    if not isinstance(row, dict):
+        raise Unreadable("it is no object")
+    refuse_deep(row)
+    # Without input or output it is a call whose content was not recorded.
+    row.setdefault("input", None)
+    row.setdefault("output", None)
+    return True
 
 
 def _parsed(url: str, body: bytes) -> Json:

@@ -20,7 +20,7 @@ from curation.duels.imports.layouts import (
     read_messages,
     read_tools,
     repo_of,
-    without_nul,
+    storable_text,
 )
 from curation.imports.sources.rows import RowRefused
 from curation.review.models import Action
@@ -239,7 +239,7 @@ def _system(row: Row) -> list[Message]:
 def _prompt(row: Row) -> list[Message]:
     given = row.get("prompt")
     if isinstance(given, str) and given:
-        return [{"role": "user", "content": without_nul(given, "prompt")}]
+        return [{"role": "user", "content": storable_text(given, "prompt")}]
     return _history(given, "prompt")
 
 
@@ -323,13 +323,13 @@ def _list(value: object, column: str) -> list[object]:
 def _text(value: object, path: str) -> str:
     if not isinstance(value, str):
         raise RowRefused(f"{path} is not text")
-    return without_nul(value, path)
+    return storable_text(value, path)
 
 
 def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in value):
         raise RowRefused("reviewers is not a list of names")
-    return tuple(without_nul(name, "reviewers") for name in value)
+    return tuple(storable_text(name, "reviewers") for name in value)
 
 
 def read_score(value: object) -> float | None:
@@ -344,7 +344,7 @@ def read_score(value: object) -> float | None:
 def read_reason(row: Row) -> str:
     """Return the judges' reason as text; some files have one for each judge."""
     given = row.get("reason") or ""
-    return without_nul(given if isinstance(given, str) else orjson.dumps(given).decode(), "reason")
+    return storable_text(given if isinstance(given, str) else orjson.dumps(given).decode(), "reason")
 
 
 def read_metrics(row: Row) -> dict[str, float]:

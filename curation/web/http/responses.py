@@ -25,6 +25,7 @@ from curation.web.problems import (
 from curation.web.text.storable import read_json
 
 logger = logging.getLogger(__name__)
+PROTOBUF = "application/x-protobuf"
 # What a database or its driver raises for a value that no column stores, where no earlier check refused it.
 UNSTORABLE = (DataError, OverflowError, UnicodeEncodeError)
 
@@ -62,7 +63,10 @@ class JsonParser(Parser):
 
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """RFC 9457: `type, title, status, detail, code, errors, request_id`, and `current` where a version was stale."""
+    """RFC 9457: `type, title, status, detail, code, errors, request_id`, and `current` where a version was stale.
+
+    A request in protobuf, which only exporters of OpenTelemetry send, gets what they read.
+    """
     body = {
         "type": f"urn:winnow:problem:{problem.code}",
         "title": problem.title,
@@ -74,12 +78,25 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     }
     if problem.current:
         body["current"] = problem.current
-    response = HttpResponse(orjson.dumps(body), status=problem.status, content_type="application/problem+json")
+    if request.content_type == PROTOBUF:
+        response = HttpResponse(_status_message(problem), status=problem.status, content_type=PROTOBUF)
+    else:
+        response = HttpResponse(orjson.dumps(body), status=problem.status, content_type="application/problem+json")
     if problem.retry_after is not None:
         response["Retry-After"] = str(problem.retry_after)
     if isinstance(problem, NotAuthenticated):
         response["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def _status_message(problem: Problem) -> bytes:
+    """Return a `google.rpc.Status` with the detail as its field 2, in protobuf. OTLP leaves the other fields empty."""
+    text = problem.detail.encode(errors="replace")
+    length, rest = bytearray(), len(text)
+    while rest > 0x7F:
+        length.append(0x80 | rest & 0x7F)
+        rest >>= 7
+    return b"\x12" + bytes([*length, rest]) + text
 
 
 def install_problem_handlers(api: NinjaAPI) -> None:

@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('web', '0001_initial'),
+        ("web", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='idempotentresponse',
-            name='etag',
-            field=models.CharField(default='', max_length=200),
+            model_name="idempotentresponse",
+            name="etag",
+            field=models.CharField(default="", max_length=200),
         ),
     ]

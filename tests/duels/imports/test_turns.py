@@ -165,7 +165,7 @@ def test_a_turn_without_a_history_does_not_count() -> None:
         ([{"role": "user", "content": 5}], "messages.0 has a content that is neither"),
         ([{"role": "user", "content": "a\x00b"}], "messages.0 contains a NUL character"),
         ([{"role": "assistant", "content": "", "tool_calls": [1]}], "messages.0.tool_calls is not a list of objects"),
-        ([{"role": "assistant", "tool_calls": [{"a": "\x00"}]}], "messages.0.tool_calls contains a NUL character"),
+        ([{"role": "assistant", "tool_calls": [{"a": "\x00"}]}], "messages.0.tool_calls.0.a contains a NUL character"),
     ],
 )
 def test_an_invalid_row_is_refused_with_the_path_of_the_error(messages: Any, said: str) -> None:

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from curation.duels.models import Prompt, PromptText
 from curation.imports.intake import pull
-from curation.imports.intake.pull import pull_sources
+from curation.imports.intake.pull import PullRun, pull_sources
 from curation.imports.intake.spool import import_batches, keep_batch
 from curation.llm.endpoints.keys import read_rules
 from curation.projects.models import AuditEntry, Project
@@ -113,6 +113,22 @@ def test_all_pages_become_turns_once(services: Services, project: Project, sourc
     end(start(project, source.partition(" ")[0], since="2026-01-31"))
     (again,) = imported()
     assert (again.result["prompts"], again.result["duplicates"], Prompt.objects.count()) == (2, 3, 5)
+
+
+@pytest.mark.parametrize("source", ["live", "lab"])
+def test_what_cannot_be_read_is_left_out_and_counted(services: Services, project: Project, source: str) -> None:
+    deep: Any = "x"
+    for _ in range(300):
+        deep = [deep]
+    services.observations = [observation(1), {**observation(2), "input": deep}]
+    services.spans = [span(1), {**span(2), "attributes": {**span(2)["attributes"], "gen_ai.operation.name": deep}}]
+    services.spans[0]["attributes"] |= {"gen_ai.operation.name": ["chat"]}
+
+    run = end(start(project, source))
+
+    assert (run.state, run.result["stored"], run.result["unreadable"]) == (RunState.SUCCEEDED, 1, 1)
+    assert "1 unreadable one left out" in PullRun().conclude(run)
+    assert [one.result["prompts"] for one in imported()] == [1]
 
 
 @pytest.mark.parametrize("source", ["live", "lab"])
