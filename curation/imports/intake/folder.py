@@ -1,22 +1,28 @@
 """Take files from the folder `WATCH_FOLDER`: `PROJECT/file` has turns, `PROJECT/KIND/file` rows of that kind.
 
-A file is taken when nobody has written to it for a while. It is copied into storage, an import is launched, and it
-is moved to `done/` beside it, or to `failed/` with the reason in a text file. Its content is recorded in the audit log
-with the launch: if the process dies before the move, the file is moved later, and not imported again.
+A file is taken when two sweeps, `QUIET_SECONDS` or more apart, see the same file. It is copied into storage, an import
+is launched, and it is moved to `done/` beside it, or to `failed/` with the reason in a text file. Its content is
+recorded in the audit log with the launch: if the process dies before the move, the file is moved later, and not
+imported again. A file in `done/` that somebody goes on writing to is imported again, where it is.
 """
 
+import hashlib
 import logging
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from django.conf import settings
+from django.core.cache import cache
 from django.core.files import File
+from django.core.files.storage import default_storage
 from django.db import transaction
 
 from curation.imports.kinds import ImportParams
 from curation.imports.row_kinds import import_kind
-from curation.imports.sources.open import open_path
+from curation.imports.sources.open import open_stored
 from curation.imports.sources.rows import SourceError
 from curation.imports.sources.stored import hold_uploads, store_upload
 from curation.projects.audit import record
@@ -28,8 +34,11 @@ from curation.web.problems import Problem
 logger = logging.getLogger(__name__)
 
 QUIET_SECONDS = 5.0
+# How long a sweep is remembered, and how long after its last change a file in `done/` is looked at.
+DAY = 24 * 3600
 TAKEN = "intake.file"
 DONE, FAILED = "done", "failed"
+REASON = ".reason.txt"
 ENDINGS_OF_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 
 
@@ -44,20 +53,37 @@ def take_files() -> list[Run]:
             continue
         inner = [one for one in _folders(folder) if one.name not in (DONE, FAILED)]
         for kind, at in [("turns", folder), *((one.name, one) for one in inner)]:
-            for path in _files(at):
-                if run := _take(project, kind, path):
-                    runs.append(run)
+            found = [_take(project, kind, path, state) for path, state in _quiet(_files(at))]
+            found += [_take_grown(project, kind, path, state) for path, state in _quiet(_files(at / DONE, since=DAY))]
+            runs += [run for run in found if run]
     return runs
 
 
-def _take(project: Project, kind: str, path: Path) -> Run | None:
-    """Import one file. None if its content was imported before, or if it cannot be: then the reason is beside it."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """What says whether somebody has written to a file."""
+
+    inode: int
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> "State":
+        return cls(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _take(project: Project, kind: str, path: Path, seen: State) -> Run | None:
+    """Import one file. None if it is not as it was seen, if its content was imported before, or if it cannot be
+    imported: then the reason is beside it."""
     try:
         import_kind(kind)
-        with open_path(path) as source:
-            digest = source.digest
         with path.open("rb") as file:
             upload = store_upload(project=project, file=File(file), name=path.name)
+            if State.of(os.fstat(file.fileno())) != seen:
+                default_storage.delete(upload)
+                return None
+        with open_stored(upload) as source:
+            digest = source.digest
         params = ImportParams(kind=kind, upload=upload, name=path.name[-180:]).model_dump()
         with transaction.atomic():
             hold_uploads(project.pk)  # one process at a time launches for a project
@@ -66,7 +92,7 @@ def _take(project: Project, kind: str, path: Path) -> Run | None:
                 transaction.on_commit(lambda: _move(path, DONE, reason))
                 return None
             run = launch(project=project, kind="import", params=params, user=None)
-            data = {"sha256": digest, "kind": kind, "run": run.pk}
+            data = {"sha256": digest, "kind": kind, "run": run.pk, **asdict(seen)}
             record(actor=None, project=project, action=TAKEN, subject=path.name, data=data)
     except (SourceError, Problem) as refused:
         _move(path, FAILED, refused.detail if isinstance(refused, Problem) else str(refused))
@@ -77,6 +103,19 @@ def _take(project: Project, kind: str, path: Path) -> Run | None:
     return run
 
 
+def _take_grown(project: Project, kind: str, path: Path, seen: State) -> Run | None:
+    """Import a file in `done/` again if it has changed since it was taken."""
+    taken = AuditEntry.objects.filter(project=project, action=TAKEN, data__kind=kind, data__inode=seen.inode)
+    last = taken.order_by("-id").first()
+    run = None
+    if last is not None and (last.data["size"], last.data["modified"]) != (seen.size, seen.modified):
+        run = _take(project, kind, path, seen)
+    if run is not None and last is not None:
+        _explain(path, f"The file was written to after run {last.data['run']} had imported it. Run {run.pk} reads all.")
+    cache.set(_key(path), (seen, float("inf")), DAY)
+    return run
+
+
 def _run_of(project: Project, kind: str, digest: str) -> Run | None:
     """Return the run that imported this content from the folder, unless it is deleted."""
     taken = AuditEntry.objects.filter(project=project, action=TAKEN, data__sha256=digest, data__kind=kind)
@@ -84,7 +123,11 @@ def _run_of(project: Project, kind: str, digest: str) -> Run | None:
 
 
 def _move(path: Path, folder: str, reason: str) -> None:
-    """Move a file into a folder beside it, under a free name, and write the reason beside it."""
+    """Move a file into a folder beside it, under a free name, and write the reason beside it. One in `done/` stays."""
+    if path.parent.name == DONE:
+        if folder == FAILED:
+            _explain(path, f"The file was written to after it had been imported, and cannot be read again. {reason}")
+        return
     target = path.parent / folder
     try:
         target.mkdir(exist_ok=True)
@@ -94,28 +137,55 @@ def _move(path: Path, folder: str, reason: str) -> None:
             number += 1
             free = target / f"{path.stem}-{number}{path.suffix}"
         path.rename(free)
-        if reason:
-            free.with_name(f"{free.name}.reason.txt").write_text(reason + "\n")
     except FileNotFoundError:
         return  # another process moved it
     except OSError as error:
         logger.error("WATCH_FOLDER: %s cannot be moved to %s: %s", path, target, error.strerror)
+        free = path
     if reason:
-        logger.warning("WATCH_FOLDER: %s: %s", path, reason)
+        _explain(free, reason)
+
+
+def _explain(path: Path, reason: str) -> None:
+    logger.warning("WATCH_FOLDER: %s: %s", path, reason)
+    try:
+        path.with_name(f"{path.name}{REASON}").write_text(reason + "\n")
+    except OSError as error:
+        logger.error("WATCH_FOLDER: the reason beside %s cannot be written: %s", path, error.strerror)
 
 
 def _folders(folder: Path) -> list[Path]:
     return [path for path in _entries(folder) if path.is_dir() and not path.is_symlink()]
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield files that are complete. Links are left: they could lead to any file of this machine."""
-    before = time.time() - QUIET_SECONDS
-    for path in _entries(folder):
-        if path.is_symlink() or not path.is_file() or path.name.endswith(ENDINGS_OF_UNFINISHED):
+def _files(folder: Path, *, since: float | None = None) -> Iterator[Path]:
+    """Yield files that may be imported, only those changed in the last `since` seconds. Links are left: they could lead
+    to any file of this machine."""
+    for path in _entries(folder) if folder.is_dir() else ():
+        if path.is_symlink() or not path.is_file() or path.name.endswith((*ENDINGS_OF_UNFINISHED, REASON)):
             continue
-        if path.stat().st_mtime <= before:
+        if since is None or path.stat().st_mtime > time.time() - since:
             yield path
+
+
+def _quiet(paths: Iterable[Path]) -> Iterator[tuple[Path, State]]:
+    """Yield the files that a sweep `QUIET_SECONDS` or more ago saw as they are now."""
+    keys = {_key(path): path for path in paths}
+    known = cache.get_many(keys)
+    for key, path in keys.items():
+        try:
+            state = State.of(path.stat())
+        except FileNotFoundError:  # another process took it
+            continue
+        before, since = known.get(key, (None, 0.0))
+        if before != state:
+            cache.set(key, (state, time.time()), DAY)
+        elif time.time() - since >= QUIET_SECONDS:
+            yield path, state
+
+
+def _key(path: Path) -> str:
+    return f"watched:{hashlib.sha256(os.fsencode(path)).hexdigest()}"
 
 
 def _entries(folder: Path) -> list[Path]:

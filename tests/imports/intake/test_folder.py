@@ -1,14 +1,16 @@
 """The watched folder: files are taken once, and a bad one is named with the reason."""
 
-import os
+import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from django.core.cache import cache
+from django.core.files.storage import default_storage
 from pytest_django import Settings
 
 from curation.duels.models import Prompt
 from curation.imports.intake import folder
-from curation.imports.intake.folder import take_files
 from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
 from tests.factories import make_project
@@ -29,10 +31,37 @@ def project() -> Project:
     return make_project("acme")
 
 
-def put(path: Path, content: bytes, age: int = 60) -> None:
+class Clock:
+    """Time passes where a test says so."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    cache.clear()
+    monkeypatch.setattr(folder, "time", Clock())
+    return cast(Clock, folder.time)
+
+
+def look(clock: Clock, seconds: float = 10) -> list[Run]:
+    """A sweep, and the time until the next."""
+    runs = folder.take_files()
+    clock.now += seconds
+    return runs
+
+
+def sweep() -> list[Run]:
+    """Two sweeps: what is there at the first is taken at the second."""
+    return [*look(cast(Clock, folder.time)), *look(cast(Clock, folder.time))]
+
+
+def put(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    then = path.stat().st_mtime - age
-    os.utime(path, (then, then))
 
 
 def names(at: Path) -> list[str]:
@@ -43,7 +72,7 @@ def test_a_file_is_imported_as_its_folder_says_and_moved(watched: Path, project:
     put(watched / "turns.jsonl", as_lines([chat(1), "{broken"]))
     put(watched / "pr_records" / "prs.jsonl", as_lines([{"instance_id": "a__b-1", "repo": "a/b", "issue": "It fails"}]))
 
-    runs = take_files()
+    runs = sweep()
 
     assert [run.params["kind"] for run in runs] == ["turns", "pr_records"]
     assert end(runs[0]).result["bad_rows"] == 1
@@ -51,7 +80,7 @@ def test_a_file_is_imported_as_its_folder_says_and_moved(watched: Path, project:
     assert names(watched) == ["done", "pr_records"]
     assert names(watched / "done") == ["turns.jsonl"]
     assert names(watched / "pr_records" / "done") == ["prs.jsonl"]
-    assert take_files() == []
+    assert sweep() == []
 
 
 def test_a_process_that_dies_before_the_move_makes_no_second_run(
@@ -60,22 +89,21 @@ def test_a_process_that_dies_before_the_move_makes_no_second_run(
     put(watched / "turns.jsonl", as_lines([chat(1)]))
     with monkeypatch.context() as killed:
         killed.setattr(folder, "_move", lambda *_: None)
-        (run,) = take_files()
+        (run,) = sweep()
 
-    assert take_files() == []
+    assert sweep() == []
 
     assert names(watched / "done") == ["turns.jsonl", "turns.jsonl.reason.txt"]
     assert f"Run {run.pk} has imported" in (watched / "done" / "turns.jsonl.reason.txt").read_text()
     assert AuditEntry.objects.filter(action="intake.file").count() == 1
     Run.objects.all().delete()
     put(watched / "again.jsonl", as_lines([chat(1)]))
-    assert len(take_files()) == 1
+    assert len(sweep()) == 1
 
 
 def test_unfinished_files_links_and_folders_of_no_project_are_left(
     watched: Path, project: Project, tmp_path: Path
 ) -> None:
-    put(watched / "new.jsonl", as_lines([chat(1)]), age=0)
     put(watched / "half.jsonl.part", as_lines([chat(1)]))
     put(watched / ".hidden", as_lines([chat(1)]))
     put(tmp_path / "secret.jsonl", as_lines([chat(1)]))
@@ -83,11 +111,11 @@ def test_unfinished_files_links_and_folders_of_no_project_are_left(
     (watched.parent / "elsewhere").mkdir()
     put(watched.parent / "elsewhere" / "turns.jsonl", as_lines([chat(1)]))
 
-    assert take_files() == []
+    assert sweep() == []
     assert names(watched.parent / "elsewhere") == ["turns.jsonl"]
     Project.objects.update(archived_at=project.created_at)
     put(watched / "turns.jsonl", as_lines([chat(1)]))
-    assert take_files() == []
+    assert sweep() == []
 
 
 @pytest.mark.parametrize(
@@ -106,8 +134,60 @@ def test_a_bad_file_is_moved_with_the_reason_beside_it(
     put(path, content)
     put(watched / "good.jsonl", as_lines([chat(1)]))
 
-    assert len(take_files()) == 1
+    assert len(sweep()) == 1
 
     failed = path.parent / "failed"
     assert names(failed) == [path.name, f"{path.name}.reason.txt"]
     assert said in (failed / f"{path.name}.reason.txt").read_text()
+
+
+def test_a_file_that_is_written_with_pauses_is_imported_whole(watched: Path, project: Project, clock: Clock) -> None:
+    path = watched / "slow.jsonl"
+    for number in range(3):
+        with path.open("ab") as file:
+            file.write(as_lines([chat(number)]))
+        assert look(clock, seconds=6 if number else 2) == []
+    assert [end(run).result["prompts"] for run in look(clock)] == [3]
+    assert names(watched / "done") == ["slow.jsonl"]
+
+
+def test_lines_that_are_written_after_the_move_are_imported(watched: Path, project: Project, clock: Clock) -> None:
+    file = (watched / "turns.jsonl").open("ab", buffering=0)
+    file.write(as_lines([chat(1)]))
+    (first,) = sweep()
+    end(first)
+    file.write(as_lines([chat(2)]))
+    assert look(clock) == []
+    (second,) = look(clock)
+
+    assert (end(second).result["prompts"], second.result["duplicates"]) == (1, 1)
+    said = (watched / "done" / "turns.jsonl.reason.txt").read_text()
+    assert f"after run {first.pk} had imported it. Run {second.pk} reads all" in said
+    (watched / "done" / "turns.jsonl").touch()
+    assert sweep() == []
+    file.write(b"{broken")
+    (third,) = sweep()
+    assert (end(third).result["prompts"], third.result["bad_rows"]) == (0, 1)
+
+
+def test_a_file_that_changes_while_it_is_copied_waits(
+    watched: Path, project: Project, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = watched / "turns.jsonl"
+    put(path, as_lines([chat(1)]))
+    look(clock)
+    store = folder.store_upload
+    stored: list[str] = []
+
+    def slow(**given: Any) -> str:
+        stored.append(store(**given))
+        with path.open("ab") as file:
+            file.write(as_lines([chat(2)]))
+        return stored[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folder, "store_upload", slow)
+        assert look(clock) == []
+    assert (names(watched), default_storage.exists(stored[0])) == (["pr_records", "turns.jsonl"], False)
+    (run,) = sweep()
+    assert end(run).result["prompts"] == 2
