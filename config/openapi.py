@@ -33,9 +33,8 @@ VERSIONED = {
     *("patch_project", "patch_model", "put_scenario", "clear_scenario_axes", "put_experiment"),
     *("post_decision", "post_revision", "post_labels"),
 }
-# The answers' `ETag` is what `If-Match` names, mostly the row's version, which says less than the whole answer: it is
-# never 304.
-VERSION_TAGS = {"get_project", "get_model", "get_sample", "get_scenario", "get_bundle", "get_experiment"}
+# Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
+WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}
 PATHS = {"slug": "demo", "name": "example", "username": "ada", "rule": "email", "value_sha256": "9f86d081"}
 
 
@@ -99,7 +98,7 @@ def _add_headers(method: str, operation: Json) -> None:
     if name in VERSIONED:
         _add_header(operation, "If-Match", MATCH, {"type": "string"})
         operation["responses"]["412"] = _problem(STALE)
-    if method in CONDITIONAL and name not in VERSION_TAGS and "200" in operation["responses"]:
+    if method in CONDITIONAL and name not in WITHOUT_ETAG and "200" in operation["responses"]:
         _add_header(operation, "If-None-Match", NONE_MATCH, {"type": "string"})
         operation["responses"]["304"] = {"description": "The answer is the one of `If-None-Match`"}
 

@@ -12,6 +12,7 @@ from curation.review.models import Batch, Decision, Lease, Pick, Revision, TextS
 from curation.review.queue.seats import Seats, place_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.trajectories.pages.schemas import TurnOut
+from curation.web.http.etag import seen_versions
 from curation.web.ids import number
 
 
@@ -385,7 +386,7 @@ class BulkUndoneOut(Schema):
 
 
 def seen_version(request: HttpRequest, body_version: int | None) -> int | None:
-    """The version in `If-Match` (`"3"`), else in the body; None without either."""
-    given = request.headers.get("If-Match", "*").strip().removeprefix("W/").strip('"')
-    seen = number(given)
-    return body_version if seen is None else seen
+    """Return the version in `If-Match`, else in the body; None without either. What is no version is 0, which no sample
+    has."""
+    named = seen_versions(request)
+    return body_version if named is None else number(named[0]) or 0

@@ -1,10 +1,21 @@
-"""`If-None-Match`: an answer that has not changed is 304, and one that says more than its `ETag` never is."""
+"""`If-None-Match` and `If-Match`: an answer that has not changed is 304, and its `ETag` names the version."""
+
+import json
 
 import pytest
 from django.test import Client
 
 from curation.projects.models import Project
-from tests.factories import make_bearer, make_project, make_run, make_sample, make_user
+from tests.factories import (
+    make_bearer,
+    make_duel,
+    make_endpoint,
+    make_project,
+    make_run,
+    make_sample,
+    make_scenario,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -44,12 +55,61 @@ def test_a_sample_whose_score_changed_under_its_version_is_sent(
     sample = make_sample(project, score=70.0)
     address = f"/api/v1/samples/{sample.pk}"
     etag = client.get(address, headers=bearer)["ETag"]
+    assert client.get(address, headers={**bearer, "If-None-Match": etag}).status_code == 304
     sample.score = 40.0
     sample.save()
 
     again = client.get(address, headers={**bearer, "If-None-Match": etag})
 
-    assert (again.status_code, again["ETag"], again.json()["score"]) == (200, etag, 40.0)
+    assert (again.status_code, again.json()["score"]) == (200, 40.0) and again["ETag"] != etag
+
+
+def objects(project: Project) -> dict[str, str]:
+    make_endpoint(project, "king")
+    return {
+        "/projects/acme": "PATCH",
+        "/projects/acme/models/king": "PATCH",
+        f"/scenarios/{make_scenario(project, 'greeting').pk}": "PUT",
+        f"/scenarios/{make_scenario(project, 'other').pk}/bundle.json": "",
+        f"/samples/{make_duel(project, status='pending').sample_id}": "POST",
+    }
+
+
+def test_an_object_that_has_not_changed_is_304_and_its_etag_is_a_version(client: Client, project: Project) -> None:
+    admin = make_bearer(project.members.get().user)
+    for path, method in objects(project).items():
+        address = f"/api/v1{path}"
+        shown = client.get(address, headers=admin)
+        etag = shown["ETag"]
+        again = client.get(address, headers={**admin, "If-None-Match": etag})
+        assert (again.status_code, again["ETag"]) == (304, etag), path
+        if not method:
+            continue
+        to = f"{address}/decisions" if method == "POST" else address
+        body = {"POST": {"action": "skip"}, "PATCH": {}, "PUT": shown.json()}[method]
+        version = shown.json()["version"]
+        for seen, allowed in (
+            (f'"{version + 1}"', False),
+            (f'"{version + 1}-{etag.partition("-")[2]}', False),
+            ('"nonsense"', False),
+            (f'"{version}"', True),
+            (f"W/{etag}", True),
+            (etag, True),
+        ):
+            sent = client.generic(method, to, json.dumps(body), "application/json", headers={**admin, "If-Match": seen})
+            assert (sent.status_code == 412) is not allowed, (path, seen, sent.content)
+            assert allowed or sent.json()["current"]["version"] == version
+            assert not allowed or sent.status_code in (200, 201), sent.content
+
+
+@pytest.mark.parametrize("path", ["/projects/acme/audit/export", "/projects/acme/scenarios/bundles.zip", "/metrics"])
+def test_what_is_never_304_does_not_declare_it(client: Client, project: Project, path: str) -> None:
+    make_scenario(project, "greeting")
+    admin = make_bearer(make_user(is_superuser=True))
+    answer = client.get(f"/api/v1{path}", headers={**admin, "If-None-Match": "*"})
+    declared = client.get("/api/v1/openapi.json").json()["paths"][f"/api/v1{path.replace('acme', '{slug}')}"]["get"]
+
+    assert (answer.status_code, answer.has_header("ETag"), "304" in declared["responses"]) == (200, False, False)
 
 
 def test_a_refusal_has_no_etag(client: Client, bearer: dict[str, str]) -> None:
