@@ -54,7 +54,8 @@ class Behaviour:
     replies: dict[str, str] = field(default_factory=dict)
     thinking: str = ""
     usage: bool = True
-    only_streams: bool = False
+    only_streams: bool = False  # others are answered with the status of `refusal`
+    refusal: int = 400
     calls: bool = False  # answers with a call of the request's first tool
     refuses: list[str] = field(default_factory=list)  # fields of a request that are answered with 400
     detail: str = ""
@@ -173,7 +174,7 @@ class _Server:
             return 400, _error(f"Unsupported parameter: {unknown[0]}"), ""
         if how.only_streams and not asked.get("stream"):
             counts.failed += 1
-            return 400, _error("Stream must be set to true"), ""
+            return how.refusal, _error("Stream must be set to true"), ""
         question = str(asked["messages"][-1].get("content"))
         breaks = how.breaks and how.breaks in question
         if breaks or self.random.random() < how.error:

@@ -52,7 +52,8 @@ class Request:
     def content_hash(self, target: Target) -> str:
         """SHA-256 of everything that decides the answer; the key of the request cache."""
         params = {**target.params, **self.params}
-        params.pop("stream", None)  # how the answer arrives
+        for name in ("stream", "key_style"):  # how the answer arrives, how models are listed
+            params.pop(name, None)
         parts: dict[str, object] = {
             "model": target.model,
             "api_base": target.api_base,

@@ -131,8 +131,11 @@ class LiteLlmClient:
             litellm.supports_response_schema(model=target.model) if takes_schema is None else takes_schema
         ):
             params["response_format"] = request.schema
+        if params.pop("takes_max_tokens", None) is False and params.get("max_completion_tokens") is None:
+            params["max_completion_tokens"] = params.get("max_tokens")
         if params.get("max_completion_tokens") is not None:
             params.pop("max_tokens", None)
+        params.pop("key_style", None)
         takes_tools = params.pop("takes_tools", None)
         if request.tools:
             if takes_tools is False:

@@ -16,31 +16,31 @@ from curation.web.problems import FieldError, Invalid, Unavailable
 TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024
 # Where the list is if the base URL has no path, as LiteLLM has it for these.
-ROOTS = {"azure": "/openai/v1", "anthropic": "/v1", "openai": ""}
+ROOTS = {"azure": "/openai/v1", "anthropic": "/v1", "bearer": ""}
 
 
-def served_models(*, api_base: str, key: str = "") -> tuple[str, ...]:
+def served_models(*, api_base: str, key: str = "", style: str = "", api_version: str = "") -> tuple[str, ...]:
     """The ids that `GET {api_base}/models` lists, without embedding models.
 
-    Redirects are not followed: they could lead to an address that was not checked. Raises `Invalid` for the address,
-    `Unavailable` if the server does not list its models.
+    `style` is the endpoint's `key_style`; without it the host decides. Redirects are not followed: they could lead to
+    an address that was not checked. Raises `Invalid` for the address, `Unavailable` if the server does not list its
+    models.
     """
     check_base_url(api_base)
-    return tuple(sorted(_ids(asyncio.run(_list_models(api_base, key)))))
+    return tuple(sorted(_ids(asyncio.run(_list_models(api_base, key, style or _style_of(api_base), api_version)))))
 
 
-async def _list_models(api_base: str, key: str) -> bytes:
+async def _list_models(api_base: str, key: str, style: str, api_version: str) -> bytes:
     """The body of the server's list. The deadline is for everything, so a server that drips holds no process."""
-    headers = {"Accept": "application/json", **(_key_headers(api_base, key) if key else {})}
-    url = (
-        api_base.rstrip("/") + ("" if urlsplit(api_base).path.strip("/") else ROOTS[provider_of(api_base)]) + "/models"
-    )
+    headers = {"Accept": "application/json", **(_key_headers(style, key) if key else {})}
+    url = api_base.rstrip("/") + ("" if urlsplit(api_base).path.strip("/") else ROOTS[style]) + "/models"
+    query = {"api-version": api_version} if api_version else {}
     body = bytearray()
     try:
         async with (
             asyncio.timeout(TIMEOUT_SECONDS),
             httpx.AsyncClient(timeout=TIMEOUT_SECONDS, transport=AsyncCheckedTransport(MODELS)) as client,
-            client.stream("GET", url, headers=headers) as response,
+            client.stream("GET", url, headers=headers, params=query) as response,
         ):
             if response.status_code in {401, 403} and not key:
                 raise Unavailable(
@@ -74,17 +74,24 @@ def check_key(*, variable: str, api_base: str, project: str) -> None:
         raise Invalid(reason, errors=[FieldError("api_key_env", reason)])
 
 
-def served_with_key(*, api_base: str, variable: str, project: str) -> tuple[str, ...]:
+def served_with_key(
+    *, api_base: str, variable: str, project: str, style: str = "", api_version: str = ""
+) -> tuple[str, ...]:
     """As `served_models`, with the key in a variable of this process, which is a worker's."""
     check_key(variable=variable, api_base=api_base, project=project)
     if not (key := os.environ.get(variable, "")):
         raise Unavailable(f"The workers that call models do not have the variable {variable}.", code="model_server")
-    return served_models(api_base=api_base, key=key)
+    return served_models(api_base=api_base, key=key, style=style, api_version=api_version)
 
 
-def _key_headers(api_base: str, key: str) -> dict[str, str]:
+def _style_of(api_base: str) -> str:
+    provider = provider_of(api_base)
+    return provider if provider in ROOTS else "bearer"
+
+
+def _key_headers(style: str, key: str) -> dict[str, str]:
     """Return the headers in which the server wants its key."""
-    match provider_of(api_base):
+    match style:
         case "azure":
             return {"api-key": key}
         case "anthropic":

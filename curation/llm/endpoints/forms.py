@@ -1,11 +1,30 @@
 """The form of a model endpoint. What its values must be is in `endpoints/change.py`."""
 
+from dataclasses import asdict
+
 from django import forms
 
-from curation.llm.endpoints.change import EndpointValues
+from curation.llm.endpoints.change import EndpointValues, values_of
+from curation.llm.models import Endpoint
 from curation.llm.scripted import SCRIPTED_MODELS
 from curation.web.forms import JsonField, ProblemForm
 from curation.web.problems import Problem
+
+# Parameters with a field of their own.
+OWN_FIELDS = (
+    *("stream", "takes_json_schema", "takes_tools", "takes_max_tokens", "max_completion_tokens"),
+    *("key_style", "api_version"),
+)
+
+
+class YesNo(forms.TypedChoiceField):
+    """A parameter that is true, false or not set."""
+
+    def __init__(self, **options: str) -> None:
+        choices = [("", "Unknown"), ("True", "Yes"), ("False", "No")]
+        super().__init__(
+            choices=choices, coerce=lambda text: text == "True", empty_value=None, required=False, **options
+        )
 
 
 class EndpointForm(ProblemForm):
@@ -41,9 +60,35 @@ class EndpointForm(ProblemForm):
     params = JsonField(
         required=False,
         label="Parameters",
-        help_text="A JSON object sent with every request, such as {“temperature”: 0.2}. What the test finds is set "
-        "here: “stream”: true for servers that only stream, “takes_json_schema”: true for self-hosted models that "
-        "follow a JSON schema, “takes_tools”: false for models without tools; their prompts with tools are refused.",
+        help_text="A JSON object of further parameters, sent with every request, such as {“temperature”: 0.2}.",
+    )
+    stream = YesNo(label="Stream", help_text="Yes for servers that only stream their answers.")
+    takes_json_schema = YesNo(
+        label="Supports JSON schema", help_text="Unknown: LiteLLM's list decides, which knows no self-hosted models."
+    )
+    takes_tools = YesNo(label="Tools", help_text="No: prompts with tools are refused.")
+    takes_max_tokens = YesNo(
+        label="Takes max_tokens", help_text="No: the limit of each request is sent as max_completion_tokens."
+    )
+    max_completion_tokens = forms.IntegerField(
+        required=False, label="max_completion_tokens", help_text="Of every request, instead of its own limit."
+    )
+    key_style = forms.ChoiceField(
+        required=False,
+        label="Header of the key",
+        choices=[
+            ("", "By the host"),
+            ("bearer", "Authorization: Bearer"),
+            ("azure", "api-key"),
+            ("anthropic", "x-api-key"),
+        ],
+        help_text="Where the server's models are listed. Calls use the header of the model's provider.",
+    )
+    api_version = forms.CharField(
+        required=False,
+        label="API version",
+        help_text="Azure's, such as 2024-10-21.",
+        widget=forms.TextInput(attrs={"class": "mono", "autocomplete": "off"}),
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
@@ -56,8 +101,17 @@ class EndpointForm(ProblemForm):
                 self.data[error.path.split(".")[0]] = ""
             self.add_error(None, problem.detail)
 
+    @staticmethod
+    def initial_of(endpoint: Endpoint) -> dict[str, object]:
+        """Return the fields of an endpoint. Parameters with a field of their own are not in the JSON."""
+        params = dict(endpoint.params)
+        own = {name: params.pop(name, None) for name in OWN_FIELDS}
+        return {**asdict(values_of(endpoint)), **own, "params": params, "version": endpoint.version}
+
     def values(self) -> EndpointValues:
-        return EndpointValues(**{key: self.cleaned_data[key] for key in EndpointValues.__dataclass_fields__})
+        given = {key: self.cleaned_data[key] for key in EndpointValues.__dataclass_fields__}
+        own = {name: self.cleaned_data[name] for name in OWN_FIELDS if self.cleaned_data[name] not in (None, "")}
+        return EndpointValues(**{**given, "params": {**given["params"], **own}})
 
     def scripted_models(self) -> list[tuple[str, str]]:
         """The offline models' strings and descriptions, for the list below the form."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,7 +27,10 @@ class Params(BaseModel):
     Without it LiteLLM's list of models decides, which knows no self-hosted ones. Nor is `takes_tools`: without tools,
     a prompt that has some is refused, because an answer to it would look like one that chose no tool. With `stream`
     the answer arrives as a stream. With `max_completion_tokens` no request has `max_tokens`, which newer models refuse
-    beside it.
+    beside it. With `takes_max_tokens` false each request's own limit is sent as `max_completion_tokens`.
+
+    `key_style` is the header in which the server wants its key when its models are listed: `Authorization: Bearer`,
+    `api-key` (azure) or `x-api-key` (anthropic). Without it the host decides. `api_version` is Azure's.
     """
 
     model_config = ConfigDict(extra="forbid", strict=False)
@@ -49,6 +53,9 @@ class Params(BaseModel):
     stream: bool | None = None
     takes_json_schema: bool | None = None
     takes_tools: bool | None = None
+    takes_max_tokens: bool | None = None
+    key_style: Literal["bearer", "azure", "anthropic"] | None = None
+    api_version: str | None = Field(None, pattern=r"^[\w.-]{1,40}$")
     extra_body: dict[str, object] | None = None
 
 

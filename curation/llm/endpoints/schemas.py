@@ -13,6 +13,11 @@ from curation.llm.models import Endpoint
 from curation.projects.pages.schemas import Strict
 from curation.web.lists.params import ListParams
 
+PARAMS = (
+    "Sent with every request. What the server can do is said by `stream`, `takes_json_schema`, `takes_tools`, "
+    "`takes_max_tokens` (false: limits are sent as `max_completion_tokens`), `key_style` (`bearer`, `azure` or "
+    "`anthropic`: the header of the key when models are listed) and `api_version`."
+)
 PRICE = 'US dollars per 1,000,000 tokens, a decimal string; null is unknown, "0" is free.'
 
 
@@ -31,7 +36,7 @@ class EndpointPatch(Strict):
         examples=["MODEL_KEY_OPENAI"],
         description="*Name* of the variable that contains the key; empty: none is sent.",
     )
-    params: dict[str, JsonValue] = Field({}, examples=[{"temperature": 0.2, "max_tokens": 1024}])
+    params: dict[str, JsonValue] = Field({}, examples=[{"temperature": 0.2, "max_tokens": 1024}], description=PARAMS)
     max_concurrency: int = Field(16, examples=[64])
     rpm: int | None = Field(None, examples=[600], description="Requests per minute, over all workers.")
     tpm: int | None = Field(None, examples=[200000], description="Tokens per minute, over all workers.")

@@ -1,13 +1,11 @@
 """Pages of model endpoints."""
 
-from dataclasses import asdict
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of, values_of
+from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of
 from curation.llm.endpoints.forms import EndpointForm
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
@@ -43,7 +41,7 @@ def model_new(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.ADMIN)
 def model_edit(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     endpoint = endpoint_of(access.project, name)
-    form = EndpointForm(request.POST or None, initial={**asdict(values_of(endpoint)), "version": endpoint.version})
+    form = EndpointForm(request.POST or None, initial=EndpointForm.initial_of(endpoint))
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             seen_version = form.cleaned_data["version"] or 0

@@ -5,12 +5,14 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from curation.llm.endpoints.change import endpoint_of
-from curation.llm.endpoints.schemas import ServedOut
+from curation.llm.endpoints.schemas import EndpointOut, ServedOut
 from curation.projects.access import enter
 from curation.projects.models import Scope
+from curation.runs.endpoint_check.apply import apply_trial
 from curation.runs.endpoint_check.served import list_served
 from curation.runs.endpoint_check.start import try_endpoint
 from curation.runs.models import ENDED, Run
+from curation.web.http.etag import set_etag
 
 router = Router(tags=["models"])
 
@@ -34,11 +36,20 @@ class TrialOut(Schema):
     takes_json_schema: bool | None = Field(
         None,
         examples=[True],
-        description="Whether an answer follows a JSON schema, by a call of its own; null if unknown. If so, set "
-        "`takes_json_schema` in the endpoint's `params`.",
+        description="Whether an answer follows a JSON schema, by a call of its own; null if unknown.",
     )
     takes_tools: bool | None = Field(
         None, examples=[True], description="Whether the model calls a tool, by a call of its own; null if unknown."
+    )
+    takes_max_tokens: bool | None = Field(
+        None,
+        examples=[True],
+        description="False if the server wants `max_completion_tokens` instead; null if unknown.",
+    )
+    params: dict[str, bool] = Field(
+        {},
+        examples=[{"takes_json_schema": True, "takes_tools": True}],
+        description="What the test found for the endpoint's `params`; `POST …/apply-test` sets it.",
     )
     run: str = Field(examples=["17"])
 
@@ -73,6 +84,18 @@ def post_test(
     return Status(202, TrialPending(id=str(run.pk), kind=run.kind, state=run.state))
 
 
+@router.post(
+    "/projects/{slug}/models/{name}/apply-test",
+    response=EndpointOut,
+    summary="Set the parameters that the last test found (admins)",
+)
+def post_apply_test(request: HttpRequest, response: HttpResponse, slug: str, name: str) -> EndpointOut:
+    """409 if the endpoint as it is now has no test that has ended."""
+    endpoint = apply_trial(access=enter(request, slug, Scope.ADMIN), name=name)
+    set_etag(response, endpoint.version)
+    return EndpointOut.of(endpoint)
+
+
 @router.get(
     "/projects/{slug}/models/{name}/served", response=ServedOut, summary="Models that the endpoint's server lists"
 )
@@ -80,6 +103,6 @@ def get_served(request: HttpRequest, slug: str, name: str) -> ServedOut:
     """If the endpoint has a key, a worker asks the server, as a run; 503 if that takes longer than 10 s."""
     access = enter(request, slug, Scope.ADMIN)
     endpoint = endpoint_of(access.project, name)
-    return ServedOut(
-        data=list(list_served(access=access, api_base=endpoint.api_base, api_key_env=endpoint.api_key_env))
-    )
+    styles = {name: str(endpoint.params.get(name) or "") for name in ("key_style", "api_version")}
+    found = list_served(access=access, api_base=endpoint.api_base, api_key_env=endpoint.api_key_env, **styles)
+    return ServedOut(data=list(found))

@@ -8,8 +8,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from curation.llm.client.completion import Completion, Request, Target
-from curation.llm.client.errors import Refused
+from curation.llm.client.errors import Refused, Transient
 from curation.llm.client.gateway import target_of
+from curation.llm.endpoints.params import why_not_streamed
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.ask import short_request
@@ -42,9 +43,16 @@ READY_TOOL: dict[str, object] = {
 TOOL_QUESTION = "Call the tool report_ready with the word: ready"
 FIGURES = (
     *("latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost", "text", "error"),
-    *("streams", "takes_json_schema", "takes_tools"),
+    *("streams", "takes_json_schema", "takes_tools", "takes_max_tokens"),
 )
 STREAM_HINT = "The server answers only if the answer is streamed: set `stream` in the parameters of the model."
+LIMIT_HINT = "The server wants `max_completion_tokens`: set `takes_max_tokens` to false in the parameters of the model."
+# How else a server may want a call, in the order in which it is tried.
+WAYS: tuple[tuple[dict[str, bool], str], ...] = (
+    ({"stream": True}, STREAM_HINT),
+    ({"takes_max_tokens": False}, LIMIT_HINT),
+    ({"stream": True, "takes_max_tokens": False}, f"{STREAM_HINT} {LIMIT_HINT}"),
+)
 
 
 class TestParams(BaseModel):
@@ -75,29 +83,64 @@ class TestStage:
         return {item.pk: _target(run.project, self._params.model) for item in items}
 
     async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
-        """Make one call, without the cache and without retries, and keep the endpoint's exact error."""
+        """Make one call, without the cache and without retries, and keep the endpoint's exact error. Another way in
+        which the server answers is used in the other trials."""
         try:
             said = await _ask(context, item, job, short_request())
         except ItemFailed as failed:
-            return _result(context.run, await self._failure(context, item, job, failed))
-        cost = None if said.cost is None else f"{said.cost:f}"
-        found: Json = {"ok": True, "latency_ms": said.latency_ms, "first_token_ms": said.first_token_ms, "cost": cost}
-        found |= {"tokens_in": said.tokens_in, "tokens_out": said.tokens_out, "text": said.text[:500]}
-        if not job.model.startswith("scripted/"):
-            streams = self._streams(context, item, job) if said.first_token_ms is None else _yes()
-            tried = (streams, self._takes_schema(context, item, job), self._takes_tools(context, item, job))
-            found |= zip(("streams", "takes_json_schema", "takes_tools"), await asyncio.gather(*tried), strict=True)
-        return _result(context.run, found)
+            found, way = await self._other_way(context, item, job, failed)
+            if way is None:
+                return _result(context.run, found)
+        else:
+            way = {}
+            cost = None if said.cost is None else f"{said.cost:f}"
+            found = {"ok": True, "latency_ms": said.latency_ms, "first_token_ms": said.first_token_ms, "cost": cost}
+            found |= {"tokens_in": said.tokens_in, "tokens_out": said.tokens_out, "text": said.text[:500]}
+            if said.first_token_ms is not None:
+                found["streams"] = True
+        if job.model.startswith("scripted/"):
+            return _result(context.run, found)
+        job = replace(job, params={**job.params, **way})
+        trials = {"takes_json_schema": self._takes_schema, "takes_tools": self._takes_tools}
+        if "streams" not in found:
+            trials["streams"] = self._streams
+        tried = await asyncio.gather(*(trial(context, item, job) for trial in trials.values()))
+        found |= zip(trials, tried, strict=True)
+        taken = {name: found[name] for name in ("takes_json_schema", "takes_tools") if found[name] is not None}
+        return _result(context.run, {**found, "params": {**way, **taken}})
 
-    async def _failure(self, context: LlmContext, item: Item, job: Target, failed: ItemFailed) -> Json:
-        """Return the error, and whether the endpoint only answers with a stream."""
-        error, streams = str(failed), None
-        if isinstance(failed.__cause__, Refused) and not job.params.get("stream"):
-            streams = await self._streams(context, item, job)
-        return {"ok": False, "error": f"{error}. {STREAM_HINT}" if streams else error, "streams": streams}
+    async def _other_way(
+        self, context: LlmContext, item: Item, job: Target, failed: ItemFailed
+    ) -> tuple[Json, dict[str, bool] | None]:
+        """Return what a failed call says, and the parameters with which the endpoint answers, or None.
+
+        Servers that only stream refuse with any status, some with one of their own failures.
+        """
+        found: Json = {"ok": False, "error": str(failed)}
+        if type(failed.__cause__) not in (Refused, Transient):
+            return found, None
+        for way, hint in WAYS:
+            if any(name in job.params for name in way) or why_not_streamed(job.model, way):
+                continue
+            target = replace(job, params={**job.params, **way})
+            try:
+                said = await _ask(context, item, target, short_request(f" ({', '.join(way)})"))
+            except ItemFailed as other:
+                if "stream" in way and isinstance(other.__cause__, Refused):
+                    found["streams"] = False
+                continue
+            found["error"] = f"{failed}. {hint}"
+            if "stream" in way:
+                found["streams"] = said.first_token_ms is not None
+            if "takes_max_tokens" in way:
+                found["takes_max_tokens"] = False
+            return found, dict(way)
+        return found, None
 
     async def _streams(self, context: LlmContext, item: Item, job: Target) -> bool | None:
         """Return whether the endpoint streams an answer. The three trials return None if nothing is known."""
+        if why_not_streamed(job.model, {"stream": True}):
+            return None
         target = replace(job, params={**job.params, "stream": True})
         try:
             said = await _ask(context, item, target, short_request(" (streamed)"))
@@ -137,10 +180,6 @@ async def _ask(context: LlmContext, item: Item, target: Target, request: Request
     return (await context.ask(item, target, request, fresh=True, tries=1)).completion
 
 
-async def _yes() -> bool:
-    return True
-
-
 def _target(project: Project, name: str) -> Target:
     endpoint = Endpoint.objects.of(project).filter(name=name).first()
     if endpoint is None:
@@ -150,7 +189,8 @@ def _target(project: Project, name: str) -> Target:
 
 def _result(run: Run, found: Json) -> Write:
     def write() -> Json:
-        Run.objects.filter(pk=run.pk).update(result={**dict.fromkeys(FIGURES), **found})
+        known = {"version": run.result["version"], "params": {}}
+        Run.objects.filter(pk=run.pk).update(result={**dict.fromkeys(FIGURES), **known, **found})
         return found
 
     return write
@@ -169,6 +209,10 @@ class TestRun(Kind[TestParams]):
 
     def check(self, project: Project, params: TestParams) -> None:
         _target(project, params.model)
+
+    def begin(self, run: Run, params: TestParams) -> Json:
+        """The version of the endpoint that is tested: what is found is true of that."""
+        return {"version": Endpoint.objects.of(run.project).get(name=params.model).version}
 
     def estimate(self, project: Project, params: TestParams) -> Estimate:
         return Estimate(items=1, calls=4, tokens_in=100)

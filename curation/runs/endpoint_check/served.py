@@ -1,6 +1,7 @@
 """The run kind `served`: a worker lists the models of a server that wants a key. Only workers have keys."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,6 +21,8 @@ class ServedParams(BaseModel):
 
     api_base: str
     api_key_env: str
+    key_style: Literal["", "bearer", "azure", "anthropic"] = ""
+    api_version: str = ""
 
 
 class ServedStage:
@@ -33,10 +36,17 @@ class ServedStage:
         yield PlannedItem("list")
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        base, variable = self._params.api_base, self._params.api_key_env
+        params = self._params
         found: Json = {"models": [], "error": ""}
         try:
-            found["models"] = list(served_with_key(api_base=base, variable=variable, project=context.run.project.slug))
+            models = served_with_key(
+                api_base=params.api_base,
+                variable=params.api_key_env,
+                project=context.run.project.slug,
+                style=params.key_style,
+                api_version=params.api_version,
+            )
+            found["models"] = list(models)
         except Problem as problem:
             found["error"] = problem.detail
 
@@ -65,15 +75,17 @@ class ServedRun(Kind[ServedParams]):
         return Estimate(items=1, notes=("Listing models costs nothing.",))
 
 
-def list_served(*, access: Access, api_base: str, api_key_env: str) -> tuple[str, ...]:
+def list_served(
+    *, access: Access, api_base: str, api_key_env: str, key_style: str = "", api_version: str = ""
+) -> tuple[str, ...]:
     """Return the models that the server lists: asked from here without a key, else by a worker, as a run.
 
     Raises `Invalid` for the address or variable, `Unavailable` if the server or the worker does not answer.
     """
     access.require(Scope.ADMIN)
     if not api_key_env:
-        return served_models(api_base=api_base)
-    params = {"api_base": api_base, "api_key_env": api_key_env}
+        return served_models(api_base=api_base, style=key_style, api_version=api_version)
+    params = {"api_base": api_base, "api_key_env": api_key_env, "key_style": key_style, "api_version": api_version}
     run = wait_for(launch(project=access.project, kind="served", params=params, user=access.user))
     if run.state not in ENDED:
         raise Unavailable(

@@ -6,13 +6,15 @@ from django.urls import path
 from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.llm.endpoints.change import endpoint_of
-from curation.llm.endpoints.discover import provider_of
+from curation.llm.endpoints.discover import ROOTS, provider_of
+from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.endpoint_check.api import TrialOut
+from curation.runs.endpoint_check.apply import apply_trial, new_params
 from curation.runs.endpoint_check.served import list_served
 from curation.runs.endpoint_check.start import last_trial, try_endpoint
-from curation.runs.models import ENDED
+from curation.runs.models import ENDED, Run
 from curation.web.problems import Invalid, Problem
 
 
@@ -23,13 +25,26 @@ def model_test(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     endpoint = endpoint_of(access.project, name)
     asked = request.method == "POST"
     run = try_endpoint(access=access, name=name, wait_seconds=0) if asked else last_trial(access.project, name)
+    return _trial(request, access, endpoint, run)
+
+
+def _trial(request: HttpRequest, access: Access, endpoint: Endpoint, run: Run | None) -> HttpResponse:
     context = {
         "endpoint": endpoint,
         "project": access.project,
         "run": run,
         "trial": TrialOut.of(run) if run and run.state in ENDED else None,
+        "to_apply": new_params(endpoint, run) if run and access.may(Scope.ADMIN) else {},
     }
     return render(request, "llm/_trial.html", context)
+
+
+@require_POST
+@project_page(Scope.ADMIN)
+def model_apply(request: HttpRequest, access: Access, name: str) -> HttpResponse:
+    """Set the parameters that the last test found."""
+    apply_trial(access=access, name=name)
+    return _trial(request, access, endpoint_of(access.project, name), last_trial(access.project, name))
 
 
 @require_POST
@@ -37,12 +52,15 @@ def model_test(request: HttpRequest, access: Access, name: str) -> HttpResponse:
 def model_served(request: HttpRequest, access: Access) -> HttpResponse:
     """The models that the server at the form's base URL lists."""
     context: dict[str, object] = {}
-    api_base, api_key_env = (request.POST.get(name, "").strip() for name in ("api_base", "api_key_env"))
+    names = ("api_base", "api_key_env", "key_style", "api_version")
+    given = {name: request.POST.get(name, "").strip() for name in names}
     try:
-        if not api_base:
+        if not given["api_base"]:
             raise Invalid("Enter the base URL of the server first.")
-        context["provider"] = provider_of(api_base)
-        context["served"] = list_served(access=access, api_base=api_base, api_key_env=api_key_env)
+        if given["key_style"] not in ("", *ROOTS):
+            raise Invalid("Choose the header of the key from the list.")
+        context["provider"] = provider_of(given["api_base"])
+        context["served"] = list_served(access=access, **given)
     except Problem as problem:
         context["error"] = problem.detail
     return render(request, "llm/_served.html", context)
@@ -51,4 +69,5 @@ def model_served(request: HttpRequest, access: Access) -> HttpResponse:
 urlpatterns = [
     path("p/<slug:slug>/models/served/", model_served, name="model-served"),
     path("p/<slug:slug>/models/<str:name>/test/", model_test, name="model-test"),
+    path("p/<slug:slug>/models/<str:name>/apply-test/", model_apply, name="model-apply-test"),
 ]

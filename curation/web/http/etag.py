@@ -1,8 +1,8 @@
 """Versions of single objects as `ETag`, `If-Match` on changes that would overwrite them, and `If-None-Match` on reads.
 
 A change answers with the row's version as its `ETag`. The answer to a read may change without the version, such as a
-sample's scores or a project's counts: its `ETag` is the version, a `-` and a hash of the body. The `ETag` of a read without
-a version is the hash. `If-Match` compares the version in either.
+sample's scores or a project's counts: its `ETag` is the version, a `-` and a hash of the body. The `ETag` of a read
+without a version is the hash. `If-Match` compares the version in either.
 """
 
 import hashlib

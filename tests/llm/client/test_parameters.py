@@ -5,16 +5,18 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import Refused
 from curation.llm.client.litellm_client import LiteLlmClient
+from curation.projects.models import Role
 from curation.runs.calls.budget import highest_cost
 from curation.runs.endpoint_check.kind import READY_FORMAT
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
-from curation.runs.models import Call
-from tests.factories import make_endpoint, make_project
+from curation.runs.models import Call, Run
+from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
 from tests.model_server import ModelServer
 from tests.model_server import model_server as model_server
 
@@ -80,7 +82,8 @@ def test_the_test_of_an_endpoint_says_whether_it_takes_a_schema(
         ({}, {}, (True, True, False)),
         ({"calls": True}, {"stream": True, "takes_tools": False}, (True, True, True)),
         ({"refuses": ["stream", "tools"]}, {}, (True, False, False)),
-        ({"only_streams": True}, {}, (False, True, None)),
+        ({"only_streams": True}, {}, (False, True, False)),
+        ({"only_streams": True, "refusal": 500, "calls": True}, {}, (False, True, True)),
         ({"only_streams": True}, {"stream": True}, (True, True, False)),
         ({"error": 1, "status": 400}, {}, (False, False, None)),
     ],
@@ -100,3 +103,46 @@ def test_the_test_of_an_endpoint_says_whether_it_streams_and_takes_tools(
     assert ("set `stream`" in str(run.result["error"])) == (expected[:2] == (False, True))
     first = Call.objects.filter(run=run).order_by("pk")[0]
     assert first.first_token_ms == run.result["first_token_ms"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [
+        ({"refuses": ["max_tokens"]}, {"takes_max_tokens": False}),
+        ({"only_streams": True, "refusal": 502}, {"stream": True}),
+        ({"refuses": ["max_tokens"], "only_streams": True}, {"stream": True, "takes_max_tokens": False}),
+    ],
+)
+def test_what_the_test_finds_is_set_by_one_call_and_the_endpoint_then_answers(
+    client: Client, model_server: ModelServer, how: dict[str, Any], found: dict[str, bool]
+) -> None:
+    project = make_project("shell", user=make_user("ada"))
+    headers = make_bearer(project.members.get().user)
+    base = {"api_base": model_server.api_base, "params": {"temperature": 0.5}}
+    endpoint = make_endpoint(project, "judge-a", model="openai/judge-a", **base)
+    model_server.behave("judge-a", text='{"word": "ready"}', calls=True, **how)
+    address = "/api/v1/projects/shell/models/judge-a/apply-test"
+    assert client.post(address, headers=headers).json()["code"] == "not_tested"
+
+    def tried() -> Run:
+        run = launch(project=project, kind="test", params={"model": "judge-a"}, user=None)
+        drive(run.pk)
+        run.refresh_from_db()
+        return run
+
+    first = tried()
+    assert first.result["ok"] is False and "set `" in first.result["error"]
+    assert first.result["params"] == {**found, "takes_json_schema": True, "takes_tools": True}
+    client.force_login(project.members.get().user)
+    shown = client.get("/p/shell/models/judge-a/test/").content.decode()
+    assert "/p/shell/models/judge-a/apply-test/" in shown and "takes_json_schema: yes" in shown
+    applied = client.post(address, headers=headers)
+
+    assert (applied.status_code, applied["ETag"]) == (200, '"2"')
+    assert applied.json()["params"] == {"temperature": 0.5, **first.result["params"]}
+    assert client.post(address, headers=headers).json()["code"] == "not_tested"
+    assert tried().result["ok"] is True
+    endpoint.refresh_from_db()
+    assert "apply-test" not in client.get("/p/shell/models/judge-a/test/").content.decode()
+    assert client.post(address, headers=make_bearer(make_member(project, role=Role.CURATOR))).status_code == 403

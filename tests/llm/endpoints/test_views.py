@@ -35,6 +35,8 @@ RESULT = {
     "streams": True,
     "takes_json_schema": True,
     "takes_tools": False,
+    "takes_max_tokens": None,
+    "params": {"takes_json_schema": True, "takes_tools": False},
 }
 
 
@@ -101,6 +103,28 @@ class TestForm:
         stale = client.post("/p/shell/models/judge-a/edit/", {**body, "rpm": 10})
         assert stale.status_code == 412
         assert Endpoint.objects.get().rpm == 90
+
+    def test_what_the_server_can_do_has_fields_of_its_own(self, client: Client, project: Project) -> None:
+        params = {"temperature": 0.2, "takes_json_schema": True, "takes_tools": False, "key_style": "azure"}
+        make_endpoint(project, "judge-a", model="openai/qwen", params=params)
+        form = client.get("/p/shell/models/judge-a/edit/").context["form"]
+        assert form.initial["params"] == {"temperature": 0.2}
+        given = {"stream": "True", "takes_json_schema": "", "api_version": "2024-10-21", "max_completion_tokens": "900"}
+        body = {
+            **FORM,
+            "version": 1,
+            "params": '{"seed": 1}',
+            "takes_tools": "False",
+            "key_style": "anthropic",
+            **given,
+        }
+
+        assert client.post("/p/shell/models/judge-a/edit/", body).status_code == 302
+
+        assert Endpoint.objects.get().params == {
+            **{"seed": 1, "stream": True, "takes_tools": False, "key_style": "anthropic"},
+            **{"api_version": "2024-10-21", "max_completion_tokens": 900},
+        }
 
     def test_deletes(self, client: Client, project: Project) -> None:
         make_endpoint(project, "judge-a")
@@ -181,21 +205,25 @@ class TestServed:
             ("https://api.anthropic.com", "x-api-key", "/v1/models"),
             ("https://openai.azure.com.evil.example/v1", "authorization", "/v1/models"),
             ("https://models.example", "authorization", "/models"),
+            ("https://gateway.example azure 2024-10-21", "api-key", "/openai/v1/models"),
+            ("https://gateway.example/v1 anthropic", "x-api-key", "/v1/models"),
+            ("https://api.anthropic.com/v1 bearer", "authorization", "/v1/models"),
         ],
     )
     def test_the_key_is_sent_as_the_server_wants_it(
         self, monkeypatch: pytest.MonkeyPatch, base: str, name: str, path: str
     ) -> None:
+        base, style, version = [*base.split(" "), "", ""][:3]
         sent: dict[str, str] = {}
 
         def answer(request: httpx.Request) -> httpx.Response:
             sent.update(request.headers)
-            assert request.url.path == path
+            assert (request.url.path, request.url.params.get("api-version", "")) == (path, version)
             return httpx.Response(200, json={"data": [{"id": "one"}]})
 
         monkeypatch.setattr(discover, "AsyncCheckedTransport", lambda _: httpx.MockTransport(answer))
         monkeypatch.setattr(discover, "check_base_url", lambda _: None)
-        assert served_models(api_base=base, key="k-1") == ("one",)
+        assert served_models(api_base=base, key="k-1", style=style, api_version=version) == ("one",)
         assert {key for key, value in sent.items() if "k-1" in value} == {name}
 
     @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
@@ -254,7 +282,7 @@ class TestServedByAWorker:
 
     def listed(self, client: Client, server: str) -> str:
         client.force_login(make_project("shell", user=make_user()).members.get().user)
-        values = {"api_base": f"{server}/v1", "api_key_env": "MODEL_KEY_STUB"}
+        values = {"api_base": f"{server}/v1", "api_key_env": "MODEL_KEY_STUB", "key_style": "bearer"}
         return client.post("/p/shell/models/served/", values).content.decode()
 
     def test_sends_the_key_and_the_page_shows_the_list(

@@ -165,6 +165,13 @@ def _with_server(rows: Rows, owner: User) -> None:
     Endpoint.objects.update(api_base="https://models.example/v1", model="openai/a")
 
 
+def _tested(rows: Rows, owner: User) -> None:
+    endpoint = Endpoint.objects.get(name="judge-a")
+    result = {"version": endpoint.version, "params": {"takes_tools": True}}
+    values = {"params": {"model": "judge-a"}, "state": "succeeded", "result": result}
+    Run.objects.create(project=endpoint.project, kind="test", **values)
+
+
 def _static(rows: Rows, owner: User) -> dict[str, str]:
     Evaluation.objects.update(kind="static")
     return {"model": "judge-a"}
@@ -245,6 +252,7 @@ PREPARE: dict[str, Prepare] = {
     f"POST {V1}/samples/bulk/undo": _decided,
     f"POST {V1}/samples/{{sample_id}}/undo": _decided,
     f"POST {SLUG}/models/{{name}}/line-up": _with_server,
+    f"POST {SLUG}/models/{{name}}/apply-test": _tested,
     f"DELETE {V1}/runs/{{run_id}}": _unrevised,
     f"DELETE {V1}/exports/{{export_id}}": _unrevised,
     f"DELETE {V1}/splits/{{split_id}}": _unused_split,
