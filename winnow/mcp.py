@@ -56,9 +56,20 @@ TOOLS = {
     "list_exports": ("read", "get", f"{PROJECT}/exports"),
     "get_export": ("read", "get", f"{V1}/exports/{{export_id}}"),
     "preview_export": ("read", "post", f"{PROJECT}/exports/preview"),
+    "preview_export_again": ("read", "get", f"{V1}/exports/{{export_id}}/preview"),
+    "list_export_rows": ("read", "get", f"{V1}/exports/{{export_id}}/rows"),
+    "get_export_row": ("read", "get", f"{V1}/exports/{{export_id}}/rows/{{sha256}}"),
+    "read_export_file": ("read", "get", f"{V1}/exports/{{export_id}}/files/{{name}}"),
+    "diff_exports": ("read", "get", f"{V1}/exports/{{before}}/diff/{{after}}"),
     "create_export": ("export", "post", f"{PROJECT}/exports"),
     "decide_sample": ("review", "post", f"{V1}/samples/{{sample_id}}/decisions"),
 }
+# What changes something that is there: a running run, or the status of a sample.
+DESTRUCTIVE = {"cancel_run", "decide_sample"}
+# Tools that read a part of a file, at most so many bytes at a time.
+RANGED = {"read_export_file"}
+MOST_BYTES = 64 * 1024
+FIRST_BYTE = {"type": "integer", "minimum": 0, "default": 0, "description": f"{MOST_BYTES} bytes from here are read."}
 
 
 @dataclass(slots=True)
@@ -87,11 +98,19 @@ class Site:
         except KeyError as missing:
             return _result(f"The argument {missing} is missing.", is_error=True)
         body = given.pop("body", None)
+        headers = {}
+        if params.name in RANGED:
+            first = given.pop("first_byte", 0)
+            if not isinstance(first, int) or first < 0:
+                return _result("The argument first_byte is a number from 0.", is_error=True)
+            headers["Range"] = f"bytes={first}-{first + MOST_BYTES - 1}"
         try:
             async with self._client(ctx) as client:
-                response = await client.request(method, path, params=given, json=body)
+                response = await client.request(method, path, params=given, json=body, headers=headers)
         except (httpx.HTTPError, PermissionError) as error:
             return _result(f"{type(error).__name__}: {error}", is_error=True)
+        if response.status_code == 206:
+            return _part(response)
         return _result(response.text, is_error=response.is_error)
 
     def _client(self, ctx: Any) -> httpx.AsyncClient:
@@ -107,11 +126,13 @@ class Site:
         schema: Json = {"type": "object", "additionalProperties": False}
         schema["properties"] = {one["name"]: one["schema"] for one in parameters if one["in"] in {"path", "query"}}
         schema["required"] = [one["name"] for one in parameters if one.get("required") and one["in"] != "header"]
+        if name in RANGED:
+            schema["properties"]["first_byte"] = FIRST_BYTE
         if "requestBody" in operation:
             schema["properties"]["body"] = operation["requestBody"]["content"]["application/json"]["schema"]
             schema["required"].append("body")
         description = ". ".join(filter(None, (operation["summary"], operation.get("description", ""))))
-        hints = types.ToolAnnotations(read_only_hint=TOOLS[name][0] == "read", destructive_hint=False)
+        hints = types.ToolAnnotations(read_only_hint=TOOLS[name][0] == "read", destructive_hint=name in DESTRUCTIVE)
         known = self.document["components"]["schemas"]
         return types.Tool(
             name=name, description=description, input_schema=_with_definitions(schema, known), annotations=hints
@@ -180,6 +201,14 @@ def _with_definitions(schema: Json, known: Json) -> Json:
     whole = json.dumps({**schema, **({"$defs": definitions} if definitions else {})})
     found: Json = json.loads(whole.replace("#/components/schemas/", "#/$defs/"))
     return found
+
+
+def _part(response: httpx.Response) -> types.CallToolResult:
+    """Return a part of a file, after which bytes it is; those of a compressed file are no text."""
+    if b"\x00" in response.content or response.content.startswith(b"\x1f\x8b"):
+        return _result("The file is no text. Read an export in a text format, or its rows.", is_error=True)
+    text = response.content.decode(errors="replace")
+    return _result(f"{response.headers['Content-Range']}\n{text}", is_error=False)
 
 
 def _result(text: str, *, is_error: bool) -> types.CallToolResult:

@@ -1,6 +1,7 @@
 """The MCP server, by the official SDK's client: the same API, the same tokens, and no decision without the scope."""
 
 import asyncio
+import json
 import os
 import socket
 import sys
@@ -14,12 +15,19 @@ import pytest
 import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from curation.duels.models import Duel
+from curation.exports.models import Export
 from curation.review.models import Decision
+from curation.runs.engine import dispatch
+from curation.runs.engine.worker import drive
+from curation.runs.launch import launch
 from curation.runs.models import Run
+from tests.exports.exporting import make_approved
 from tests.factories import make_bearer, make_duel, make_endpoint, make_project, make_user
-from winnow.mcp import Site, server_of
+from winnow.mcp import MOST_BYTES, TOOLS, Site, _names_in, server_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Work = Callable[[Client], Awaitable[Any]]
@@ -75,6 +83,74 @@ def test_an_agent_reads_and_launches_and_decides_only_with_the_scope(live_server
     assert not Decision.objects.exists()
     with_client(server_of(Site(live_server.url, tokens["read", "review"])), decide)
     assert Decision.objects.get().reviewer == ada
+
+
+def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other(
+    live_server: LiveServer, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MEDIA_ROOT = tmp_path
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
+    ada = make_user("ada")
+    project = make_project("acme", user=ada)
+    make_endpoint(project, "king", model="scripted/king")
+    for number in range(40):
+        answer = f"THOUGHT: I read {number}{' and again' * 300}.\n\n```bash\ncat file-{number}\n```"
+        make_approved(project, by=ada, challenger=answer)
+    recipe = {"formats": ["sft-messages"], "filter": {"status": "approved"}, "near_duplicates": None}
+    run = launch(project=project, kind="export", params={"recipe": recipe}, user=ada)
+    for _ in range(5):
+        drive(run.pk)
+    export = Export.objects.get()
+    file = export.files.get(split="train", name__startswith="sft-messages")
+    assert file.bytes > MOST_BYTES
+    exported = export.frozen.all()[0]
+    names: dict[str, Any] = {"slug": "acme", "run_id": run.pk, "export_id": export.pk, "name": file.name}
+    names |= {"sample_id": exported.sample_id, "before": export.pk, "after": export.pk}
+    names |= {"duel_id": Duel.objects.all()[0].pk}
+    bodies: dict[str, Any] = {
+        "estimate_run": {"kind": "king", "params": {"model": "king"}},
+        "preview_export": {"recipe": {"formats": ["dpo"]}},
+        "launch_run": {"kind": "king", "params": {"model": "king"}},
+        "create_export": {"recipe": {"formats": ["dpo"]}},
+        "decide_sample": {"action": "reject", "reason": "leaks"},
+    }
+    # Their rows are not there.
+    missing = {"get_scenario": "scenario_id", "get_trajectory": "trajectory_id", "get_evaluation": "evaluation_id"}
+
+    def given(name: str) -> dict[str, Any]:
+        needed = _names_in(TOOLS[name][2])
+        body = {"body": bodies[name]} if name in bodies else {}
+        return {one: str(names.get(one, 999999)) for one in needed} | body
+
+    async def work(client: Client) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {name for name, (scope, *_) in TOOLS.items() if scope == "read"}
+        assert all(tool.annotations.read_only_hint and not tool.annotations.destructive_hint for tool in tools.values())
+        names["sha256"] = json.loads(text_of(await client.call_tool("list_export_rows", given("list_export_rows"))))[
+            "data"
+        ][0]["sha256"]
+        for name in TOOLS:
+            answer = await client.call_tool(name, given(name))
+            assert answer.is_error is (name in missing or name not in tools), (name, text_of(answer))
+            assert ("scope" in text_of(answer)) or name in tools, name
+        part = text_of(await client.call_tool("read_export_file", given("read_export_file")))
+        assert part.startswith(f"bytes 0-{MOST_BYTES - 1}/{file.bytes}\n")
+        rest = {**given("read_export_file"), "first_byte": file.bytes - 10}
+        assert text_of(await client.call_tool("read_export_file", rest)).endswith("}\n")
+        assert (await client.call_tool("read_export_file", {**rest, "first_byte": file.bytes})).is_error
+
+    with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada, "read")))), work)
+    assert (Run.objects.count(), Decision.objects.filter(action="reject").count()) == (1, 0)
+
+
+def test_tools_that_change_what_is_there_say_so(live_server: LiveServer) -> None:
+    make_project("acme", user=(ada := make_user("ada")))
+
+    async def destructive(client: Client) -> set[str]:
+        return {tool.name for tool in (await client.list_tools()).tools if tool.annotations.destructive_hint}
+
+    found = with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada)))), destructive)
+    assert found == {"cancel_run", "decide_sample"}
 
 
 def test_over_http_each_request_has_its_own_token(live_server: LiveServer) -> None:
