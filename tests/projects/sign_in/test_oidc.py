@@ -11,7 +11,7 @@ from joserfc.jwk import RSAKey
 from pytest_django.fixtures import Settings
 
 from curation.projects.models import AuditEntry, Identity, Invitation, Member
-from tests.factories import make_member, make_project, make_user
+from tests.factories import make_bearer, make_member, make_project, make_user
 from tests.provider import Provider
 from tests.provider import provider as provider
 
@@ -70,6 +70,28 @@ def test_a_group_removed_at_the_provider_is_a_role_removed_at_the_next_sign_in(
         ("member.change", ["admin", "curator"]),
         ("member.remove", ["curator", ""]),
     ]
+
+
+def test_a_token_acts_with_the_role_that_the_groups_give_its_owner_now(
+    client: Client, provider: Provider, settings: Settings
+) -> None:
+    make_project("acme")
+    settings.OIDC_ROLES = {"acme": {"viewer": {"team"}, "admin": {"leads"}}}
+    provider.person["groups"] = ["leads"]
+    sign_in(client)
+    headers = make_bearer(User.objects.get())
+
+    def answers() -> tuple[int, int]:
+        changed = Client().patch("/api/v1/projects/acme", {}, "application/json", headers=headers)
+        return Client().get("/api/v1/projects/acme", headers=headers).status_code, changed.status_code
+
+    provider.person["groups"] = ["team"]
+    assert answers() == (200, 200), "until the next sign-in"
+    sign_in(client)
+    assert answers() == (200, 403)
+    del provider.person["groups"]
+    sign_in(client)
+    assert answers() == (404, 404)
 
 
 @pytest.mark.parametrize(
