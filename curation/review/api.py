@@ -119,7 +119,7 @@ def post_decision(
         access=access,
         sample_id=sample.pk,
         action=body.action,
-        version=s.seen_version(request, body.version),
+        version=s.seen_version(request, sample, body.version),
         preference=body.preference or "",
         reason=body.reason,
         comment=body.comment,
@@ -153,7 +153,7 @@ def post_revision(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.RevisionIn
 ) -> Status[s.RevisionOut]:
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
-    version = s.seen_version(request, body.version)
+    version = s.seen_version(request, sample, body.version)
     side = side_named(body.of, access, sample, own_lease(sample, access))
     done = revise(
         access=access,

@@ -8,12 +8,13 @@ from pydantic import ConfigDict, Field
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.decisions.findings import Found
+from curation.review.decisions.state import stale
 from curation.review.models import Batch, Decision, Lease, Pick, Revision, TextScore
 from curation.review.queue.seats import Seats, place_of, seats_of
 from curation.samples.list.api import SampleOut
+from curation.samples.models import Sample
 from curation.trajectories.pages.schemas import TurnOut
-from curation.web.http.etag import seen_versions
-from curation.web.ids import number
+from curation.web.http.etag import matches
 
 
 class Request(Schema):
@@ -385,8 +386,10 @@ class BulkUndoneOut(Schema):
     kept: list[BulkRow]
 
 
-def seen_version(request: HttpRequest, body_version: int | None) -> int | None:
-    """Return the version in `If-Match`, else in the body; None without either. What is no version is 0, which no sample
-    has."""
-    named = seen_versions(request)
-    return body_version if named is None else number(named[0]) or 0
+def seen_version(request: HttpRequest, sample: Sample, body_version: int | None) -> int | None:
+    """The version in `If-Match`, else in the body; None without either. Raises `Stale` where `If-Match` does not name
+    the sample's."""
+    match = matches(request, sample.version)
+    if match is False:
+        raise stale(sample, given=request.headers["If-Match"])
+    return sample.version if match else body_version

@@ -13,7 +13,7 @@ from curation.evaluations.experiments.change import delete_card, write_card
 from curation.evaluations.models import Experiment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.web.http.etag import refuse_stale, set_etag
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
 
@@ -50,7 +50,7 @@ def put_experiment(request: HttpRequest, response: HttpResponse, experiment_id: 
     with transaction.atomic():
         Experiment.objects.select_for_update().get(pk=experiment.pk)
         access, experiment = _enter(request, experiment_id, Scope.RUN)
-        refuse_stale(request, s.version_of(experiment))
+        seen_version(request, s.version_of(experiment))
         return _answer(response, write_card(access=access, card=body.card(), experiment=experiment))
 
 

@@ -8,7 +8,7 @@ from curation.llm.endpoints.change import change_endpoint, create_endpoint, dele
 from curation.llm.models import Endpoint
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.web.http.etag import refuse_stale, set_etag
+from curation.web.http.etag import seen_version, set_etag
 
 router = Router(tags=["models"])
 
@@ -41,7 +41,7 @@ def patch_model(
 ) -> s.EndpointOut:
     access = enter(request, slug, Scope.ADMIN)
     endpoint = endpoint_of(access.project, name)
-    refuse_stale(request, endpoint.version)
+    seen_version(request, endpoint.version)
     # The other values were read with this version, so it is checked with or without `If-Match`.
     changed = change_endpoint(access=access, name=name, values=body.onto(endpoint), seen_version=endpoint.version)
     set_etag(response, changed.version)

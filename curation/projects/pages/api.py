@@ -29,7 +29,7 @@ from curation.projects.service_accounts.api import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
-from curation.web.http.etag import refuse_stale, set_etag
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotAllowed
 
@@ -72,7 +72,7 @@ def get_project(request: HttpRequest, response: HttpResponse, slug: str) -> s.Pr
 )
 def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body: s.ProjectPatch) -> s.ProjectOut:
     access = enter(request, slug, Scope.ADMIN, while_archived=body.archived is False)
-    refuse_stale(request, access.project.version)
+    seen = seen_version(request, access.project.version)
     if body.archived is False:
         access = replace(access, project=unarchive_project(access=access))
     changed = change_project(
@@ -81,7 +81,7 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
         guidelines=body.guidelines,
         settings=body.settings,
         # Checked again under the row's lock: of two writers with the same version one is refused.
-        seen_version=access.project.version if request.headers.get("If-Match", "*").strip() != "*" else None,
+        seen_version=seen,
     )
     project = archive_project(access=access) if body.archived else changed.project
     set_etag(response, project.version)

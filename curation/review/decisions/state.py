@@ -81,7 +81,7 @@ def change(sample: Sample, **fields: object) -> None:
     """Write the fields and the next version, if the sample still has the version that was read."""
     changed = Sample.objects.filter(pk=sample.pk, version=sample.version).update(version=sample.version + 1, **fields)
     if not changed:
-        raise _stale(sample, given=sample.version)
+        raise stale(sample, given=sample.version)
     sample.version += 1
     for name, value in fields.items():
         setattr(sample, name, value)
@@ -89,7 +89,7 @@ def change(sample: Sample, **fields: object) -> None:
 
 def refuse_stale_version(sample: Sample, version: int | None) -> None:
     if version is not None and version != sample.version:
-        raise _stale(sample, given=version)
+        raise stale(sample, given=version)
 
 
 def refuse_errors(errors: Sequence[FieldError]) -> None:
@@ -97,7 +97,7 @@ def refuse_errors(errors: Sequence[FieldError]) -> None:
         raise Invalid.fields(errors)
 
 
-def _stale(sample: Sample, *, given: int) -> Stale:
+def stale(sample: Sample, *, given: int | str) -> Stale:
     """Tell the caller the version and status now, and who decided when."""
     by = sample.decided_by.get_username() if sample.decided_by else None
     at = sample.decided_at.isoformat() if sample.decided_at else None

@@ -37,7 +37,7 @@ def post_labels(
 ) -> Status[dict[str, object]]:
     """Answers with your current labels on it. Needs no lease. A stale `If-Match` or `version`: 412."""
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
-    version = seen_version(request, body.version)
+    version = seen_version(request, sample, body.version)
     rows = save_labels(access=access, sample_id=sample.pk, given=body.labels, version=version)
     set_etag(response, sample.version)
     return Status(201, {"data": [s.LabelOut.of(access, row) for row in rows]})

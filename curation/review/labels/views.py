@@ -19,6 +19,7 @@ from curation.review.workspace.responses import announce
 from curation.review.workspace.spans import NEWEST, text_of, turn_texts
 from curation.review.workspace.workspace import answers_shown
 from curation.samples.models import Kind, Sample
+from curation.web.http.etag import posted_version
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, Problem
 
@@ -33,7 +34,7 @@ def sample_labels(request: HttpRequest, access: Access, pk: int) -> HttpResponse
             given = _given(access, sample, request.POST)
         except BadValue as wrong:
             raise Invalid(f"The form is incomplete: it {wrong}. Open the sample again.") from None
-        save_labels(access=access, sample_id=pk, given=given, version=number(request.POST.get("version", "")))
+        save_labels(access=access, sample_id=pk, given=given, version=posted_version(request))
     except Problem as problem:
         if not is_htmx:
             raise

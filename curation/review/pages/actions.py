@@ -27,6 +27,7 @@ from curation.review.workspace.navigation import location_of, queue_url, sample_
 from curation.review.workspace.responses import announce, show, show_next, toast
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Kind, Status
+from curation.web.http.etag import posted_version
 from curation.web.ids import number
 from curation.web.problems import Conflict, FieldError, Invalid, Problem, Stale
 
@@ -185,7 +186,7 @@ def _decide(
         access=access,
         sample_id=pk,
         action=action,
-        version=_version(request) if version is None else version,
+        version=posted_version(request) if version is None else version,
         preference=request.POST.get("preference", ""),
         page_lease=request.POST.get("lease", ""),
         reason=reason or request.POST.get(f"{action}_reason", "").strip(),
@@ -212,23 +213,14 @@ def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: 
             text=request.POST.get("text", "").replace("\r\n", "\n"),
             note=request.POST.get("note", ""),
             of=of,
-            version=_version(request),
+            version=posted_version(request),
             suggestion=number(request.POST.get("suggestion", "")),
         )
     except Invalid as problem:
         if problem.code == "unchanged" and may_be_unchanged:
-            return _version(request)
+            return posted_version(request)
         raise
     return done.sample.version
-
-
-def _version(request: HttpRequest) -> int:
-    version = number(request.POST.get("version", ""))
-    if version is None:
-        raise Problem(
-            "The form does not say which version of the sample it shows.", errors=[FieldError("version", "missing")]
-        )
-    return version
 
 
 def _seconds(given: str) -> float | None:

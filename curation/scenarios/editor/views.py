@@ -20,6 +20,7 @@ from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import Scenario, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
+from curation.web.http.etag import posted_version
 from curation.web.ids import find
 from curation.web.problems import FieldError, NotFound, Problem
 
@@ -163,14 +164,13 @@ def _gate(request: HttpRequest, access: Access, wanted: ScenarioFilter, back: st
 def scenario_clear_axes(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Clear the mismatches that the page showed: the form repeats their axes and the version."""
     given, row = request.POST, _scenario(access, pk)
-    version = given.get("version", "")
     try:
         cleared = clear_axes(
             access=access,
             scenario=row,
             axes=given.getlist("axis"),
             comment=given.get("comment", "")[:500],
-            seen_version=int(version) if version.isdecimal() else None,
+            seen_version=posted_version(request),
         )
     except Problem as problem:
         messages.error(request, "; ".join(map(str, problem.errors)) or problem.detail)

@@ -33,7 +33,7 @@ from curation.scenarios.pages.schemas import (
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import coverage
-from curation.web.http.etag import refuse_stale, set_etag
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.text.storable import read_json
 
@@ -138,12 +138,11 @@ def get_bundle(request: HttpRequest, scenario_id: str) -> HttpResponse:
 def put_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str) -> Json:
     """The edited scenario is a draft again. Fields that `GET` adds to the bundle are ignored."""
     access, row = _entered(request, scenario_id, Scope.RUN)
-    refuse_stale(request, row.version)
+    seen = seen_version(request, row.version)
     document = read_json(request.body)
     if isinstance(document, dict):
         document = {key: value for key, value in document.items() if key not in ADDED}
     bundle = parse_bundle(document, taxonomy=taxonomy_of(access.project.settings))
-    seen = row.version if "If-Match" in request.headers else None
     saved = save_scenario(project=access.project, bundle=bundle, user=access.user, scenario=row, seen_version=seen)
     return _respond(response, saved.scenario)
 
@@ -172,6 +171,6 @@ def clear_scenario_axes(
 ) -> dict[str, object]:
     """A held scenario without another mismatch is admitted. `If-Match` refuses an edited bundle."""
     access, row = _entered(request, scenario_id, Scope.RUN)
-    refuse_stale(request, row.version)
+    seen_version(request, row.version)
     clear_axes(access=access, scenario=row, axes=body.axes, comment=body.comment, seen_version=row.version)
     return _respond(response, _entered(request, scenario_id)[1])

@@ -6,11 +6,15 @@ without a version is the hash. `If-Match` compares the version in either.
 """
 
 import hashlib
+from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.http import parse_etags
 
-from curation.web.problems import Stale
+from curation.web.ids import number
+from curation.web.problems import FieldError, Problem, Stale
+
+V = TypeVar("V", int, str)
 
 # The answers that are compared with `If-None-Match`; metrics are not, they change with every request.
 COMPARED = ("application/json", "text/markdown", "text/csv")
@@ -20,22 +24,32 @@ def set_etag(response: HttpResponse, version: int | str) -> None:
     response["ETag"] = f'"{version}"'
 
 
-def seen_versions(request: HttpRequest) -> list[str] | None:
-    """Return the versions that `If-Match` names; None if it is not there, or takes any version.
-
-    A weak `ETag` is one that a proxy has compressed. It names a version as well.
+def seen_version(request: HttpRequest, version: V) -> V | None:
+    """Return the row's `version` if the request's `If-Match` names it, so that it can be checked again under a lock;
+    None without the header or for `*`, when nothing is checked. Raises `Stale` where the header names something else.
     """
+    match = matches(request, version)
+    if match is False:
+        raise Stale.version(request.headers["If-Match"], version)
+    return version if match else None
+
+
+def matches(request: HttpRequest, version: int | str) -> bool | None:
+    """Return whether the request's `If-Match` names the version; None without the header or for `*`."""
     given = request.headers.get("If-Match", "*").strip()
     if given == "*":
         return None
-    return [tag.strip().removeprefix("W/").strip('"').partition("-")[0] for tag in given.split(",")]
+    # A proxy that compresses an answer makes its tag weak. A tag of a read has a hash behind the version.
+    tags = [tag.strip().removeprefix("W/").strip('"') for tag in given.split(",")]
+    return any(str(version) in (tag, tag.rpartition("-")[0]) for tag in tags)
 
 
-def refuse_stale(request: HttpRequest, version: int | str) -> None:
-    """Raise `Stale` where the request's `If-Match` names another version; without the header nothing is checked."""
-    seen = seen_versions(request)
-    if seen is not None and str(version) not in seen:
-        raise Stale.version(", ".join(seen), version)
+def posted_version(request: HttpRequest) -> int:
+    """Return the version that the form of a page shows, its field `version`."""
+    version = number(request.POST.get("version", ""))
+    if version is None:
+        raise Problem("The form does not say which version it shows.", errors=[FieldError("version", "missing")])
+    return version
 
 
 def answer_unchanged(request: HttpRequest, response: HttpResponse) -> HttpResponse:

@@ -118,6 +118,25 @@ def test_a_stale_decision_is_412_and_overwrites_nothing(call: Caller, project: P
     assert sample.status == "approved"
 
 
+@pytest.mark.parametrize("given", ['"abc"', '"1", "7"', "abc", "", "*, 1", '"2.0"'])
+def test_an_if_match_that_does_not_name_the_version_is_412(call: Caller, project: Project, given: str) -> None:
+    show_all(project)
+    sample = judged(project)
+    call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
+    for path, body in (("decisions", {"action": "reject"}), ("revisions", {"text": "x"}), ("labels", {"labels": {}})):
+        answer = call("POST", f"/samples/{sample.pk}/{path}", body, **{"If-Match": given})
+        assert (answer.status_code, answer.json()["current"]["status"]) == (412, "approved"), path
+    sample.refresh_from_db()
+    assert sample.status == "approved" and not Revision.objects.exists()
+
+
+@pytest.mark.parametrize("given", ['"1"', '"7", "1"', 'W/"1"', "*"])
+def test_an_if_match_that_names_the_version_is_followed(call: Caller, project: Project, given: str) -> None:
+    sample = judged(project)
+    answer = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **{"If-Match": given})
+    assert answer.status_code == 201
+
+
 def test_a_decision_on_what_another_holds_is_409_with_the_name(call: Caller, project: Project, client: Client) -> None:
     sample = judged(project)
     other = Caller(client, project)
