@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from curation.labels.models import Label, Question
-from curation.projects.access import Access
+from curation.projects.models import Project
 from curation.samples.models import Sample
 from curation.web.prepared import Prepared
 from curation.web.problems import FieldError, Invalid
@@ -19,14 +20,14 @@ def _required(project: int) -> QuerySet[Question]:
 _first_required = Prepared(_required, project=int)
 
 
-def unanswered(access: Access, samples: Sequence[Sample]) -> dict[int, list[Question]]:
-    """The required questions that the caller has not answered, by sample; samples without any are left out. One query
-    in a project that requires nothing."""
-    if _first_required.first(project=access.project.pk) is None:
+def unanswered(project: Project, samples: Sequence[Sample], authors: Sequence[User]) -> dict[int, list[Question]]:
+    """The required questions that none of these people has answered, by sample; samples without any are left out. One
+    query in a project that requires nothing."""
+    if _first_required.first(project=project.pk) is None:
         return {}
-    required = list(_required(access.project.pk))
+    required = list(_required(project.pk))
     rows = Label.objects.filter(
-        question__in=required, sample__in=samples, author=access.user, current=True, value__isnull=False
+        question__in=required, sample__in=samples, author__in=authors, current=True, value__isnull=False
     )
     answered = set(rows.values_list("sample_id", "question_id"))
     missing = {
@@ -40,9 +41,9 @@ def unanswered(access: Access, samples: Sequence[Sample]) -> dict[int, list[Ques
     return {pk: questions for pk, questions in missing.items() if questions}
 
 
-def refuse_unanswered(access: Access, sample: Sample) -> None:
-    """Refuse to approve a sample before the caller has answered its required questions."""
-    missing = unanswered(access, [sample]).get(sample.pk, [])
+def refuse_unanswered(project: Project, sample: Sample, authors: Sequence[User]) -> None:
+    """Refuse to approve a sample before one of these people has answered its required questions."""
+    missing = unanswered(project, [sample], authors).get(sample.pk, [])
     if missing:
         raise Invalid(
             f"Answer before you approve sample {sample.pk}: {titles(missing)}",

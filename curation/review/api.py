@@ -130,13 +130,15 @@ def post_decision(
     return Status(201, s.DecisionOut.of(done.decision, blind=is_blind(access, done.sample)))
 
 
-@calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last decision on it")
+@calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last step on it")
 def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s.DecisionOut:
-    """Answers with the decision that is now undone; 409 where someone else has changed the sample since."""
+    """Answers with the decision that is now undone. A revision that you saved last is undone too: the text before it
+    counts again, and the answer is the new line `undo`, whose `revision` names it. 409 where someone else has changed
+    the sample since, or where the revision was judged again."""
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     done = undo(access=access, sample_id=sample.pk)
     set_etag(response, done.sample.version)
-    return s.DecisionOut.of(done.undone, blind=is_blind(access, done.sample))
+    return s.DecisionOut.of(done.shown, blind=is_blind(access, done.sample))
 
 
 @calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")

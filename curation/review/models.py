@@ -111,7 +111,8 @@ class Decision(models.Model):
     names its text: `revision` (None: the answer as recorded) and `text_sha256` (`judging.answers.digest`, empty for a
     sample without text). If the scan found nothing in that text, its history and the other side's answer, `scan_rules`
     names the rules, and `prompt_sha256` and `other_sha256` those two texts, so that an export need not look again. A
-    reopening is written by the text that caused it, `revision`, and its author.
+    reopening is written by the text that caused it, `revision`, and its author. An undo that takes a revision back
+    names it too. The undo of what only its author sees does not settle either.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="decisions")
@@ -184,12 +185,18 @@ class RevisionQuerySet(models.QuerySet["Revision"]):
         """Everybody's revisions, and those of a reader (a user's id) that nobody else sees."""
         return self.filter(models.Q(private_to=None) | models.Q(private_to=reader))
 
+    def not_undone(self) -> "RevisionQuerySet":
+        """Those whose text still counts; see `DecisionQuerySet.not_undone`."""
+        return self.alias(undone=Coalesce("undone_by_id", 0)).filter(undone=0)
+
 
 class Revision(models.Model):
     """A new text for one side's answer, by a person or by a model. `parent` is None where it revises the model's own
     answer.
 
-    The leak columns are those of `Answer`, for this text.
+    `number` counts the revisions that its author saw, so that a private one does not tell how many others have written.
+    `undone_by` is the line of the log with which its author took the text back: it stays in the chain, and the text
+    before it counts again. The leak columns are those of `Answer`, for this text.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="revisions")
@@ -210,12 +217,21 @@ class Revision(models.Model):
     leak_score = models.FloatField(null=True, help_text="As of an answer; None where nothing was compared.")
     leak_flag = models.BooleanField(default=False)
     leak_spans = models.JSONField(default=list)
+    undone_by = models.OneToOneField(Decision, models.SET_NULL, null=True, related_name="undone_revision")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RevisionQuerySet.as_manager()
 
     class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["sample", "number"], name="revision_number_once")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["sample", "number"], name="revision_number_once", condition=models.Q(private_to=None)
+            ),
+            # Of revisions that everybody sees the database compares none: their `private_to` is null.
+            models.UniqueConstraint(fields=["sample", "private_to", "number"], name="private_number_once"),
+        ]
+        # An author's last revision, for undo.
+        indexes: ClassVar = [models.Index(fields=["author", "-id"], name="revision_by_author")]
 
     def __str__(self) -> str:
         return f"revision {self.number} of {self.sample_id}"

@@ -134,7 +134,7 @@ class DecisionOut(Schema):
     seat: str | None = Field(examples=["king_left"])
     version: int = Field(description="The sample's version that was decided on", examples=[1])
     revision: str | None = Field(
-        description="The revision that was approved, or whose text reopened the sample; null: the answer as recorded",
+        description="The revision that was approved, reopened the sample or was undone; null: the answer as recorded",
         examples=[None],
     )
     text_sha256: str | None = Field(description="Of the approved text; an export compares it", examples=[None])
@@ -250,6 +250,7 @@ class RevisionOut(Schema):
     )
     leak: LeakOut = Field(description="The leak lint of this text; the score is null where nothing was compared.")
     diff: str = Field(description="Unified diff against the parent, or against the model's answer", examples=["@@ …"])
+    undone: bool = Field(examples=[False], description="Its author took it back: the text before it counts.")
     scores: list[TextScoreOut] = Field(description="From judging it again; empty while you are blind.")
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
 
@@ -273,6 +274,7 @@ class RevisionOut(Schema):
             facts=facts,
             leak=LeakOut.model_validate(leak),
             diff=diff,
+            undone=row.undone_by_id is not None,
             scores=[] if unscored else [TextScoreOut.of(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )

@@ -1,7 +1,7 @@
 """Emit an event: its deliveries are written in the event's transaction and sent after the commit."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from django.db import transaction
 from django.utils import timezone
@@ -21,19 +21,27 @@ def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
 
     An archived project sends nothing.
     """
+    return emit_each(project, event, lambda: [data])
+
+
+def emit_each(project: Project, event: Event, data: Callable[[], Iterable[Mapping[str, object]]]) -> int:
+    """As `emit`, for events that happen together. `data` is only called where a webhook subscribes."""
     if project.archived_at is not None or project.deleting_at is not None:
         return 0
     if _first_hook.first(project=project.pk) is None:
         return 0
     now = timezone.now()
     wanted = [hook for hook in Webhook.objects.filter(project=project) if event.value in hook.events]
-    body = {"event": event.value, "project": project.slug, "created_at": now.isoformat(), "data": dict(data)}
-    if wanted:
-        Delivery.objects.bulk_create(
-            Delivery(webhook=hook, event=event.value, body=body, due_at=now) for hook in wanted
-        )
+    if not wanted:
+        return 0
+    about = {"event": event.value, "project": project.slug, "created_at": now.isoformat()}
+    bodies = [{**about, "data": dict(one)} for one in data()]
+    deliveries = Delivery.objects.bulk_create(
+        [Delivery(webhook=hook, event=event.value, body=body, due_at=now) for body in bodies for hook in wanted]
+    )
+    if deliveries:
         transaction.on_commit(_dispatch)
-    return len(wanted)
+    return len(deliveries)
 
 
 def _dispatch() -> None:

@@ -331,6 +331,16 @@ document.addEventListener("htmx:afterRequest", (event) => {
   showWaiting();
 });
 
+// A click that was meant for the sample before acts no more than its key would. Clicks that keys make are not trusted.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("#review button");
+  if (!button || !event.isTrusted || !replacing) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const text = "The click was not used: the next sample was not there yet.";
+  document.dispatchEvent(new CustomEvent("toast", { detail: { text, tone: "borderline", id: "keys" } }));
+}, true);
+
 document.addEventListener("key:free", (event) => {
   const { key } = event.detail;
   if (key === "escape") refuse(waiting.splice(0));

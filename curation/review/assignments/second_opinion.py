@@ -12,6 +12,7 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Member, Scope
 from curation.review.assignments.assign import member_who_reviews
+from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.opinions import ask_for_another, make_it_wait
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
@@ -49,6 +50,7 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
         else:
             first = _settled_alone(sample, access, member)
             make_it_wait(first)
+            emit_decided(access.project, [first])
         _reserve(sample, access, member)
         audit.record(
             actor=access.user,

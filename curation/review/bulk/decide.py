@@ -16,6 +16,7 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import fields_after, refuse_wrong_input
+from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import enter_opinion, notify_of_opinions
 from curation.review.decisions.state import change, log_line
@@ -114,7 +115,7 @@ def decide_chunk(
         .values_list("sample_id", "reviewer__username")
     )
     status = STATUS_AFTER[action]
-    missing = unanswered(access, samples) if action == Action.APPROVE else {}
+    missing = unanswered(access.project, samples, [access.user]) if action == Action.APPROVE else {}
     rows, changing = list[Row](), list[Sample]()
     for sample in samples:
         if sample.pk in leased:
@@ -136,7 +137,7 @@ def decide_chunk(
     Batch.objects.filter(pk=row.pk).update(changed=F("changed") + len(lines))
     for leak in (False, True):
         settled = [line.sample for line in lines if line.settles and bool(line.sample.flags & LEAKS) is leak]
-        fields = fields_after(action, access, leak=leak)
+        fields = fields_after(action, access.user.pk, leak=leak)
         pks = [sample.pk for sample in settled if sample.pk not in several]
         if pks:
             Sample.objects.filter(pk__in=pks).update(version=F("version") + 1, **fields)
@@ -151,6 +152,7 @@ def decide_chunk(
         if noted or (action == Action.APPROVE and not line.scan_rules):
             flag_findings(line.sample)
     Lease.objects.filter(sample_id__in=[line.sample_id for line in lines]).delete()
+    emit_decided(access.project, lines)
     return rows
 
 

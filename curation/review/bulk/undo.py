@@ -9,11 +9,12 @@ from django.utils import timezone
 
 from curation.projects import audit
 from curation.projects.access import Access
+from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
 from curation.review.decisions.outcome import standing_approvals
-from curation.review.decisions.state import change, log_line, restored
-from curation.review.decisions.undo import NOT_DECIDING, Undone, undo
-from curation.review.models import IMPORTED, Action, Batch, Decision, Lease, Revision
+from curation.review.decisions.state import change, restored
+from curation.review.decisions.undo import NOT_DECIDING, Undone, last_step, undo, undo_line
+from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
 
@@ -64,15 +65,14 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
 
 
 def undo_latest(*, access: Access) -> Undone | BulkUndone:
-    """Undo what the caller did last in the project, a decision or a whole batch. A batch of which nothing can be
-    restored is passed over. A conflict where nothing is left to undo."""
-    rows = Decision.objects.filter(reviewer=access.user, sample__project=access.project).not_undone()
-    rows = rows.exclude(action__in=(Action.UNDO, Action.REOPEN)).exclude(batch__startswith=IMPORTED).order_by("-id")
-    while batch := rows.values_list("batch", flat=True).first():
-        done = undo_bulk(access=access, batch=batch)
+    """Undo what the caller did last in the project, a decision, a revision or a whole batch. A batch of which nothing
+    can be restored is passed over. A conflict where nothing is left to undo."""
+    passed_over: list[str] = []
+    while isinstance(last := last_step(access, passed_over=passed_over), Decision) and last.batch:
+        done = undo_bulk(access=access, batch=last.batch)
         if done.restored:
             return done
-        rows = rows.exclude(batch=batch)
+        passed_over.append(last.batch)
     return undo(access=access)
 
 
@@ -84,7 +84,7 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
     decisions = {row.sample_id: row for row in Decision.objects.filter(pk__in=ids).not_undone()}
     refused = _refusals(access, decisions)
     taken = {pk: row for pk, row in decisions.items() if pk not in refused}
-    Decision.objects.bulk_create(log_line(samples[pk], access, Action.UNDO, batch=batch) for pk in taken)
+    lines = Decision.objects.bulk_create([undo_line(row, samples[pk], access) for pk, row in taken.items()])
     line = Decision.objects.filter(sample=OuterRef("sample"), batch=batch, action=Action.UNDO).order_by("-id")
     Decision.objects.filter(pk__in=[row.pk for row in taken.values()]).update(undone_by=Subquery(line.values("id")[:1]))
     _restore({pk: row for pk, row in taken.items() if row.settles and "round" not in row.before})
@@ -94,6 +94,7 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
         elif "round" in row.before:
             withdraw_revision(row)
             change(samples[pk], **restored(row.before, approved=False))
+    emit_decided(access.project, lines)
     return len(taken), refused
 
 
@@ -103,7 +104,8 @@ def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
     leases = Lease.objects.filter(sample_id__in=decisions, until__gt=timezone.now()).exclude(reviewer=access.user)
     for pk, name in leases.values_list("sample_id", "reviewer__username"):
         refused[pk] = f"The sample is in review by {name}."
-    revisions = Revision.objects.filter(sample_id__in=decisions, private_to=None).exclude(author=access.user)
+    revisions = Revision.objects.filter(sample_id__in=decisions, private_to=None).not_undone()
+    revisions = revisions.exclude(author=access.user)
     for revision in revisions.select_related("author").defer("text"):
         if revision.created_at > decisions[revision.sample_id].created_at:
             refused[revision.sample_id] = f"{revision.written_by} has revised it since."

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Q
@@ -14,6 +15,7 @@ from curation.notifications.notify import notify_mentioned
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
+from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import decision_to_keep, enter_opinion, notify_of_opinions, outcome_of
 from curation.review.decisions.state import change, log_line, refuse_errors, refuse_stale_version
@@ -23,8 +25,6 @@ from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Kind, Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.storable import text_errors
-from curation.webhooks.emit import emit
-from curation.webhooks.models import Event
 
 DECISIONS = (Action.APPROVE, Action.REJECT, Action.REFINE, Action.SKIP, Action.FLAG)
 MAX_REASON, MAX_COMMENT = 200, 20_000
@@ -59,7 +59,7 @@ def decide(
     adjudicates: it is the id of the decision that is right. Refused: `Stale` where `version` is not the present one;
     `Conflict` where another reviewer has the sample, where left and right were drawn again, or where another has
     settled it and no version was sent; `Invalid` for an approval before the caller has answered the project's required
-    questions.
+    questions. For a decision to keep the answers of its reviewer count too.
     """
     refuse_wrong_input(action, DECISIONS, reason, comment, seconds)
     with transaction.atomic():
@@ -71,8 +71,8 @@ def decide(
                 raise held_by_other(sample.pk, lease.reviewer)
             lease = None
         _refuse_accident(sample, access, action, version)
-        if action == Action.APPROVE:
-            refuse_unanswered(access, sample)
+        if action == Action.APPROVE and keep is None:
+            refuse_unanswered(access.project, sample, [access.user])
         if preference and sample.kind != Kind.TURN:
             text = "A trajectory has no sides to prefer."
             raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])
@@ -84,6 +84,8 @@ def decide(
         kept = None if keep is None else decision_to_keep(decision, access, keep)
         if action == Action.APPROVE:
             name_approved_texts([decision])
+            if kept is not None:
+                refuse_unanswered(access.project, sample, [kept.reviewer, access.user])
         if kept is not None and outcome_of(decision) != outcome_of(kept):
             raise Conflict(
                 f"The answer that decision {keep} approved has another text now. Open the sample and decide.",
@@ -96,7 +98,7 @@ def decide(
         if action == Action.FLAG:
             change(sample)
         elif action != Action.SKIP and decision.settles:
-            change(sample, **fields_after(action, access, leak=bool(sample.flags & LEAKS)), **fields)
+            change(sample, **fields_after(action, access.user.pk, leak=bool(sample.flags & LEAKS)), **fields)
         Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=timezone.now()), sample=sample).delete()
         audit.record(
             actor=access.user,
@@ -115,18 +117,18 @@ def decide(
             notify_mentioned(access=access, text=f"{reason}\n{comment}", about=f"sample {sample.pk}", link=link)
             if fields:
                 notify_of_opinions(access, sample, before=decision)
-        data = {"sample": str(sample.pk), "decision": str(decision.pk), "action": action, "status": sample.status}
-        emit(access.project, Event.REVIEW_DECIDED, data)
+        emit_decided(access.project, [decision])
     return Decided(decision, sample)
 
 
-def fields_after(action: str, access: Access, *, leak: bool) -> dict[str, object]:
-    """The fields that a settling action gives a sample; approving one that is flagged as a leak clears the flag."""
+def fields_after(action: str, reviewer: int, *, leak: bool, at: datetime | None = None) -> dict[str, object]:
+    """The fields that a settling action gives a sample; approving one that is flagged as a leak clears the flag.
+    `reviewer` is a user's id, `at` when they decided if that is not now."""
     queued = action == Action.QUEUE
     return {
         "status": STATUS_AFTER[action],
-        "decided_by_id": None if queued else access.user.pk,
-        "decided_at": None if queued else timezone.now(),
+        "decided_by_id": None if queued else reviewer,
+        "decided_at": None if queued else at or timezone.now(),
         "leak_cleared": leak and action == Action.APPROVE,
     }
 

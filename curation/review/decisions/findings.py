@@ -121,5 +121,5 @@ def _places(sample: Sample) -> Iterator[Place]:
     # What waits for the decisions of others is not shown to them, neither as a finding.
     for pk, comment, reason in sample.decisions.filter(settles=True).values_list("pk", "comment", "reason"):
         yield from (Place("comment", pk, text) for text in (comment, reason) if text)
-    for pk, note in sample.revisions.seen_by(None).exclude(note="").values_list("pk", "note"):
+    for pk, note in sample.revisions.seen_by(None).not_undone().exclude(note="").values_list("pk", "note"):
         yield Place("note", pk, note)

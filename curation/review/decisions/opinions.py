@@ -123,7 +123,7 @@ def notify_of_opinions(access: Access, sample: Sample, *, before: Decision) -> N
 def take_opinion_back(sample: Sample) -> None:
     """Count again after a waiting decision was undone."""
     given = opinions_of(sample)
-    private = Revision.objects.filter(sample=sample).exclude(private_to=None).exists()
+    private = Revision.objects.filter(sample=sample).not_undone().exclude(private_to=None).exists()
     asked = AssignedSample.objects.filter(sample=sample, assignment__second_opinion=True).exists()
     needed = sample.opinions if given or private or asked else 0
     agree = len({outcome_of(row) for row in given}) <= 1
@@ -139,7 +139,8 @@ def make_it_wait(line: Decision) -> None:
     """Turn the decision that settles its sample into one that waits for a second person, who sees neither it nor the
     text that it wrote. The caller holds the sample's lock."""
     sample = line.sample
-    Decision.objects.filter(pk=line.pk).update(settles=False, round=sample.round)
+    line.settles, line.round = False, sample.round
+    line.save(update_fields=["settles", "round"])
     if line.revision_id is not None:
         own = Revision.objects.filter(pk=line.revision_id, author=line.reviewer_id, private_to=None, children=None)
         own.update(private_to=line.reviewer_id)
@@ -151,8 +152,8 @@ def publish_revision(line: Decision, revision: Revision | None) -> None:
     for an undo."""
     if revision is None or revision.private_to_id is None:
         return
-    last = Revision.objects.filter(sample=line.sample).aggregate(last=Max("number"))["last"]
-    number = revision.number if revision.number == last else last + 1
+    others = Revision.objects.filter(sample=line.sample).exclude(pk=revision.pk)
+    number = max(revision.number, (others.aggregate(last=Max("number"))["last"] or 0) + 1)
     Revision.objects.filter(pk=revision.pk).update(private_to=None, number=number)
     line.before["published"] = revision.pk
     if revision.leak_flag:

@@ -211,13 +211,14 @@ def with_approved_revision(samples: QuerySet[Sample]) -> QuerySet[Sample]:
 
 def latest_revision(sample: Sample, side: str, *, reader: int | None = None) -> Revision | None:
     """The latest revision of one side's answer that everybody sees, or this reader (a user's id)."""
-    return Revision.objects.seen_by(reader).filter(sample=sample, of=side).order_by("-number").first()
+    rows = Revision.objects.seen_by(reader).not_undone().filter(sample=sample, of=side)
+    return rows.order_by("-number", "-id").first()
 
 
 def latest_revisions(ids: Sequence[int], *, reader: int | None = None) -> dict[int, dict[str, LatestRevision]]:
     """The latest revision of each side's answer that everybody sees, or this reader, by sample id and side."""
     latest: dict[int, dict[str, LatestRevision]] = {}
-    rows = Revision.objects.seen_by(reader).filter(sample_id__in=IdList(ids)).order_by("number")
+    rows = Revision.objects.seen_by(reader).not_undone().filter(sample_id__in=IdList(ids)).order_by("number", "id")
     for sample_id, of, *columns in rows.values_list("sample_id", "of", "pk", *LatestRevision._fields[1:]):
         latest.setdefault(sample_id, {})[of] = LatestRevision(*columns)
     return latest

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.urls import reverse
 
 from curation.duels.answers.leaks import Lint, lint_answer
@@ -12,6 +13,7 @@ from curation.notifications.notify import notify_mentioned
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT, clear_draft
+from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import SETTLED, next_round, opinions_needed
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
@@ -92,13 +94,15 @@ def add_revision(
     here: an approval named an earlier text, so the sample is pending again and the log says why. `by` is a person, or
     the name of a model, which revises no approved sample. Only its author sees a `private` one, which changes nothing
     of the sample until it is approved. The caller holds the sample's lock."""
-    last = Revision.objects.filter(sample=sample).order_by("-number").values_list("number", flat=True).first()
+    before = Revision.objects.filter(sample=sample)
+    if private and isinstance(by, Access):
+        before = before.seen_by(by.user.pk)
     revision = Revision(
         sample=sample,
         parent=parent,
         author=by.user if isinstance(by, Access) else None,
         model="" if isinstance(by, Access) else by,
-        number=(last or 0) + 1,
+        number=(before.aggregate(last=Max("number"))["last"] or 0) + 1,
         of=of,
         text=text,
         note=note,
@@ -112,15 +116,18 @@ def add_revision(
         return revision
     approvals = Decision.objects.filter(sample=sample, action__in=(Action.APPROVE, Action.REOPEN)).not_undone()
     latest = approvals.order_by("-id").values_list("action", flat=True).first()
+    lines = []
     if latest == Action.APPROVE and isinstance(by, Access):
         line = log_line(sample, by, Action.REOPEN)
         line.revision = revision
         line.save()
+        lines.append(line)
     reopened = UNDECIDED if sample.status == Status.APPROVED else {}
     # What people decided about the text before does not count for this one.
     again = next_round(sample) if sample.opinions else {}
     change(sample, flags=flags_after(sample, revision), **reopened, **again)
     flag_findings(sample)
+    emit_decided(sample.project, lines)
     return revision
 
 
@@ -161,12 +168,15 @@ def lint_revision(revision: Revision) -> Lint | None:
 
 
 def flags_after(sample: Sample, revision: Revision) -> int:
-    """The sample's flags with this new text. A text that could not be compared clears no flag."""
+    """The sample's flags with this new text, or without it once it is undone. A text that could not be compared changes
+    no flag."""
     if revision.leak_score is None:
         return sample.flags
-    latest = latest_revisions([sample.pk])[sample.pk]
+    latest = latest_revisions([sample.pk]).get(sample.pk, {})
     leaks = any(row.leak_flag for row in latest.values())
-    if Pick.CHALLENGER not in latest:  # the flag is about the challenger's own answer, which is unchanged
+    if Pick.CHALLENGER not in latest and revision.undone_by_id:
+        leaks = leaks or Duel.objects.filter(sample=sample, challenger__leak_flag=True).exists()
+    elif Pick.CHALLENGER not in latest:  # the flag is about the challenger's own answer, which is unchanged
         leaks = leaks or bool(sample.flags & Flag.LEAK)
     return sample.flags | Flag.LEAK if leaks else sample.flags & ~Flag.LEAK
 

@@ -1,14 +1,21 @@
-"""Undo the caller's last decision; called again, the one before it, also on another sample."""
+"""Undo what the caller did last, a decision or a saved revision; called again, the step before it, also on another
+sample."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Q
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
+from curation.review.decisions.drafts import save_draft
+from curation.review.decisions.emit import emit_decided
+from curation.review.decisions.findings import flag_findings
+from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_revision
+from curation.review.decisions.revise import flags_after
 from curation.review.decisions.state import change, log_line, restored
-from curation.review.models import Action, Decision, Draft, Revision
+from curation.review.models import IMPORTED, Action, Decision, Draft, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.samples.models import Sample, Status
 from curation.web.problems import Conflict
@@ -19,89 +26,174 @@ NOT_DECIDING = (Action.SKIP, Action.UNDO, Action.REOPEN)
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The line of the log, the decision that is undone, and the sample with its earlier state."""
+    """The line of the log, the decision or revision that is undone, and the sample with its earlier state."""
 
-    decision: Decision
-    undone: Decision
+    line: Decision
+    undone: Decision | Revision
     sample: Sample
+
+    @property
+    def shown(self) -> Decision:
+        """The decision that is undone; for a revision the line that undoes it."""
+        return self.undone if isinstance(self.undone, Decision) else self.line
+
+    @property
+    def summary(self) -> str:
+        if isinstance(self.undone, Revision):
+            return f"Undid revision {self.undone.number} of sample {self.sample.pk}. Its text is your draft again."
+        return f"Undid {self.undone.get_action_display().lower()} of sample {self.sample.pk}."
 
 
 def undo(*, access: Access, sample_id: int | None = None) -> Undone:
-    """Undo the caller's last decision that is not undone yet: on this sample, or without one in the whole project.
+    """Undo the caller's last step that is not undone yet: on this sample, or without one in the whole project.
 
-    Bulk actions have their own undo (`undo_bulk`) and are skipped where no sample is named. The comment and the pick
-    become the caller's draft again. A conflict where there is nothing to undo, or where someone else has changed the
-    sample since or has it open.
+    A step is a decision or a saved revision. Bulk actions have their own undo (`undo_bulk`) and are skipped where no
+    sample is named. What was typed becomes the caller's draft again. A conflict where there is nothing to undo, where
+    someone else has changed the sample since or has it open, and for a revision that was judged again.
     """
     with transaction.atomic():
-        found = _last_decision(access, sample_id)
+        found = last_step(access, sample_id, bulk=sample_id is not None)
+        if found is None:
+            where = "in this project" if sample_id is None else f"on sample {sample_id}"
+            raise Conflict(f"You have no decision {where} to undo, and no saved revision.", code="nothing_to_undo")
         sample = lock_sample(access.project, found.sample_id)
-        # Read again under the lock: another undo may have been quicker.
-        decision = Decision.objects.get(pk=found.pk)
-        if decision.undone_by_id is not None:
-            raise Conflict(f"The decision on sample {sample.pk} has just been undone.", code="nothing_to_undo")
-        _refuse_changed(decision, sample, access)
-        line = log_line(sample, access, Action.UNDO)
-        line.save()
-        decision.undone_by = line
-        decision.save(update_fields=["undone_by"])
-        if decision.action == Action.FLAG:
-            change(sample)
-        elif not decision.settles:
-            take_opinion_back(sample)
-        elif decision.action != Action.SKIP:
-            withdraw_revision(decision)
-            approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
-            change(sample, **restored(decision.before, approved=approved))
-        _restore_draft(decision, access)
-        audit.record(
-            actor=access.user,
-            action="sample.undo",
-            subject=str(sample.pk),
-            project=access.project,
-            data={"decision": line.pk, "undone": decision.pk, "action": decision.action},
+        if isinstance(found, Revision):
+            return _undo_revision(found.pk, sample, access)
+        return _undo_decision(found.pk, sample, access)
+
+
+def last_step(
+    access: Access, sample_id: int | None = None, *, bulk: bool = True, passed_over: Collection[str] = ()
+) -> Decision | Revision | None:
+    """What the caller did last and has not undone: on this sample, or in the whole project. `passed_over` are batches
+    that do not count."""
+    of = {"sample__project": access.project} if sample_id is None else {"sample": sample_id}
+    decisions = Decision.objects.filter(reviewer=access.user, **of).not_undone()
+    decisions = decisions.exclude(action__in=(Action.UNDO, Action.REOPEN))
+    if sample_id is None:
+        decisions = decisions.exclude(batch__startswith=IMPORTED).exclude(batch__in=passed_over)
+    if not bulk:
+        decisions = decisions.filter(batch="")
+    decision = decisions.order_by("-id").first()
+    revisions = Revision.objects.filter(author=access.user, **of).not_undone()
+    revision = revisions.defer("text").order_by("-id").first()
+    if decision is None or revision is None:
+        return decision or revision
+    return revision if revision.created_at > decision.created_at else decision
+
+
+def _undo_decision(pk: int, sample: Sample, access: Access) -> Undone:
+    # Read under the lock: another undo may have been quicker.
+    decision = Decision.objects.get(pk=pk)
+    if decision.undone_by_id is not None:
+        raise Conflict(f"The decision on sample {sample.pk} has just been undone.", code="nothing_to_undo")
+    _refuse_changed(sample, access, Q(id__gt=decision.pk), Q(created_at__gt=decision.created_at))
+    line = undo_line(decision, sample, access)
+    line.save()
+    decision.undone_by = line
+    decision.save(update_fields=["undone_by"])
+    if decision.action == Action.FLAG:
+        change(sample)
+    elif not decision.settles:
+        take_opinion_back(sample)
+    elif decision.action != Action.SKIP:
+        withdraw_revision(decision)
+        approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
+        change(sample, **restored(decision.before, approved=approved))
+    _restore_draft(decision, access)
+    return _done(line, decision, sample, access, {"undone": decision.pk, "action": decision.action})
+
+
+def _undo_revision(pk: int, sample: Sample, access: Access) -> Undone:
+    """Take the text back: it stays in the chain, the text before it counts again, and with it the approval that the
+    text ended."""
+    revision = Revision.objects.get(pk=pk)
+    if revision.undone_by_id is not None:
+        raise Conflict(
+            f"Revision {revision.number} of sample {sample.pk} has just been undone.", code="nothing_to_undo"
         )
-    return Undone(line, decision, sample)
+    since = Q(created_at__gt=revision.created_at)
+    _refuse_changed(sample, access, since, since)
+    if revision.text_scores.exists():
+        raise _changed(sample, f"revision {revision.number} has been judged again. Revise the answer instead")
+    private = revision.private_to_id is not None
+    line = log_line(sample, access, Action.UNDO)
+    line.revision, line.settles = revision, not private
+    line.save()
+    revision.undone_by = line
+    revision.save(update_fields=["undone_by"])
+    if private:
+        take_opinion_back(sample)
+    else:
+        fields: dict[str, object] = {"flags": flags_after(sample, revision)}
+        reopening = Decision.objects.filter(revision=revision, action=Action.REOPEN).not_undone().first()
+        if reopening is not None:
+            reopening.undone_by = line
+            reopening.save(update_fields=["undone_by"])
+            approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
+            fields |= restored(reopening.before, approved=approved)
+        # What people decided about this text does not count for the one before.
+        change(sample, **fields, **(next_round(sample) if sample.opinions else {}))
+        flag_findings(sample)
+    _restore_edit(revision, access)
+    return _done(line, revision, sample, access, {"revision": revision.pk})
+
+
+def undo_line(decision: Decision, sample: Sample, access: Access) -> Decision:
+    """The line of the log that undoes a decision, not yet written. Others see it when they may see the decision."""
+    line = log_line(sample, access, Action.UNDO, batch=decision.batch)
+    line.settles = decision.settles
+    return line
+
+
+def _done(
+    line: Decision, undone: Decision | Revision, sample: Sample, access: Access, data: dict[str, object]
+) -> Undone:
+    audit.record(
+        actor=access.user,
+        action="sample.undo",
+        subject=str(sample.pk),
+        project=access.project,
+        data={"decision": line.pk, **data},
+    )
+    emit_decided(access.project, [line])
+    return Undone(line, undone, sample)
 
 
 def _restore_draft(decision: Decision, access: Access) -> None:
-    """What was typed since then is newer and stays."""
+    """What was typed or picked since then is newer and stays."""
     given = {"comment": decision.comment, "pick": decision.pick if decision.preference else ""}
     if decision.batch or not any(given.values()):
         return
     draft, _ = Draft.objects.get_or_create(sample_id=decision.sample_id, reviewer=access.user)
-    given["comment"] = draft.comment or given["comment"]
-    Draft.objects.filter(pk=draft.pk).update(**given)
+    Draft.objects.filter(pk=draft.pk).update(**{name: getattr(draft, name) or value for name, value in given.items()})
 
 
-def _refuse_changed(decision: Decision, sample: Sample, access: Access) -> None:
+def _restore_edit(revision: Revision, access: Access) -> None:
+    """What was typed since then is newer and stays. Saved again, the text still comes from its suggestion."""
+    used = {"revision": None, "outcome": Suggestion.Outcome.USED}
+    Suggestion.objects.filter(revision=revision, asked_by=access.user).update(**used)
+    draft = Draft.objects.filter(sample_id=revision.sample_id, reviewer=access.user).first()
+    if draft is None or not any(draft.edit_of(revision.of)):
+        text, note = revision.text, revision.note
+        save_draft(access=access, sample_id=revision.sample_id, of=revision.of, text=text, note=note)
+
+
+def _refuse_changed(sample: Sample, access: Access, decided_since: Q, revised_since: Q) -> None:
     """Refuse to undo what someone else has built on, or has open."""
-    later = Decision.objects.filter(sample=sample, id__gt=decision.pk).not_undone()
+    later = Decision.objects.filter(decided_since, sample=sample).not_undone()
     # A decision that waits has built on nothing, and nobody may learn of it.
     later = later.exclude(reviewer=access.user).exclude(action__in=NOT_DECIDING).exclude(settles=False)
     other = later.select_related("reviewer").first()
     if other is not None:
         raise _changed(sample, f"{other.reviewer.get_username()} has since decided {other.get_action_display()!r}")
-    newer_texts = Revision.objects.filter(sample=sample, created_at__gt=decision.created_at, private_to=None)
+    newer_texts = Revision.objects.filter(revised_since, sample=sample, private_to=None).not_undone()
     revision = newer_texts.exclude(author=access.user)
     if (newer := revision.select_related("author").first()) is not None:
         raise _changed(sample, f"{newer.written_by} has since saved revision {newer.number}")
     holder = holder_of(sample.pk, other_than=access.user)
     if holder is not None:
         raise held_by_other(sample.pk, holder)
-
-
-def _last_decision(access: Access, sample_id: int | None) -> Decision:
-    rows = Decision.objects.filter(reviewer=access.user).not_undone().exclude(action__in=(Action.UNDO, Action.REOPEN))
-    if sample_id is None:
-        rows = rows.filter(sample__project=access.project, batch="")
-    else:
-        rows = rows.filter(sample_id=sample_id)
-    found = rows.order_by("-id").first()
-    if found is None:
-        where = "in this project" if sample_id is None else f"on sample {sample_id}"
-        raise Conflict(f"You have no decision {where} to undo.", code="nothing_to_undo")
-    return found
 
 
 def _changed(sample: Sample, what: str) -> Conflict:

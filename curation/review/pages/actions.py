@@ -87,7 +87,7 @@ def sample_clear(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 @require_POST
 @project_page(Scope.REVIEW)
 def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
-    """Undo what the reviewer did last: a decision, whose sample opens again, or a whole batch."""
+    """Undo what the reviewer did last: a decision or a saved revision, whose sample opens again, or a whole batch."""
     try:
         with transaction.atomic():
             done = undo_latest(access=access)
@@ -95,17 +95,16 @@ def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
                 pending, lease = False, None
             else:
                 pending = done.sample.status == Status.PENDING
-                seats = Seats(done.undone.seat) if done.undone.seat else None
+                seats = Seats(done.shown.seat) if done.shown.seat else None
                 lease = hold(access=access, sample_id=done.sample.pk, seats=seats) if pending else None
     except Conflict as problem:
         return HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
     if isinstance(done, BulkUndone):
         return _after_bulk_undo(request, access, done)
-    location = replace(location_of(request.POST), at=None if pending else done.undone.pk)
+    location = replace(location_of(request.POST), at=None if pending else done.shown.pk)
     sample = sample_of(access, done.sample.pk)
     space = workspace_of(access=access, sample=sample, location=location, lease=lease)
-    word = done.undone.get_action_display().lower()
-    return announce(show(request, access, space), f"Undid {word} of sample {done.sample.pk}.")
+    return announce(show(request, access, space), done.summary)
 
 
 def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> HttpResponse:

@@ -95,6 +95,8 @@ class RejudgeRun(Kind[RejudgeParams]):
     def check(self, project: Project, params: RejudgeParams) -> None:
         rows = Revision.objects.seen_by(None).filter(sample__project=project).select_related("sample__duel")
         revision = find_param(rows, params.revision, "revision", "params.revision")
+        if revision.undone_by_id is not None:
+            raise Invalid(f"Revision {revision.number} was undone. Its text does not count, so it is not judged again.")
         if revision.of != Pick.CHALLENGER:
             raise Invalid(
                 "The revision changes the king. Only a revision of the challenger's answer is judged against the king."

@@ -101,7 +101,7 @@ class RefineStage:
             "prompt__text", "challenger__text", "counting"
         )
         duels = {duel.sample_id: duel for duel in rows}
-        rows_of = Revision.objects.seen_by(None).filter(sample__in=IdList(ids), of=Pick.CHALLENGER)
+        rows_of = Revision.objects.seen_by(None).not_undone().filter(sample__in=IdList(ids), of=Pick.CHALLENGER)
         revisions = rows_of.order_by("number")
         latest = {row.sample_id: row for row in revisions}
         reasons = reasons_for(duels.values())

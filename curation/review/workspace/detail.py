@@ -44,8 +44,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDetail:
-    """One side of a duel. `text` and the leak columns are the model's; `kept_text` is what approving keeps, its latest
-    revision if any, and `kept_leaks` are the leaks in that."""
+    """One side of a duel. `text`, `facts` and the leak columns are the model's; `kept_text` is what approving keeps,
+    its latest revision if any, and `kept_facts` and `kept_leaks` are of that."""
 
     side: Pick
     label: str
@@ -59,6 +59,10 @@ class AnswerDetail:
     @property
     def kept_text(self) -> str:
         return self.revision.text if self.revision else self.text
+
+    @property
+    def kept_facts(self) -> Facts:
+        return facts_of(self.revision.text) if self.revision else self.facts
 
     @property
     def kept_leaks(self) -> list[Span]:

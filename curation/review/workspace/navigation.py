@@ -7,7 +7,8 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
-from curation.review.models import IMPORTED, Action, Batch, Decision
+from curation.review.decisions.undo import last_step
+from curation.review.models import Action, Batch, Decision, Revision
 from curation.samples.models import Sample
 from curation.web.ids import id_number
 
@@ -94,11 +95,11 @@ class LastDone:
 
 def last_done(access: Access) -> LastDone | None:
     slug = access.project.slug
-    rows = Decision.objects.filter(reviewer=access.user, sample__project=access.project).not_undone()
-    rows = rows.exclude(action__in=(Action.UNDO, Action.REOPEN)).exclude(batch__startswith=IMPORTED)
-    last = rows.order_by("-id").only("sample_id", "action", "preference", "reason", "batch").first()
+    last = last_step(access)
     if last is None:
         return None
+    if isinstance(last, Revision):
+        return LastDone(f"Sample {last.sample_id}: revision {last.number}", sample_url(slug, last.sample_id))
     if last.batch:
         changed = Batch.objects.filter(key=last.batch).values_list("changed", flat=True).first() or 0
         return LastDone(f"{changed:,} samples: {DONE[last.action]}", reverse("batch-list", args=[slug]))

@@ -301,7 +301,7 @@ def _seats(
                 answer.kept_text,
                 sorted([*([] if blind else answer.kept_leaks), *marks_of(findings, SIDES[answer.side])]),
             ),
-            facts=answer.facts,
+            facts=answer.kept_facts,
             revision=answer.revision.number if answer.revision else None,
             leaks=0 if blind else len(answer.kept_leaks),
             picked=answer.side == kept,
@@ -330,7 +330,7 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
             for score in row.text_scores.all()
         ]
         draft = getattr(row, "suggestion", None)
-        may_rejudge = row.of == Pick.CHALLENGER and found.king is not None
+        may_rejudge = row.of == Pick.CHALLENGER and found.king is not None and row.undone_by_id is None
         revisions.append(RevisionView(row, side.label, note, diff, may_rejudge, scores, draft))
     score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
     revised = [found.side(side) for side in dict.fromkeys(view.row.of for view in revisions)]

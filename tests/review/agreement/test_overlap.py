@@ -12,6 +12,7 @@ from django.urls import reverse
 from curation.exports.recipes.recipe import read_recipe
 from curation.exports.rows.freeze import current_samples
 from curation.exports.rows.skip_reasons import SkipReason, sample_reason
+from curation.labels.models import Question
 from curation.projects.models import AuditEntry, Project, Role
 from curation.review.bulk.decide import decide_selected
 from curation.review.bulk.undo import undo_bulk
@@ -19,6 +20,7 @@ from curation.review.decisions.decide import decide
 from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
+from curation.review.labels.save import save_labels
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.take import open_count, take_next
 from curation.samples.models import Look, Sample, Status
@@ -301,3 +303,26 @@ def test_a_curator_sees_every_decision_adjudicates_on_the_page_and_the_log_says_
     answer = client.post(f"/p/billing/samples/{sample.pk}/adjudicate/", {"keep": rejected.pk, "action": "reject"})
     assert answer.status_code == 302 and now(sample).status == "rejected"
     assert "No disputed samples" in client.get("/p/billing/samples/disputes/").content.decode()
+
+
+def test_the_labels_of_the_decision_to_keep_serve_who_adjudicates(client: Client, project: Project) -> None:
+    ada, ben, curator = reviewer_of(project), reviewer_of(project), reviewer_of(project, Role.CURATOR)
+    question = Question.objects.create(project=project, name="error", title="Error?", choices=["a"], required=True)
+    kept = []
+    for how in ("page", "rest", "unanswered"):
+        sample = judged(project)
+        save_labels(access=ada, sample_id=sample.pk, given={"error": "a"})
+        kept.append(decide(access=ada, sample_id=sample.pk, action="approve", preference="king").decision)
+        decide(access=ben, sample_id=sample.pk, action="reject")
+        if how == "unanswered":  # as where the question is required since
+            save_labels(access=ada, sample_id=sample.pk, given={"error": None})
+    client.force_login(curator.user)
+    page = f"/p/billing/samples/{kept[0].sample_id}/adjudicate/"
+    assert client.post(page, {"keep": kept[0].pk, "action": "approve"}).status_code == 302
+    headers = make_bearer(curator.user)
+    for row, status in ((kept[1], 201), (kept[2], 422)):
+        body = {"action": "approve", "keep": str(row.pk)}
+        address = f"/api/v1/samples/{row.sample_id}/decisions"
+        assert client.post(address, body, "application/json", headers=headers).status_code == status
+    assert [now(row.sample).status for row in kept] == ["approved", "approved", "pending"]
+    assert question.required

@@ -137,14 +137,16 @@ def test_a_text_of_an_undecided_sample_reopens_nothing() -> None:
     assert Sample.objects.get(pk=sample.pk).status == "needs_refine"
 
 
-def test_undo_does_not_bring_back_an_approval_of_an_earlier_text() -> None:
+def test_undo_takes_the_later_text_back_before_it_brings_back_an_approval() -> None:
     access = project_with_reviewer()
     sample = judged(access.project)
     decide(access=access, sample_id=sample.pk, action="approve")
     decide(access=access, sample_id=sample.pk, action="reject")
     revise(access=access, sample_id=sample.pk, text="later")
     undo(access=access)
-    assert not stands(sample) and sample.status == "pending"
+    assert not stands(sample) and sample.status == "rejected"
+    undo(access=access)
+    assert stands(sample) and sample.status == "approved"
     undo(access=access)
     assert not stands(sample) and sample.status == "pending"
 

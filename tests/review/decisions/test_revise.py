@@ -1,13 +1,15 @@
 import pytest
+from django.test import Client
 
 from curation.projects.models import AuditEntry
+from curation.review.decisions.decide import decide
 from curation.review.decisions.drafts import draft_of, save_draft
 from curation.review.decisions.revise import revise
 from curation.review.models import Draft, Pick, Revision
 from curation.review.queue.take import take_next
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
 from tests.factories import CHALLENGER, KING, make_project, make_sample
-from tests.review.rows import judged, project_with_reviewer, reviewer_of
+from tests.review.rows import judged, outcome_of, project_with_reviewer, reviewer_of
 
 pytestmark = pytest.mark.django_db
 
@@ -85,3 +87,28 @@ def test_a_draft_of_a_foreign_sample_or_without_end_is_refused() -> None:
         save_draft(access=access, sample_id=make_sample(make_project()).pk, text="x", note="", comment="")
     with pytest.raises(Invalid):
         save_draft(access=access, sample_id=make_sample(access.project).pk, text="x" * 1_000_001, note="", comment="")
+
+
+def test_a_private_revision_is_numbered_by_what_its_author_sees() -> None:
+    ada = project_with_reviewer(overlap=2)
+    ben = reviewer_of(ada.project)
+    sample = judged(ada.project)
+    for text, number in (("first", 1), ("second", 2)):
+        assert revise(access=ada, sample_id=sample.pk, text=text).revision.number == number
+    assert revise(access=ben, sample_id=sample.pk, text="second").revision.number == 1
+    for access in (ada, ben):
+        decide(access=access, sample_id=sample.pk, action="approve", preference="challenger")
+    outcome = outcome_of(sample)
+    assert outcome.chosen_text == "second"
+    assert [row.number for row in Revision.objects.seen_by(None)] == [3], "settled, it comes after all others"
+
+
+def test_the_page_shows_the_facts_of_the_revised_text(client: Client) -> None:
+    access = project_with_reviewer(blind=False)
+    sample = judged(access.project)
+    client.force_login(access.user)
+    address = f"/p/{access.project.slug}/samples/{sample.pk}/"
+    assert "2 blocks" not in client.post(address).content.decode()
+    revise(access=access, sample_id=sample.pk, text="```bash\nls\n```\n```bash\npwd\n```")
+    page = client.post(address).content.decode()
+    assert "2 blocks, 2 commands" in page and "no thought" in page

@@ -2,14 +2,19 @@ import pytest
 
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry
+from curation.review.bulk.decide import decide_selected
+from curation.review.bulk.undo import BulkUndone, undo_latest
 from curation.review.decisions.decide import decide
+from curation.review.decisions.drafts import save_draft
+from curation.review.decisions.opinions import own_and_settled
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Decision
+from curation.review.models import Decision, Draft, Revision, TextScore
 from curation.review.queue.take import take_next
-from curation.samples.models import Flag, Sample
+from curation.samples.models import Flag, Sample, flag_names
 from curation.web.problems import Conflict
-from tests.review.rows import judged, project_with_reviewer, reviewer_of, taken_by
+from tests.factories import CHALLENGER
+from tests.review.rows import judged, outcome_of, project_with_reviewer, reviewer_of, taken_by
 
 pytestmark = pytest.mark.django_db
 
@@ -113,4 +118,125 @@ def test_own_work_since_does_not_stand_in_the_way() -> None:
     decide(access=access, sample_id=sample.pk, action="refine")
     revise(access=access, sample_id=sample.pk, text="better")
     undo(access=access)
+    assert states([sample]) == ["needs_refine"], "the revision was the last step"
+    undo(access=access)
     assert states([sample]) == ["pending"]
+
+
+def test_undo_takes_a_saved_revision_back_before_the_decision_on_another_sample() -> None:
+    access = project_with_reviewer()
+    first, second = samples_of(access, 2)
+    decide(access=access, sample_id=first.pk, action="approve")
+    revision = revise(access=access, sample_id=second.pk, text="better", note="why").revision
+
+    done = undo(access=access)
+
+    assert done.sample == second and "revision 1" in done.summary
+    assert outcome_of(second).chosen_text == CHALLENGER, "the text before counts again"
+    revision.refresh_from_db()
+    assert revision.undone_by == done.line and Revision.objects.count() == 1, "the revision stays in the chain"
+    draft = Draft.objects.get()
+    assert (draft.text, draft.note) == ("better", "why"), "nothing that was typed is lost"
+    assert states([first, second]) == ["approved", "pending"]
+    undo(access=access)
+    assert states([first, second]) == ["pending", "pending"]
+    again = revise(access=access, sample_id=second.pk, text="better").revision
+    assert (again.number, again.parent) == (2, None)
+
+
+def test_undo_of_a_revision_that_reopened_its_sample_restores_the_approval() -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    (sample,) = samples_of(access, 1)
+    decide(access=other, sample_id=sample.pk, action="approve")
+    sample.refresh_from_db()
+    revise(access=access, sample_id=sample.pk, text="better", version=sample.version)
+    assert states([sample]) == ["pending"]
+
+    undo(access=access, sample_id=sample.pk)
+
+    assert states([sample]) == ["approved"] and sample.decided_by == other.user
+    outcome = outcome_of(sample)
+    assert outcome.as_approved and outcome.chosen_text == CHALLENGER
+    assert [row.action for row in Decision.objects.order_by("id")] == ["approve", "reopen", "undo"]
+
+
+def test_saved_and_approved_are_two_steps() -> None:
+    access = project_with_reviewer()
+    (sample,) = samples_of(access, 1)
+    revise(access=access, sample_id=sample.pk, text="better")
+    decide(access=access, sample_id=sample.pk, action="approve")
+    undo(access=access)
+    assert states([sample]) == ["pending"] and outcome_of(sample).chosen_text == "better"
+    undo(access=access)
+    assert outcome_of(sample).chosen_text == CHALLENGER
+
+
+@pytest.mark.parametrize("what", ["decided", "revised", "judged"])
+def test_a_revision_that_something_rests_on_is_named_and_stays(what: str) -> None:
+    access = project_with_reviewer()
+    other = reviewer_of(access.project)
+    first, second = samples_of(access, 2)
+    decide(access=access, sample_id=first.pk, action="approve")
+    revision = revise(access=access, sample_id=second.pk, text="better").revision
+    if what == "decided":
+        decide(access=other, sample_id=second.pk, action="approve")
+    elif what == "revised":
+        revise(access=other, sample_id=second.pk, text="best")
+    else:
+        TextScore.objects.create(revision=revision, against="king", score=70)
+    says = {
+        "decided": "has since decided 'Approve'",
+        "revised": "saved revision 2",
+        "judged": "revision 1 has been judg",
+    }
+    with pytest.raises(Conflict, match=f"Sample {second.pk} was not changed: .*{says[what]}"):
+        undo(access=access)
+    assert states([first]) == ["approved"], "nothing older is undone instead"
+    revision.refresh_from_db()
+    assert revision.undone_by is None
+
+
+def test_an_undone_revision_no_longer_flags_its_leak_or_its_finding() -> None:
+    access = project_with_reviewer()
+    (sample,) = samples_of(access, 1)
+    revise(access=access, sample_id=sample.pk, text="Ask ada@acme-corp.io.", note="mail bob@acme-corp.io")
+    sample.refresh_from_db()
+    assert "pii" in flag_names(sample.flags)
+    undo(access=access)
+    sample.refresh_from_db()
+    assert "pii" not in flag_names(sample.flags)
+
+
+def test_an_undone_private_revision_leaves_the_sample_to_everybody_as_it_was() -> None:
+    access = project_with_reviewer(overlap=2)
+    (sample,) = samples_of(access, 1)
+    revise(access=access, sample_id=sample.pk, text="mine")
+    undo(access=access)
+    sample.refresh_from_db()
+    assert (sample.opinions, sample.version) == (0, 1)
+    other = reviewer_of(access.project)
+    assert not Decision.objects.filter(own_and_settled(other), sample=sample).exists()
+
+
+def test_what_was_picked_or_typed_since_stays() -> None:
+    access = project_with_reviewer(blind=False)
+    (sample,) = samples_of(access, 1)
+    decide(access=access, sample_id=sample.pk, action="approve", preference="king", comment="first")
+    save_draft(access=access, sample_id=sample.pk, pick="candidate", comment="second")
+    undo(access=access)
+    draft = Draft.objects.get()
+    assert (draft.pick, draft.comment) == ("candidate", "second")
+
+
+def test_the_undo_of_a_waiting_decision_tells_others_of_nothing() -> None:
+    access = project_with_reviewer(overlap=2, blind=False)
+    other = reviewer_of(access.project)
+    (sample,) = samples_of(access, 1)
+    for undone in (lambda: undo(access=access), lambda: undo_latest(access=access)):
+        decide(access=access, sample_id=sample.pk, action="reject")
+        undone()
+    decide_selected(access=access, action="reject", ids=[str(sample.pk)])
+    assert isinstance(undo_latest(access=access), BulkUndone)
+    assert not Decision.objects.filter(own_and_settled(other), sample=sample).exists()
+    assert taken_by(access).sample == sample, "the sample is in its own queue again"
