@@ -241,7 +241,8 @@ def _detail(
             "challenger": _answer(found.challenger),
         }
     )
-    return sample_out(sample, access, hidden=blind) | {
+    name = holder.get_username() if holder else None
+    return sample_out(sample, access, in_review_by=name, hidden=blind) | {
         "hidden": blind,
         "answers": answers,
         "left": sides[0] if sides else None,
@@ -249,7 +250,6 @@ def _detail(
         "turns": [turn_out(turn) for turn in turns_of(sample)] if rolled_out else None,
         "decided_by": sample.decided_by.get_username() if sample.decided_by else None,
         "decided_at": sample.decided_at.isoformat().replace("+00:00", "Z") if sample.decided_at else None,
-        "in_review_by": holder.get_username() if holder else None,
     }
 
 

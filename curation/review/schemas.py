@@ -91,7 +91,6 @@ class SampleDetail(SampleOut):
     turns: list[TurnOut] | None
     decided_by: str | None = Field(examples=["demo"])
     decided_at: str | None = Field(examples=["2026-03-04T05:06:07Z"])
-    in_review_by: str | None = Field(examples=[None])
 
 
 class QueueNextOut(Schema):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.db.models import Exists, OuterRef
 
 from curation.projects.models import Project
-from curation.review.models import Action, Decision
+from curation.review.models import DECIDING, Action, Decision
 from curation.samples.models import Bucket, Look
 from curation.web.lists.filters import url_query
 from judging.statistics.agreement import Agreement, group_agreement, pair_agreement
@@ -61,22 +61,37 @@ class Figure:
 
 
 def units_of(project: Project) -> list[Unit]:
-    """Return the samples that two or more people decided, settled or disputed, with their latest round. Left out are
-    bulk decisions, which follow a filter, imported ones, and those of people who had looked at what is hidden."""
+    """Return the samples that two or more people decided, settled or disputed, with their latest round.
+
+    Of each person counts the first decision in the round, if they have not taken all of theirs back: the answer to it
+    may tell how others decided, and so may a settled sample. Left out are decisions after the sample had been settled
+    in the round, bulk decisions, which follow a filter, imported ones, and those of people who had looked at what is
+    hidden.
+    """
     before = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}
     looked = Look.objects.filter(**before)
-    rows = Decision.objects.opinions().filter(sample__project=project, batch="").exclude(Exists(looked)).order_by("id")
-    columns = ("sample_id", "round", "sample__bucket", "reviewer__username", "action", "pick")
-    found: dict[int, dict[int, dict[str, Opinion]]] = defaultdict(lambda: defaultdict(dict))
+    rows = Decision.objects.filter(sample__project=project, round__gt=0, action__in=DECIDING, batch="")
+    rows = rows.exclude(Exists(looked)).order_by("id")
+    columns = ("sample_id", "round", "settles", "undone_by", "sample__bucket", "reviewer__username")
+    first: dict[int, dict[int, dict[str, Opinion]]] = defaultdict(lambda: defaultdict(dict))
+    standing, settled = set[tuple[int, int, str]](), set[tuple[int, int]]()
     buckets: dict[int, str] = {}
-    for sample, number, bucket, reviewer, action, pick in rows.values_list(*columns).iterator(chunk_size=5_000):
-        found[sample][number][reviewer] = Opinion(reviewer, action, pick)
+    for row in rows.values_list(*columns, "action", "pick").iterator(chunk_size=5_000):
+        sample, number, settles, undone_by, bucket, reviewer, action, pick = row
         buckets[sample] = bucket
+        if undone_by is None:
+            standing.add((sample, number, reviewer))
+        if (sample, number) not in settled:
+            first[sample][number].setdefault(reviewer, Opinion(reviewer, action, pick))
+        if settles:
+            settled.add((sample, number))
     units = []
-    for sample, rounds in found.items():
-        complete = [number for number, given in rounds.items() if len(given) > 1]
-        if complete:
-            units.append(Unit(buckets[sample], tuple(rounds[max(complete)].values())))
+    for sample, rounds in first.items():
+        for number in sorted(rounds, reverse=True):
+            given = [one for name, one in rounds[number].items() if (sample, number, name) in standing]
+            if len(given) > 1:
+                units.append(Unit(buckets[sample], tuple(given)))
+                break
     return units
 
 

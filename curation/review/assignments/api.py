@@ -6,7 +6,7 @@ from ninja import Query, Router, Status
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import Share, assign, withdraw_assignment
+from curation.review.assignments.assign import Share, assign
 from curation.review.assignments.filters import AssignmentList, parts_of
 from curation.review.assignments.schemas import (
     AssignmentCreatedOut,
@@ -20,6 +20,7 @@ from curation.review.assignments.schemas import (
     WorkloadsOut,
 )
 from curation.review.assignments.second_opinion import ask_second_opinion
+from curation.review.assignments.withdraw import withdraw_assignment
 from curation.review.assignments.workload import set_target, workloads
 from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
@@ -60,7 +61,8 @@ def post_assignment(request: HttpRequest, slug: str, body: AssignmentIn) -> Stat
 
 @router.delete("/assignments/{assignment_id}", response={204: None}, summary="Withdraw an assignment")
 def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
-    """Its undecided samples are in everybody's queue again. Needs the scope `run`."""
+    """Its undecided samples are in everybody's queue again. Of a request for a second opinion, a decision that waits
+    only for that settles its sample again. Needs the scope `run`."""
     access, assignment = _assignment(request, assignment_id)
     withdraw_assignment(access=access, assignment=assignment)
     return Status(204, None)

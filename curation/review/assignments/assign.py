@@ -1,4 +1,4 @@
-"""Assign samples to people by shares, and withdraw an assignment."""
+"""Assign samples to people by shares."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -112,27 +112,6 @@ def assign(
                 kind, what = NotificationKind.ASSIGNED, "assigned you"
                 notify(access=access, user_ids=[member.user_id], kind=kind, what=what, about=about, link=link)
     return Assigned(assignment, counts, matching - len({sample for sample, _ in given}))
-
-
-def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
-    """Give its samples back to everybody, and return how many were undecided."""
-    access.require(Scope.RUN)
-    with transaction.atomic():
-        Project.objects.select_for_update().get(pk=access.project.pk)
-        samples = Sample.objects.filter(assigned_to__assignment=assignment)
-        undecided = samples.filter(status=Status.PENDING).distinct().count()
-        elsewhere = AssignedSample.objects.filter(sample=OuterRef("pk")).exclude(assignment=assignment)
-        alone = samples.filter(~Exists(elsewhere)).values("pk")
-        Sample.objects.filter(pk__in=alone).update(assigned=False)
-        audit.record(
-            actor=access.user,
-            action="assignment.delete",
-            subject=str(assignment.pk),
-            project=access.project,
-            data={"undecided": undecided},
-        )
-        assignment.delete()
-    return undecided
 
 
 def member_who_reviews(project: Project, username: str, path: str) -> Member:

@@ -13,7 +13,7 @@ from curation.projects.access import Access
 from curation.projects.models import Member, Scope
 from curation.review.assignments.assign import member_who_reviews
 from curation.review.decisions.emit import emit_decided
-from curation.review.decisions.opinions import ask_for_another, make_it_wait
+from curation.review.decisions.opinions import ask_for_another, make_it_wait, sees_opinions
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.samples.models import Sample, Status
@@ -34,7 +34,8 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
     Anybody who reviews may ask about an undecided sample. One that a person has settled alone is pending again, with
     their decision waiting: they themselves or a curator may ask. A person who is named gets the sample first in their
     queue and a notification. Raises `Invalid` for a person who may not review, and for oneself; `Conflict` for a sample
-    that several people have settled or disagree about, or that another person has open.
+    that several people have settled, or that another person has open, and for curators for one that people disagree
+    about.
     """
     access.require(Scope.REVIEW)
     with transaction.atomic():
@@ -42,7 +43,7 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
         member = member_who_reviews(access.project, username, "username") if username else None
         if member is not None and member.user_id == access.user.pk:
             raise Invalid("Name somebody else.", errors=[FieldError("username", "is your own name")])
-        if sample.disputed:
+        if sample.disputed and sees_opinions(access):  # nobody else may know
             raise Conflict(f"Sample {sample.pk} has enough decisions. A curator settles it.", code="settled_by_several")
         first = None
         if sample.status == Status.PENDING:

@@ -11,9 +11,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.assignments.assign import MAX_SAMPLES, Share, assign, withdraw_assignment
+from curation.review.assignments.assign import MAX_SAMPLES, Share, assign
 from curation.review.assignments.filters import AssignmentList, parts_of
 from curation.review.assignments.second_opinion import ask_second_opinion
+from curation.review.assignments.withdraw import withdraw_assignment
 from curation.review.assignments.workload import Workload, set_target, workloads
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
 from curation.samples.list.filters import SampleFilter

@@ -15,11 +15,11 @@ from curation.notifications.notify import notify_mentioned
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
-from curation.review.decisions.decide import fields_after, refuse_wrong_input
+from curation.review.decisions.decide import refuse_wrong_input
 from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import enter_opinion, notify_of_opinions
-from curation.review.decisions.state import change, log_line
+from curation.review.decisions.state import change, fields_after, log_line
 from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.filters import SampleFilter

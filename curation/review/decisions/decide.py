@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Q
@@ -18,8 +17,8 @@ from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import decision_to_keep, enter_opinion, notify_of_opinions, outcome_of
-from curation.review.decisions.state import change, log_line, refuse_errors, refuse_stale_version
-from curation.review.models import DECIDING, STATUS_AFTER, Action, Decision, Lease
+from curation.review.decisions.state import change, fields_after, log_line, refuse_errors, refuse_stale_version
+from curation.review.models import DECIDING, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Kind, Sample, Status
@@ -119,18 +118,6 @@ def decide(
                 notify_of_opinions(access, sample, before=decision)
         emit_decided(access.project, [decision])
     return Decided(decision, sample)
-
-
-def fields_after(action: str, reviewer: int, *, leak: bool, at: datetime | None = None) -> dict[str, object]:
-    """The fields that a settling action gives a sample; approving one that is flagged as a leak clears the flag.
-    `reviewer` is a user's id, `at` when they decided if that is not now."""
-    queued = action == Action.QUEUE
-    return {
-        "status": STATUS_AFTER[action],
-        "decided_by_id": None if queued else reviewer,
-        "decided_at": None if queued else at or timezone.now(),
-        "leak_cleared": leak and action == Action.APPROVE,
-    }
 
 
 def refuse_wrong_input(

@@ -16,10 +16,10 @@ from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.document import Review
-from curation.review.decisions.state import UNDECIDED, change
+from curation.review.decisions.state import OF_SEVERAL, UNDECIDED, change, fields_after
 from curation.review.models import Action, Decision, Revision
 from curation.samples.blind import look
-from curation.samples.models import Bucket, Flag, Sample, Status
+from curation.samples.models import LEAKS, Bucket, Flag, Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
 
 SETTLED = (Status.APPROVED, Status.REJECTED)
@@ -28,8 +28,10 @@ SETTLED = (Status.APPROVED, Status.REJECTED)
 def opinions_needed(sample: Sample, review: Review) -> int:
     """Return how many people must decide the sample. The first decision fixes it: a later change of the setting or
     of the score counts for samples that nobody has decided."""
-    if sample.opinions:
-        return sample.opinions
+    return sample.opinions or _needed_by_rule(sample, review)
+
+
+def _needed_by_rule(sample: Sample, review: Review) -> int:
     if review.overlap == 1 or review.overlap_on == "all":
         return review.overlap
     return review.overlap if sample.bucket == Bucket.REFINED or sample.flags & Flag.FLIP else 1
@@ -76,7 +78,10 @@ def enter_opinion(line: Decision, access: Access, review: Review) -> dict[str, o
     sample = line.sample
     needed = opinions_needed(sample, review)
     if needed == 1:
-        return {}
+        if not sample.opinions:
+            return {}
+        publish_revision(line, line.revision)
+        return next_round(sample)
     if sample.status in SETTLED:
         if not sees_opinions(access):
             raise Conflict(
@@ -145,6 +150,31 @@ def make_it_wait(line: Decision) -> None:
         own = Revision.objects.filter(pk=line.revision_id, author=line.reviewer_id, private_to=None, children=None)
         own.update(private_to=line.reviewer_id)
     change(sample, **UNDECIDED, opinions=2, disputed=False)
+
+
+def settle_without_request(sample: Sample, review: Review) -> Decision | None:
+    """Count the decisions of an undecided sample again after a request for a second opinion was withdrawn. If they
+    suffice and agree, the last one settles the sample and is returned. The caller holds the sample's lock."""
+    if sample.status in SETTLED or not sample.opinions:
+        return None
+    needed, given = _needed_by_rule(sample, review), opinions_of(sample)
+    agree = len({outcome_of(row) for row in given}) == 1
+    if len(given) < needed or not agree:
+        private = Revision.objects.filter(sample=sample).not_undone().exclude(private_to=None).exists()
+        opinions = max(needed, len(given)) if given or private else 0
+        _note(sample, opinions=opinions, disputed=len(given) > 1 and len(given) >= needed)
+        return None
+    line = given[-1]
+    line.settles, line.sample = True, sample
+    if needed == 1:  # decided alone, and undone to a sample that one person decides
+        line.round = 0
+        line.before = {name: value for name, value in line.before.items() if name not in OF_SEVERAL}
+    publish_revision(line, line.revision)
+    line.save(update_fields=["settles", "round", "before"])
+    leak = bool(sample.flags & LEAKS)
+    decided = fields_after(line.action, line.reviewer_id, leak=leak, at=line.created_at)
+    change(sample, **decided, **next_round(sample))
+    return line
 
 
 def publish_revision(line: Decision, revision: Revision | None) -> None:

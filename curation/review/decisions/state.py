@@ -1,12 +1,14 @@
 """What decisions change of a sample, how the log keeps it for an undo, and the refusal of a stale version."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import NotRequired, TypedDict
 
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from curation.projects.access import Access
-from curation.review.models import Action, Decision, Pick
+from curation.review.models import STATUS_AFTER, Action, Decision, Pick
 from curation.samples.models import Kind, Sample, Status
 from curation.web.problems import FieldError, Invalid, Stale
 
@@ -23,6 +25,10 @@ class Before(TypedDict):
     disputed: NotRequired[bool]
     round: NotRequired[int]
     published: NotRequired[int]
+
+
+# The parts of `Before` that are about several people.
+OF_SEVERAL = ("opinions", "disputed", "round")
 
 
 def log_line(
@@ -68,7 +74,7 @@ def restored(before: Before, *, approved: bool) -> dict[str, object]:
     if before["status"] == Status.APPROVED and not approved:
         return dict(UNDECIDED)
     at = before["decided_at"]
-    several = {name: before[name] for name in ("opinions", "disputed", "round") if name in before}
+    several = {name: before[name] for name in OF_SEVERAL if name in before}
     return several | {
         "status": before["status"],
         "decided_by_id": before["decided_by"],
@@ -85,6 +91,18 @@ def change(sample: Sample, **fields: object) -> None:
     sample.version += 1
     for name, value in fields.items():
         setattr(sample, name, value)
+
+
+def fields_after(action: str, reviewer: int, *, leak: bool, at: datetime | None = None) -> dict[str, object]:
+    """The fields that a settling action gives a sample; approving one that is flagged as a leak clears the flag.
+    `reviewer` is a user's id, `at` when they decided if that is not now."""
+    queued = action == Action.QUEUE
+    return {
+        "status": STATUS_AFTER[action],
+        "decided_by_id": None if queued else reviewer,
+        "decided_at": None if queued else at or timezone.now(),
+        "leak_cleared": leak and action == Action.APPROVE,
+    }
 
 
 def refuse_stale_version(sample: Sample, version: int | None) -> None:

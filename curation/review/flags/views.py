@@ -9,6 +9,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.flags.filters import FlagList, flags_of
 from curation.review.flags.resolve import resolve_flags
+from curation.review.workspace.navigation import location_of, page_url
 from curation.web.lists.pages import Tab, list_context
 
 
@@ -37,4 +38,7 @@ def flag_list(request: HttpRequest, access: Access) -> HttpResponse:
 def flags_resolve(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     resolve_flags(access=access, sample_id=pk, note=request.POST.get("note", ""))
     messages.success(request, f"Resolved the flags of sample {pk}.")
-    return redirect("flag-list", access.project.slug)
+    slug, location = access.project.slug, location_of(request.POST)
+    if request.POST.get("of") == "sample":  # the page of the sample, which stays open
+        return redirect(page_url(slug, location, pk))
+    return redirect("flag-list", slug)

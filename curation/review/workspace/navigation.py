@@ -47,6 +47,13 @@ def sample_url(slug: str, pk: int) -> str:
     return reverse("sample-page", args=[slug, pk])
 
 
+def page_url(slug: str, location: Location, pk: int) -> str:
+    """The address at which the sample is shown there."""
+    if location.looking_back:
+        return _looking_back(slug, location.at or 0, pk, location.query)
+    return queue_url(slug, location.query) if location.queue else sample_url(slug, pk)
+
+
 def navigation_of(access: Access, location: Location, sample_id: int) -> Navigation:
     slug = access.project.slug
     if location.queue:

@@ -257,7 +257,8 @@ def workspace_of(
 def _colleagues(access: Access, sample: Sample) -> list[str]:
     """Whom the caller may ask for a second opinion on the sample; none where they may not ask."""
     settled = sample.status != Status.PENDING
-    if sample.disputed or (settled and sample.decided_by_id != access.user.pk and not access.may(Scope.RUN)):
+    disputed = sample.disputed and sees_opinions(access)  # nobody else may know
+    if disputed or (settled and sample.decided_by_id != access.user.pk and not access.may(Scope.RUN)):
         return []
     members = Member.objects.listed(access.project).filter(role__in=REVIEWING).exclude(user=access.user)
     return list(members.values_list("user__username", flat=True)[:500])

@@ -8,7 +8,7 @@ from curation.projects.access import Access, enter
 from curation.projects.models import Scope
 from curation.samples.blind import hides, refuse_hidden, shown_flags
 from curation.samples.list.filters import SampleList
-from curation.samples.list.queries import sample_page, source_url
+from curation.samples.list.queries import in_review, sample_page, source_url
 from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView, flag_names
@@ -52,6 +52,7 @@ class SampleOut(Schema):
     panel: str | None = Field(
         examples=["3f9a1c0b77de"], description="The panel that scored it; null for a duel without a score that counts."
     )
+    in_review_by: str | None = Field(examples=[None], description="Who has it open to decide it.")
     disputed: bool | None = Field(
         examples=[False],
         description="Several people decided it differently and somebody must adjudicate; null for who may not know.",
@@ -64,7 +65,9 @@ class SamplePage(Schema):
     total: int | None = None
 
 
-def sample_out(sample: Sample, access: Access, *, hidden: bool | None = None) -> dict[str, object]:
+def sample_out(
+    sample: Sample, access: Access, *, in_review_by: str | None, hidden: bool | None = None
+) -> dict[str, object]:
     """The row of a sample that was read by `SampleQuerySet.for_list()`, as this person may see it. A caller that knows
     more of the sample says whether it is hidden."""
     hidden = hides(access, sample) if hidden is None else hidden
@@ -88,6 +91,7 @@ def sample_out(sample: Sample, access: Access, *, hidden: bool | None = None) ->
         "trajectory": None if trajectory is None else str(trajectory),
         "opponent": getattr(sample, "opponent", None),
         "panel": None if hidden else getattr(sample, "ran_panel", None) or getattr(sample, "scored_by_panel", None),
+        "in_review_by": in_review_by,
         "disputed": sample.disputed if access.may(Scope.RUN) else None,
     }
 
@@ -96,7 +100,9 @@ def sample_out(sample: Sample, access: Access, *, hidden: bool | None = None) ->
 def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     refuse_hidden(access, params)
-    return sample_page(access.project, params).response(lambda sample: sample_out(sample, access))
+    page = sample_page(access.project, params)
+    holders = in_review(page.rows)
+    return page.response(lambda sample: sample_out(sample, access, in_review_by=holders.get(sample.pk)))
 
 
 class SimilarOut(Schema):
@@ -115,11 +121,16 @@ def list_similar(request: HttpRequest, sample_id: str) -> dict[str, object]:
     finds the same ones."""
     access, _ = enter_sample(request, sample_id, Scope.READ)
     rows = Sample.objects.of(access.project).for_list()
-    found = [
-        {"sample": sample_out(alike.sample, access), "likeness": alike.likeness}
-        for alike in similar_samples(rows, sample_id)
+    found = similar_samples(rows, sample_id)
+    holders = in_review([alike.sample for alike in found])
+    data = [
+        {
+            "sample": sample_out(alike.sample, access, in_review_by=holders.get(alike.sample.pk)),
+            "likeness": alike.likeness,
+        }
+        for alike in found
     ]
-    return {"data": found, "next_cursor": None}
+    return {"data": data, "next_cursor": None}
 
 
 class SavedViewIn(Schema):

@@ -11,7 +11,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.samples.blind import hides, refuse_hidden, shown_flags
 from curation.samples.list.filters import OPPONENTS, SampleList
-from curation.samples.list.queries import reversed_order, sample_page
+from curation.samples.list.queries import in_review, reversed_order, sample_page
 from curation.samples.models import Bucket, Flag, Kind, Sample, Status, flag_names
 from curation.web.lists.keyset import encode_cursor
 from curation.web.lists.pages import Chip, Column, Control, chips, column, controls
@@ -70,6 +70,7 @@ class Row:
     pk: str
     page_url: str
     panel_url: str
+    in_review_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,9 @@ def _rows(access: Access, params: SamplePageParams) -> tuple[list[Sample], dict[
 
 
 def _linked(access: Access, samples: list[Sample]) -> list[Row]:
-    """The URLs of all rows, made from those of id 0."""
+    """The rows with their URLs, made from those of id 0, and who else has them open."""
     slug = access.project.slug
+    holders, me = in_review(samples), access.user.get_username()
     page, panel = (reverse(name, args=[slug, 0]).split("/0/") for name in ("sample-page", "sample-panel"))
     return [
         Row(
@@ -157,6 +159,7 @@ def _linked(access: Access, samples: list[Sample]) -> list[Row]:
             str(sample.pk),
             f"/{sample.pk}/".join(page),
             f"/{sample.pk}/".join(panel),
+            "" if (holder := holders.get(sample.pk, "")) == me else holder,
         )
         for sample in samples
     ]

@@ -1,12 +1,14 @@
 """One page of the samples list, for the page and for REST."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote, urlsplit
 
 from django.db import connections
 from django.db.models import Q
 from django.urls import reverse
+from django.utils import timezone
 
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -14,12 +16,20 @@ from curation.samples.list.clauses import page_rows
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import Page, decode_cursor, paginate
 
 WINDOW = 1_000
 _HUGGING_FACE = re.compile(
     r"hf://(?P<kind>datasets|models|spaces)/(?P<name>[^/@]+/[^/@]+)(@(?P<at>[^/]+))?(/(?P<path>.+))?"
 )
+
+
+def in_review(samples: Sequence[Sample]) -> dict[int, str]:
+    """Who has which of these samples open, in one query. Leases belong to a layer above."""
+    ids = IdList([sample.pk for sample in samples])
+    rows = Sample.objects.filter(pk__in=ids, leases__until__gt=timezone.now())
+    return dict(rows.values_list("pk", "leases__reviewer__username"))
 
 
 def sample_page(project: Project, params: SampleList, *, before: str | None = None) -> Page[Sample]:

@@ -3,10 +3,12 @@ import numpy as np
 import pytest
 from django.test import Client
 
+from curation.projects.access import Access
 from curation.projects.models import Project, Role
-from curation.review.agreement.figures import figures_of
+from curation.review.agreement.figures import Opinion, figures_of, units_of
 from curation.review.decisions.decide import decide
-from curation.samples.models import Look
+from curation.review.decisions.undo import undo
+from curation.samples.models import Look, Sample
 from judging.statistics.controls import cohens_kappa
 from tests.factories import make_bearer, make_member, make_project
 from tests.review.rows import judged, reviewer_of
@@ -66,3 +68,30 @@ def test_the_decision_of_someone_who_looked_before_is_not_independent(client: Cl
     assert max(one.agreement.n for one in figures_of(project)) == 12
     path = "/api/v1/projects/billing/samples?count=true&independent=true"
     assert client.get(path, headers=make_bearer(curator.user)).json()["total"] == 12
+
+
+def test_a_mind_that_is_changed_after_the_answer_does_not_count() -> None:
+    project = make_project(settings_json={"review": {"overlap": 2}})
+    ada, ben, eve = (reviewer_of(project) for _ in range(3))
+    disputed, settled, left = judged(project), judged(project), judged(project)
+
+    def decided(access: Access, sample: Sample, *actions: str) -> None:
+        for action in actions:
+            if action == "undo":
+                undo(access=access, sample_id=sample.pk)
+            else:
+                decide(access=access, sample_id=sample.pk, action=action)
+
+    decided(ada, disputed, "reject")
+    decided(ben, disputed, "refine", "undo", "reject")  # it waited, so Ada had decided otherwise
+    decided(ada, settled, "reject")
+    decided(ben, settled, "reject", "undo", "refine")
+    decided(ada, left, "reject")
+    decided(ben, left, "reject", "undo")
+    decided(eve, left, "reject")  # she has seen the sample rejected
+    found = {unit.opinions for unit in units_of(project)}
+    one, two = ada.user.username, ben.user.username
+    assert found == {
+        (Opinion(one, "reject", ""), Opinion(two, "refine", "")),
+        (Opinion(one, "reject", ""), Opinion(two, "reject", "")),
+    }

@@ -3,15 +3,18 @@
 import pytest
 from django.test import Client
 
+from curation.assignments.models import Assignment
 from curation.exports.recipes.recipe import read_recipe
 from curation.notifications.models import Notification
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Role
 from curation.review.agreement.figures import units_of
 from curation.review.assignments.second_opinion import ask_second_opinion
+from curation.review.assignments.withdraw import withdraw_assignment
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
+from curation.review.models import Lease
 from curation.review.queue.take import take_next
 from curation.samples.models import Sample
 from curation.web.problems import Conflict, Invalid, NotAllowed
@@ -63,7 +66,7 @@ def test_different_decisions_are_adjudicated(project: Project) -> None:
     decide(access=ben, sample_id=sample.pk, action="approve", preference="king")
     assert now(sample).disputed
     with pytest.raises(Conflict, match="A curator settles it"):
-        ask(ana, sample, ben)
+        ask(carl, sample, ben)
     decide(access=carl, sample_id=sample.pk, action="reject")
     assert (now(sample).status, now(sample).opinions) == ("rejected", 0)
 
@@ -97,6 +100,95 @@ def test_refusals_say_what_is_wrong_and_tell_of_no_decision(project: Project) ->
     decide(access=ben, sample_id=sample.pk, action="reject")
     with pytest.raises(Conflict, match="not settled by one person"):
         ask(ben, sample, eve)
+
+
+def test_a_reviewer_is_not_told_that_others_disagree(client: Client, project: Project) -> None:
+    ana, ben, eve = (reviewer_of(project) for _ in range(3))
+    waiting, disputed = judged(project), judged(project)
+    for sample in (waiting, disputed):
+        ask(ana, sample)
+        decide(access=ana, sample_id=sample.pk, action="reject")
+    decide(access=ben, sample_id=disputed.pk, action="approve", preference="king")
+    assert now(disputed).disputed
+    for person in (eve, ana):
+        client.force_login(person.user)
+        answers, folds = [], []
+        for sample in (waiting, disputed):
+            folds.append("<summary>Second opinion</summary>" in page_of(client, sample))
+            answer = client.post(
+                f"/api/v1/samples/{sample.pk}/second-opinion",
+                content_type="application/json",
+                headers=make_bearer(person.user),
+            )
+            answers.append((answer.status_code, {**answer.json(), "sample": ""}))
+        assert answers[0] == answers[1] and answers[0][0] == 201
+        assert folds == [True, True]
+        Lease.objects.all().delete()
+    assert now(disputed).disputed, "a curator settles it as before"
+
+
+def page_of(client: Client, sample: Sample) -> str:
+    return client.post(f"/p/billing/samples/{sample.pk}/").content.decode()
+
+
+def withdraw(project: Project, by: Access) -> None:
+    for assignment in Assignment.objects.filter(project=project, second_opinion=True):
+        withdraw_assignment(access=by, assignment=assignment)
+
+
+def test_withdrawn_the_decision_that_waited_settles_its_sample_again(project: Project) -> None:
+    ana, ben, carl = reviewer_of(project), reviewer_of(project), reviewer_of(project, Role.CURATOR)
+    sample = judged(project)
+    revise(access=ana, sample_id=sample.pk, text=TEXT)
+    decide(access=ana, sample_id=sample.pk, action="approve", preference="challenger")
+    ask(ana, sample, ben)
+    before = now(sample).version
+
+    withdraw(project, carl)
+
+    found = now(sample)
+    assert (found.status, found.decided_by, found.opinions) == ("approved", ana.user, 0)
+    assert found.version > before and outcome_of(found).chosen_text == TEXT
+    assert outcome_of(found).as_approved and outcome_of(found).reviewers == (ana.user.username,)
+    undo(access=ana)
+    assert (now(sample).status, now(sample).opinions) == ("pending", 0), "one person decides it again"
+    decide(access=ben, sample_id=sample.pk, action="reject")
+    assert now(sample).status == "rejected"
+
+
+def test_withdrawn_before_anybody_decided_one_person_decides_as_before(project: Project) -> None:
+    ana, ben, carl = reviewer_of(project), reviewer_of(project), reviewer_of(project, Role.CURATOR)
+    asked, written = judged(project), judged(project)
+    ask(ana, asked, ben)
+    ask(ana, written, ben)
+    revise(access=ben, sample_id=written.pk, text=TEXT)  # only Ben sees it
+    withdraw(project, carl)
+    assert now(asked).opinions == 0
+    for sample in (asked, written):
+        decide(access=ben, sample_id=sample.pk, action="approve", preference="challenger")
+        assert now(sample).status == "approved"
+    assert outcome_of(now(written)).chosen_text == TEXT and outcome_of(now(written)).as_approved
+
+
+def test_withdrawn_where_two_disagree_a_curator_still_settles_it(project: Project) -> None:
+    ana, ben, carl = reviewer_of(project), reviewer_of(project), reviewer_of(project, Role.CURATOR)
+    sample = judged(project)
+    ask(ana, sample, ben)
+    decide(access=ana, sample_id=sample.pk, action="reject")
+    decide(access=ben, sample_id=sample.pk, action="approve", preference="king")
+    withdraw(project, carl)
+    assert (now(sample).status, now(sample).disputed) == ("pending", True)
+
+
+def test_where_the_project_wants_two_people_one_decision_does_not_suffice(project: Project) -> None:
+    project.settings_json = {"review": {"overlap": 2}}
+    project.save()
+    ana, ben, carl = reviewer_of(project), reviewer_of(project), reviewer_of(project, Role.CURATOR)
+    sample = judged(project)
+    ask(ana, sample, ben)
+    decide(access=ana, sample_id=sample.pk, action="reject")
+    withdraw(project, carl)
+    assert (now(sample).status, now(sample).opinions) == ("pending", 2)
 
 
 def test_rest_asks(client: Client, project: Project) -> None:

@@ -1,5 +1,7 @@
 """Flags as a list to work on: who, why, when, and what was done about it."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -11,6 +13,7 @@ from curation.review.decisions.decide import decide
 from curation.review.decisions.undo import undo
 from curation.samples.models import Sample
 from tests.factories import make_bearer, make_member
+from tests.review.browsing import body, first
 from tests.review.rows import judged, reviewer_of
 
 pytestmark = pytest.mark.django_db
@@ -62,3 +65,29 @@ def test_the_page_of_a_sample_shows_an_open_flag_and_forgets_a_resolved_one(
     assert "Flagged by" not in client.post(address).content.decode()
     decide(access=me, sample_id=sample.pk, action="flag", reason="once more")
     assert "once more" in client.get(reverse("flag-list", args=["billing"])).content.decode()
+
+
+def test_resolving_a_flag_keeps_the_reviewer_where_they_were(client: Client, project: Project, me: Access) -> None:
+    samples = [judged(project, priority=float(n)) for n in range(3)]
+    for sample in samples:
+        decide(access=reviewer_of(project), sample_id=sample.pk, action="flag", reason="the prompt is cut")
+
+    def resolve(sample: Sample, shown: str) -> str:
+        """Send the form as the page has it; return where it leads."""
+        form = first(r'(<form class="row" method="post" action="[^"]*/flags/resolve/">.*?</form>)', shown)
+        hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+        done = client.post(reverse("flags-resolve", args=["billing", sample.pk]), {**hidden, "note": "read it"})
+        assert done.status_code == 302
+        return done["Location"]
+
+    queue = reverse("queue", args=["billing"]) + "?order=newest"
+    assert resolve(samples[2], body(client.post(queue, follow=True))) == queue
+    shown = body(client.get(queue))
+    assert f'data-sample="{samples[2].pk}"' in shown and "Flagged by" not in shown
+    alone = reverse("sample-page", args=["billing", samples[0].pk])
+    assert resolve(samples[0], body(client.post(alone))) == alone
+    back = f"{reverse('sample-page', args=['billing', samples[1].pk])}?queue=order%3Dnewest&at=1"
+    assert resolve(samples[1], body(client.post(back))) == back
+    decide(access=me, sample_id=samples[1].pk, action="flag", reason="once more")
+    from_list = client.post(reverse("flags-resolve", args=["billing", samples[1].pk]), {"note": "done"})
+    assert from_list["Location"] == reverse("flag-list", args=["billing"])

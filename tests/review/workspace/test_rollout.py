@@ -123,6 +123,7 @@ def test_each_decision_is_taken_from_the_page(
 def test_refining_links_to_a_new_rollout(client: Client, me: Access, project: Project) -> None:
     row, sample = rolled_out(project)
     decide(access=me, sample_id=sample.pk, action="refine")
+    client.force_login(make_member(project, role=Role.CURATOR))
     page = page_of(client, sample)
     assert "Roll its scenario out again" in page
     link = first(r'href="(/p/billing/runs/new/[^"]*)"', page)
@@ -130,6 +131,20 @@ def test_refining_links_to_a_new_rollout(client: Client, me: Access, project: Pr
     with pytest.raises(Invalid, match="Roll its scenario out again"):
         revise(access=me, sample_id=sample.pk, text="echo better")
     assert client.get(url("answer-editor", sample.pk)).status_code == 404
+
+
+def test_a_reviewer_is_told_who_rolls_out_again_and_where_they_find_it(
+    client: Client, me: Access, project: Project
+) -> None:
+    _, sample = rolled_out(project)
+    decide(access=me, sample_id=sample.pk, action="refine")
+    page = body(client.get(f"/p/billing/samples/{sample.pk}/"))
+    listed = "/p/billing/samples/?kind=trajectory&amp;status=needs_refine"
+    assert "A curator rolls its scenario out again" in page and f'href="{listed}"' in page
+    assert "runs/new" not in page.split('id="side"')[1]
+    client.force_login(make_member(project, role=Role.CURATOR))
+    assert f'href="{listed}"' in body(client.get("/p/billing/trajectories/"))
+    assert f'id="sample-{sample.pk}"' in body(client.get(listed.replace("&amp;", "&")))
 
 
 def test_a_preference_is_refused(me: Access, project: Project) -> None:

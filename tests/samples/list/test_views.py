@@ -1,17 +1,20 @@
 """The samples page: what is on it, where its links lead, and who is refused."""
 
 import re
+from datetime import timedelta
 from html import unescape
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from curation.projects.models import AuditEntry, Project, Role
+from curation.review.models import Lease
 from curation.samples.list.filters import SampleList
 from curation.samples.models import Flag, Sample, SavedView
-from tests.factories import make_member, make_project, make_sample, make_user
+from tests.factories import make_bearer, make_member, make_project, make_sample, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +45,19 @@ def link(html: str, rel: str) -> str | None:
 
 
 class TestList:
+    def test_a_row_says_who_else_has_the_sample_open(self, client: Client, project: Project) -> None:
+        free, held, mine, lapsed = (make_sample(project) for _ in range(4))
+        ada, me = make_member(project, make_user("ada")), make_member(project)
+        soon = timezone.now() + timedelta(minutes=5)
+        for sample, user, until in ((held, ada, soon), (mine, me, soon), (lapsed, ada, timezone.now())):
+            Lease.objects.create(sample=sample, reviewer=user, swapped=False, until=until)
+        client.force_login(me)
+        rows = dict(re.findall(r'<tr data-row id="sample-(\d+)">(.*?)</tr>', get(client), re.DOTALL))
+        assert [pk for pk, row in rows.items() if "in review by" in row] == [str(held.pk)]
+        assert "in review by ada" in rows[str(held.pk)]
+        answer = client.get("/api/v1/projects/acme/samples?sort=id", headers=make_bearer(me)).json()
+        assert [row["in_review_by"] for row in answer["data"]] == [None, "ada", me.username, None]
+
     def test_a_row_shows_what_a_reviewer_looks_for(self, client: Client, project: Project) -> None:
         ada = make_user("ada")
         sample = make_sample(
