@@ -40,7 +40,7 @@ class Undone:
     @property
     def summary(self) -> str:
         if isinstance(self.undone, Revision):
-            return f"Undid revision {self.undone.number} of sample {self.sample.pk}. Its text is your draft again."
+            return f"Undid revision {self.undone.number} of sample {self.sample.pk}."
         return f"Undid {self.undone.get_action_display().lower()} of sample {self.sample.pk}."
 
 
@@ -112,11 +112,12 @@ def _undo_revision(pk: int, sample: Sample, access: Access) -> Undone:
         raise Conflict(
             f"Revision {revision.number} of sample {sample.pk} has just been undone.", code="nothing_to_undo"
         )
-    since = Q(created_at__gt=revision.created_at)
-    _refuse_changed(sample, access, since, since)
-    if revision.text_scores.exists():
-        raise _changed(sample, f"revision {revision.number} has been judged again. Revise the answer instead")
     private = revision.private_to_id is not None
+    if not private:  # nothing of others rests on what they do not see
+        since = Q(created_at__gt=revision.created_at)
+        _refuse_changed(sample, access, since, since)
+        if revision.text_scores.exists():
+            raise _changed(sample, f"revision {revision.number} has been judged again. Revise the answer instead")
     line = log_line(sample, access, Action.UNDO)
     line.revision, line.settles = revision, not private
     line.save()
