@@ -194,8 +194,7 @@ class Revision(models.Model):
     """A new text for one side's answer, by a person or by a model. `parent` is None where it revises the model's own
     answer.
 
-    `number` counts the revisions that its author saw, so that a private one does not tell how many others have written.
-    `undone_by` is the line of the log with which its author took the text back: it stays in the chain, and the text
+    A private `number` counts what its author sees. `undone_by` is the line of the log that took the text back: the one
     before it counts again. The leak columns are those of `Answer`, for this text.
     """
 
@@ -227,7 +226,6 @@ class Revision(models.Model):
             models.UniqueConstraint(
                 fields=["sample", "number"], name="revision_number_once", condition=models.Q(private_to=None)
             ),
-            # Of revisions that everybody sees the database compares none: their `private_to` is null.
             models.UniqueConstraint(fields=["sample", "private_to", "number"], name="private_number_once"),
         ]
         # An author's last revision, for undo.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -28,7 +28,7 @@ class Before(TypedDict):
 
 
 # The parts of `Before` that are about several people.
-OF_SEVERAL = ("opinions", "disputed", "round")
+OF_SEVERAL: Final = ("opinions", "disputed", "round")
 
 
 def log_line(

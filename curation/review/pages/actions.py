@@ -18,6 +18,7 @@ from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.drafts import clear_draft, save_draft
 from curation.review.decisions.revise import revise, side_to_revise
+from curation.review.decisions.undo import labels_since
 from curation.review.models import Lease, Pick
 from curation.review.pages.views import lease_if_undecided, may_claim, sample_of
 from curation.review.queue.lease import heartbeat, hold, holder_of, own_lease, release
@@ -104,7 +105,12 @@ def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
     location = replace(location_of(request.POST), at=None if pending else done.shown.pk)
     sample = sample_of(access, done.sample.pk)
     space = workspace_of(access=access, sample=sample, location=location, lease=lease)
-    return announce(show(request, access, space), done.summary)
+    response = announce(show(request, access, space), done.summary)
+    labelled = labels_since(access, done.undone)
+    if labelled is None:
+        return response
+    text = f"{done.summary} Your labels of sample {labelled} are newer and stay: change them on its page."
+    return toast(response, text, tone="borderline")
 
 
 def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> HttpResponse:
