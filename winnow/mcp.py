@@ -50,7 +50,7 @@ TOOLS = {
     "get_run": ("read", "get", f"{V1}/runs/{{run_id}}"),
     "list_run_events": ("read", "get", f"{V1}/runs/{{run_id}}/events"),
     "list_run_items": ("read", "get", f"{V1}/runs/{{run_id}}/items"),
-    "estimate_run": ("read", "post", f"{PROJECT}/runs/estimate"),
+    "estimate_run": ("run", "post", f"{PROJECT}/runs/estimate"),
     "launch_run": ("run", "post", f"{PROJECT}/runs"),
     "cancel_run": ("run", "post", f"{V1}/runs/{{run_id}}/cancel"),
     "list_exports": ("read", "get", f"{PROJECT}/exports"),

@@ -160,6 +160,7 @@ class ImportRun(Kind[ImportParams]):
     summary = "Reads turns, records, scenarios, samples or held-out rows from a file or an address."
     params = ImportParams
     launch_page = "import-new"
+    tells_of_samples = False
     section_template = "imports/_run_section.html"
 
     def stages(self, params: ImportParams) -> Sequence[Stage]:

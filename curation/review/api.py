@@ -15,7 +15,7 @@ from curation.review.bulk.api import router as bulk_router
 from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.filters import DecisionList
-from curation.review.decisions.findings import findings_of
+from curation.review.decisions.findings import CHALLENGER, KING, findings_of
 from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
@@ -198,7 +198,8 @@ def delete_clearance(request: HttpRequest, sample_id: str, rule: str, value_sha2
 
 def _findings(access: Access, sample: Sample) -> dict[str, object]:
     scan, seats = access.project.settings.scan, _blind_seats(access, sample)
-    found = [row for row in findings_of(sample) if seats is None or row.part not in ("comment", "note")]
+    first = KING if seats and seats.left == Pick.KING else CHALLENGER
+    found = [row for row in findings_of(sample, first=first) if seats is None or row.part not in ("comment", "note")]
     return {"data": [s.ScanFindingOut.of(row, scan.action(row.rule), blind=seats) for row in found]}
 
 

@@ -193,8 +193,8 @@ class Kind(ABC, Generic[P]):
 
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
     permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
-    it makes if `feeds_others`. `needs` says what comes first where there is nothing to work on. `hides_results` leaves
-    the results of its items to people who may launch runs: they tell what the blind do not see.
+    it makes if `feeds_others`. `needs` says what comes first where there is nothing to work on. `tells_of_samples` is
+    false where its results tell nothing of answers, verdicts and outcomes, which blind review hides.
     """
 
     name: ClassVar[str]
@@ -208,7 +208,7 @@ class Kind(ABC, Generic[P]):
     section_template: ClassVar[str] = ""
     feeds_others: ClassVar[bool] = True
     needs: ClassVar[str] = ""
-    hides_results: ClassVar[bool] = False
+    tells_of_samples: ClassVar[bool] = True
 
     @abstractmethod
     def stages(self, params: P) -> Sequence[Stage]:

@@ -5,15 +5,19 @@ but on its own page after the decision. Curators and admins see them, and the au
 looked.
 """
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from django.db import models, transaction
+from django.db.models import Exists, OuterRef
 
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Role
+from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import SCANNED, Look, Sample, Status, flag_bits
+from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, NotAllowed
 
 M = TypeVar("M", bound=models.Model)
@@ -103,19 +107,48 @@ def refuse_pending(access: Access, samples: "models.QuerySet[Sample]", what: str
         )
 
 
+@hides_results
+def results_hidden(access: Access) -> str:
+    """Runs tell how samples ended and were judged, and their calls how long each answer is."""
+    if not has_hidden(access):
+        return ""
+    return "You review blind, and samples of the project are pending. What runs found is shown when all are decided."
+
+
+def has_hidden(access: Access) -> bool:
+    """Whether anything of the project is hidden from the caller."""
+    return reviews_blind(access) and Sample.objects.of(access.project).filter(status=Status.PENDING).exists()
+
+
 def look(access: Access, sample: Sample | None) -> None:
     """Refuse a reviewer to look at what is hidden of this sample; note that a curator or admin looked."""
     if sample is None or sample.status != Status.PENDING:
-        return
-    if not sample.opinions and not access.project.settings.review.blind:
         return
     if reviews_blind(access):
         raise NotAllowed(
             f"You review blind, and sample {sample.pk} is pending. This opens when it is decided.", code="blind"
         )
+    look_at(access, [sample.pk])
+
+
+def look_at(access: Access, ids: Iterable[int | None]) -> None:
+    """Note that a curator or admin sees what is hidden of the pending ones of these samples: a row for each that they
+    had not seen, and one entry in the audit log. A list that shows no new one costs one query."""
     if access.role not in (Role.CURATOR, Role.ADMIN):
         return
+    seen = Sample.objects.filter(pk__in=IdList([pk for pk in ids if pk is not None]), status=Status.PENDING)
+    if not access.project.settings.review.blind:
+        seen = seen.filter(opinions__gt=0)
+    known = Look.objects.filter(sample=OuterRef("pk"), user=access.user)
+    new = list(seen.exclude(Exists(known)).order_by("pk").only("pk"))
+    if not new:
+        return
     with transaction.atomic():
-        _, is_first = Look.objects.get_or_create(sample=sample, user=access.user)
-        if is_first:
-            audit.record(actor=access.user, action="sample.look", subject=str(sample.pk), project=access.project)
+        Look.objects.bulk_create([Look(sample=sample, user=access.user) for sample in new], ignore_conflicts=True)
+        audit.record(
+            actor=access.user,
+            action="sample.look",
+            subject=str(new[0].pk) if len(new) == 1 else f"{len(new)} samples",
+            project=access.project,
+            data={"samples": [str(sample.pk) for sample in new]} if len(new) > 1 else None,
+        )

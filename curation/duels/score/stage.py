@@ -245,7 +245,8 @@ def sample_texts(ids: Sequence[int]) -> dict[int, SampleTexts]:
         turns = [message for message in history if message.get("role") != "system"]
         searched = [*turns[:1], *turns[1:][-LAST_TURNS:]]
         answers = (duel.challenger.text.text, duel.opponent_text)
-        parts = [*answers, *map(content_of, searched)]
+        # In an order that does not depend on the sides: a phrase across the two answers would find which is first.
+        parts = [*sorted(answers), *map(content_of, searched)]
         scanned = (*texts_of([history, duel.prompt.text.tools]), *answers)
         texts[duel.pk] = SampleTexts(_preview(duel.challenger.text.text), "\n\n".join(parts), scanned)
     return texts

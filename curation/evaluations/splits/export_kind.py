@@ -83,6 +83,7 @@ class SplitRun(Kind[SplitParams]):
     title = "Split from an export"
     pipeline = Pipeline.EVALUATION
     summary = "Makes the held-out rows of an export a split."
+    tells_of_samples = False
     params = SplitParams
     launch_page = "split-list"
 

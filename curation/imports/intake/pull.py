@@ -114,6 +114,7 @@ class PullRun(Kind[PullParams]):
     title = "Traces of Langfuse or Phoenix"
     pipeline = Pipeline.IMPORT
     summary = "Reads model calls from a server that traces agents, and imports them as turns."
+    tells_of_samples = False
     params = PullParams
     feeds_others = False
 

@@ -16,6 +16,8 @@ from curation.trajectories.models import TrajectoryText
 from judging.scan.rules import Kind
 from judging.scan.scan import Finding, rule_set_version, texts_of
 
+# The sides as `Place.part` names them.
+CHALLENGER, KING = "challenger", "king"
 # About a second of work, so that no writer waits long.
 SCANNED_AT_ONCE = 200
 
@@ -46,10 +48,11 @@ class Found:
     text: str = field(repr=False)
 
 
-def findings_of(sample: Sample) -> list[Found]:
+def findings_of(sample: Sample, *, first: str = CHALLENGER) -> list[Found]:
     """Return the findings in everything of the sample that may leave, in the order of its texts: the history, the
-    session, both answers as recorded and as last revised, and the comments, reasons and notes of its reviewers."""
-    places = list(_places(sample))
+    session, both answers as recorded and as last revised, that of the side `first` before the other, and the comments,
+    reasons and notes of its reviewers."""
+    places = list(_places(sample, first))
     found = scan_texts(place.text for place in places)
     cleared = {
         (rule, digest): name
@@ -98,7 +101,7 @@ def _found(place: Place, finding: Finding, cleared: dict[tuple[str, str], str]) 
     )
 
 
-def _places(sample: Sample) -> Iterator[Place]:
+def _places(sample: Sample, first: str) -> Iterator[Place]:
     duel = Duel.objects.filter(sample=sample).select_related("prompt__text", "challenger__text", "king__text").first()
     if duel is not None:
         for index, message in enumerate(duel.prompt.text.history):
@@ -106,14 +109,19 @@ def _places(sample: Sample) -> Iterator[Place]:
                 yield Place("history", index, text)
         yield from (Place("tools", 0, text) for text in texts_of(duel.prompt.text.tools))
         reference = reference_answer(duel.prompt.text.reference)
-        for side, row in (("challenger", duel.challenger), ("king", duel.king)):
+        rows = {CHALLENGER: duel.challenger, KING: duel.king}
+        for side, row in sorted(rows.items(), key=lambda found: found[0] != first):
             if row is None and duel.opponent == Opponent.NONE:
                 continue
             answer = Answered(row.text.text, row.text.thinking, row.text.tool_calls) if row else reference
             yield Place(side, 0, answer.text)
             yield from (Place(f"{side} reasoning", 0, text) for text in texts_of([answer.reasoning]) if text)
-    for side, revision in latest_revisions([sample.pk]).get(sample.pk, {}).items():
-        yield Place("king" if side == Pick.KING else "challenger", revision.pk, revision.text)
+    revised = {
+        KING if side == Pick.KING else CHALLENGER: revision
+        for side, revision in latest_revisions([sample.pk]).get(sample.pk, {}).items()
+    }
+    for side, revision in sorted(revised.items(), key=lambda found: found[0] != first):
+        yield Place(side, revision.pk, revision.text)
     for turns in TrajectoryText.objects.filter(trajectory__sample=sample).values_list("turns", flat=True):
         for index, turn in enumerate(turns):
             for text in texts_of(turn):

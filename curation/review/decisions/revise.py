@@ -20,7 +20,7 @@ from curation.review.decisions.outcome import kept_side, latest_revision, latest
 from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import Action, Decision, Pick, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
-from curation.review.queue.seats import LEFT, RIGHT, has_one_answer, is_blind, pick_of, seats_meant
+from curation.review.queue.seats import LEFT, RIGHT, hides_sides, pick_of, seats_meant
 from curation.samples.models import Flag, Kind, Sample, Status
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import text_errors
@@ -182,18 +182,13 @@ def flags_after(sample: Sample, revision: Revision) -> int:
 
 
 def side_to_revise(access: Access, sample: Sample, *, preference: str, page_lease: str) -> Pick:
-    """The side whose answer a page's preference revises, the challenger's where it names none."""
-    seats = seats_meant(preference, access, sample, own_lease(sample, access), page_lease=page_lease)
-    return kept_side(pick_of(preference, seats))
-
-
-def side_to_open(access: Access, sample: Sample, *, preference: str, page_lease: str) -> Pick:
-    """The side whose answer opens for editing. While blind the preference has to name a seat, since the text that opens
-    would tell which answer is whose."""
-    if preference not in (LEFT, RIGHT) and is_blind(access, sample) and not has_one_answer(sample):
+    """The side whose answer a page's preference revises, the challenger's where it names none. While blind it has to
+    name a seat: the text that opens, or the refusal of one that is unchanged, would tell which answer is whose."""
+    if preference not in (LEFT, RIGHT) and hides_sides(access, sample):
         text = "An edit belongs to one answer. Pick left or right, then edit it."
         raise Invalid(text, errors=[FieldError("preference", text)])
-    return side_to_revise(access, sample, preference=preference, page_lease=page_lease)
+    seats = seats_meant(preference, access, sample, own_lease(sample, access), page_lease=page_lease)
+    return kept_side(pick_of(preference, seats))
 
 
 def original_text(sample: Sample, of: str) -> str:

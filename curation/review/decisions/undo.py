@@ -18,6 +18,7 @@ from curation.review.decisions.revise import flags_after
 from curation.review.decisions.state import change, log_line, restored
 from curation.review.models import IMPORTED, Action, Decision, Draft, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
+from curation.review.queue.seats import names_side
 from curation.samples.models import Sample, Status
 from curation.web.problems import Conflict
 
@@ -170,8 +171,10 @@ def _done(
 
 
 def _restore_draft(decision: Decision, access: Access) -> None:
-    """What was typed or picked since then is newer and stays."""
-    given = {"comment": decision.comment, "pick": decision.pick if decision.preference else ""}
+    """What was typed or picked since then is newer and stays. A side that was named is not picked again: the page would
+    show where it is."""
+    picked = decision.preference and not names_side(decision.preference)
+    given = {"comment": decision.comment, "pick": decision.pick if picked else ""}
     if decision.batch or not any(given.values()):
         return
     draft, _ = Draft.objects.get_or_create(sample_id=decision.sample_id, reviewer=access.user)

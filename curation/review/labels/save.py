@@ -4,14 +4,13 @@ from collections.abc import Mapping
 
 from django.db import transaction
 
-from curation.duels.models import Duel, Opponent
 from curation.labels.models import Label, LabelValue, Question, QuestionKind
 from curation.labels.values import BadValue, checked_value, span_key, words_of
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.state import refuse_errors, refuse_stale_version
 from curation.review.queue.lease import lock_sample, own_lease
-from curation.review.queue.seats import LEFT, RIGHT, is_blind, place_of, shown_seats
+from curation.review.queue.seats import LEFT, RIGHT, hides_sides, place_of, shown_seats
 from curation.review.workspace.spans import FIELDS, NEWEST, SIDES, text_of
 from curation.samples.blind import reviews_blind
 from curation.samples.models import Kind, Sample
@@ -67,11 +66,6 @@ def field_of(access: Access, sample: Sample, given: object) -> str:
         seats = shown_seats(access, sample, own_lease(sample, access))
         return FIELDS[seats.left if given == LEFT else seats.right]
     return given if isinstance(given, str) else ""
-
-
-def hides_sides(access: Access, sample: Sample) -> bool:
-    """Whether spans name left and right. The side of an answer without another one is no secret."""
-    return is_blind(access, sample) and not Duel.objects.filter(sample=sample, opponent=Opponent.NONE).exists()
 
 
 def shown_value(access: Access, label: Label) -> object:

@@ -164,12 +164,15 @@ def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Save what is typed. A pick by seats that were drawn again since is left out."""
     text, note, comment = (request.POST.get(name) for name in ("text", "note", "comment"))
     sample, token = sample_of(access, pk), request.POST.get("of", "")
-    of = side_of_token(access, sample, token) if token else Pick.CHALLENGER
-    preference, pick = request.POST.get("preference"), None
+    preference, pick, page_lease = request.POST.get("preference"), None, request.POST.get("lease", "")
+    of = Pick.CHALLENGER
+    if token:
+        of = side_of_token(access, sample, token)
+    elif text or note:
+        of = side_to_revise(access, sample, preference=preference or "", page_lease=page_lease)
     if preference is not None and sample.kind == Kind.TURN:
         with suppress(Conflict):
-            lease = own_lease(sample, access)
-            seats = seats_meant(preference, access, sample, lease, page_lease=request.POST.get("lease", ""))
+            seats = seats_meant(preference, access, sample, own_lease(sample, access), page_lease=page_lease)
             pick = pick_of(preference, seats)
     saved_at = save_draft(access=access, sample_id=pk, of=of, text=text, note=note, comment=comment, pick=pick)
     return JsonResponse({"saved_at": saved_at.isoformat() if saved_at else None})

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_GET, require_POST
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.decisions.drafts import draft_of
-from curation.review.decisions.revise import side_to_open
+from curation.review.decisions.revise import side_to_revise
 from curation.review.models import Pick, Suggestion
 from curation.review.pages.views import sample_of
 from curation.review.queue.seats import LEFT, RIGHT, is_blind, other_side, side_of_token, side_token
@@ -88,7 +88,7 @@ def answer_editor(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     """The editor on the picked answer, with the reviewer's draft if there is one."""
     sample = sample_of(access, pk)
     preference, page_lease = request.GET.get("preference", ""), request.GET.get("lease", "")
-    of = side_to_open(access, sample, preference=preference, page_lease=page_lease)
+    of = side_to_revise(access, sample, preference=preference, page_lease=page_lease)
     return show_editor(request, access, sample, of=of, preference=preference, page_lease=page_lease)
 
 

@@ -117,16 +117,29 @@ def seats_meant(
 
     `page_lease` is the lease that the page was made with, None for a script. While blind another lease has drawn its
     own seats, even if it is the same person's: a pick by the old ones would keep the wrong answer and is refused. So is
-    the pick of another answer than the challenger's where there is no other.
+    the pick of another answer than the challenger's where there is no other, and that of a side on a page that hides
+    the sides: its draft would show where the side is.
     """
     if preference and PICK_OF_WORD.get(preference) != Pick.CHALLENGER and has_one_answer(sample):
         raise _wrong(f"Sample {sample.pk} has one answer, so there is nothing to pick. Approve or reject it.")
+    if page_lease is not None and names_side(preference) and hides_sides(access, sample):
+        raise _hidden("preference", sample)
     if page_lease is None or preference not in (LEFT, RIGHT):
         return seats_of(lease) if lease else None
     if is_blind(access, sample) and (lease is None or str(lease.pk) != page_lease):
         text = "Your lease ran out, so left and right were drawn again. Read both answers and pick again."
         raise Conflict(text, code="lease_lost")
     return shown_seats(access, sample, lease)
+
+
+def names_side(preference: str) -> bool:
+    """Whether the preference says whose answer it is, and not where it is shown."""
+    return PICK_OF_WORD.get(preference, Pick.DRAW) != Pick.DRAW
+
+
+def hides_sides(access: Access, sample: Sample) -> bool:
+    """Whether the sample has two answers and the page does not say whose they are."""
+    return is_blind(access, sample) and not has_one_answer(sample)
 
 
 def has_one_answer(sample: Sample) -> bool:
@@ -151,14 +164,16 @@ def pick_of(preference: str, seats: Seats | None) -> str:
 def side_named(word: str, access: Access, sample: Sample, lease: Lease | None) -> str:
     """The side that a script names to have its answer revised. While the sides are hidden from a reviewer it names a
     seat: what follows, such as the refusal of an unchanged text, would tell whose answer is where."""
-    if reviews_blind(access) and is_blind(access, sample) and not has_one_answer(sample):
+    if reviews_blind(access) and hides_sides(access, sample):
         if word not in (LEFT, RIGHT):
-            text = (
-                f"`of` is left or right: until sample {sample.pk} is decided, the king and the challenger are hidden."
-            )
-            raise Invalid(text, code="blind", errors=[FieldError("of", "is left or right")])
+            raise _hidden("of", sample)
         return pick_of(word, shown_seats(access, sample, lease))
     return pick_of(word, seats_of(lease) if lease else None)
+
+
+def _hidden(field: str, sample: Sample) -> Invalid:
+    text = f"`{field}` is left or right: until sample {sample.pk} is decided, the king and the challenger are hidden."
+    return Invalid(text, code="blind", errors=[FieldError(field, "is left or right")])
 
 
 def _wrong(text: str) -> Invalid:

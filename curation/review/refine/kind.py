@@ -36,7 +36,6 @@ class RefineRun(Kind[RefineParams]):
     filter = SampleFilter
     params = RefineParams
     section_template = "review/refine/_run_section.html"
-    hides_results = True
 
     def stages(self, params: RefineParams) -> Sequence[Stage]:
         return [RefineStage(params), CompareStage(params, _suggestions), SettleStage(params, _suggestions)]
@@ -87,7 +86,6 @@ class RejudgeRun(Kind[RejudgeParams]):
     launch_page = ""
     section_template = "review/refine/_rejudge_section.html"
     feeds_others = False
-    hides_results = True
 
     def stages(self, params: RejudgeParams) -> Sequence[Stage]:
         return [CompareStage(params, _revision), SettleStage(params, _revision)]

@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
-from curation.review.decisions.findings import Found, findings_of
+from curation.review.decisions.findings import CHALLENGER, Found, findings_of
 from curation.review.workspace.history import TOOLS_PREFIX, History
 from curation.samples.models import SCANNED, Sample
 from curation.trajectories.session.steps import Session
@@ -28,8 +28,8 @@ class ShownAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """What the page of a sample shows: `answers` by side, its history or session, and which `remarks`, each `comment`
-    or `note` with the id of its decision or revision."""
+    """What the page of a sample shows: `answers` by side from left to right, its history or session, and which
+    `remarks`, each `comment` or `note` with the id of its decision or revision."""
 
     answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
     transcript: History | Session | None = None
@@ -57,7 +57,8 @@ def findings_shown(access: Access, sample: Sample, *, blind: bool, shown: ShownT
         return []
     places = _Places(access, sample, shown)
     views = []
-    for number, found in enumerate(findings_of(sample)):
+    first = next(iter(shown.answers), CHALLENGER)
+    for number, found in enumerate(findings_of(sample, first=first)):
         place, anchor, load_url = places.of(found, number)
         if blind and found.part in ("comment", "note"):
             continue

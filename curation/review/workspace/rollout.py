@@ -11,7 +11,7 @@ from curation.projects.models import Scope
 from curation.review.models import Action, Decision
 from curation.runs.launch import launch
 from curation.runs.models import Run
-from curation.samples.blind import hides
+from curation.samples.blind import hides, look_at
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
 from curation.trajectories.session.siblings import Siblings, compare_siblings
@@ -85,12 +85,12 @@ class Rollout:
 def rollout_of(
     access: Access, sample: Sample, *, blind: bool, other_id: str = "", at: Position | None = None
 ) -> Rollout | None:
-    """Five queries at most; None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` what
+    """None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` what
     of the session must be shown."""
     row = Trajectory.objects.with_text().select_related("run").filter(sample=sample).first()
     if row is None:
         return None
-    siblings = compare_siblings(row, other_id=other_id, blind=blind, at=at)
+    siblings = compare_siblings(access, row, other_id=other_id, blind=blind, at=at)
     session = Session(row.text.turns, row.pk, at=at)
     until = siblings.comparison.shared if siblings.comparison else None
     return Rollout(
@@ -121,6 +121,7 @@ def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[Attempt]:
         return []
     since = Trajectory.objects.siblings_of(row).filter(created_at__gt=asked.created_at).select_related("sample")
     newer = [Attempt(one, one.sample is not None and hides(access, one.sample)) for one in since[:MOST_ATTEMPTS]]
+    look_at(access, [one.row.sample_id for one in newer])
     row.sample = sample
     return [Attempt(row, False), *newer] if newer else []
 

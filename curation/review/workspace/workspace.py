@@ -15,30 +15,31 @@ from curation.projects.access import Access
 from curation.projects.models import Member, Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
+from curation.review.decisions.findings import CHALLENGER, KING
 from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import Progress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, is_blind, place_of, shown_seats
-from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
+from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
+from curation.samples.blind import shown_flags
 from curation.samples.list.queries import source_url
-from curation.samples.models import LEAKS, Flag, Kind, Sample, Status, flag_names
+from curation.samples.models import Flag, Kind, Sample, Status, flag_names
 from curation.web.text.markup import marked, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
-# Flags that are hidden while blind: of a duel those that tell the sides apart, of a trajectory how it ended.
-HIDDEN_OF_DUEL = LEAKS | Flag.FLIP
+# The flag of a rollout that is hidden while blind, since it tells how it ended. The others are in its session.
 HIDDEN_OF_ROLLOUT = Flag.INFRA
 # The sides as findings name them.
-SIDES = {Pick.CHALLENGER: "challenger", Pick.KING: "king"}
+SIDES = {Pick.CHALLENGER: CHALLENGER, Pick.KING: KING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,8 @@ def workspace_of(
         remarks={("comment", row.pk) for row in decisions} | {("note", row.pk) for row in revisions},
     )
     findings = findings_shown(access, sample, blind=blind, shown=shown)
-    hidden = (HIDDEN_OF_ROLLOUT if rolled_out else HIDDEN_OF_DUEL) if blind else 0
+    hides_ending = rolled_out and blind
+    flags = sample.flags & ~HIDDEN_OF_ROLLOUT if hides_ending else shown_flags(sample, hidden=blind)
     return Workspace(
         sample=sample,
         location=location,
@@ -221,7 +223,7 @@ def workspace_of(
         tools=history.tools_html if history is not None and history.tools else None,
         rollout=rollout,
         revealed=_revealed(found, revisions, findings) if found and not blind else None,
-        flags=flag_names(sample.flags & ~hidden),
+        flags=flag_names(flags),
         findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=[
@@ -302,7 +304,7 @@ def _seats(
                 answer.kept_text,
                 sorted([*([] if blind else answer.kept_leaks), *marks_of(findings, SIDES[answer.side])]),
             ),
-            facts=answer.kept_facts,
+            facts=facts_of(answer.kept_text) if blind else answer.kept_facts,
             revision=answer.revision.number if answer.revision else None,
             leaks=0 if blind else len(answer.kept_leaks),
             picked=answer.side == kept,

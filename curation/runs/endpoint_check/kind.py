@@ -199,6 +199,7 @@ def _result(run: Run, found: Json) -> Write:
 class TestRun(Kind[TestParams]):
     name = "test"
     title = "Test of a model endpoint"
+    tells_of_samples = False
     params = TestParams
     feeds_others = False
     launch_page = ""

@@ -60,6 +60,7 @@ class ServedStage:
 class ServedRun(Kind[ServedParams]):
     name = "served"
     title = "List of a server's models"
+    tells_of_samples = False
     params = ServedParams
     scope = Scope.ADMIN
     launch_page = ""

@@ -13,10 +13,11 @@ from curation.projects.models import Project, Scope
 from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs import control
-from curation.runs.kinds import kind_of, launchable_kind
+from curation.runs.kinds import launchable_kind
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
+from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.schemas import RunOut, run_out, run_row
 from curation.runs.removal import archive_run, delete_run
 from curation.web.ids import find
@@ -135,9 +136,12 @@ class CallPage(Schema):
 
 @router.get("/projects/{slug}/runs", response=RunPage, exclude_unset=True, summary="List runs, newest first")
 def list_runs(request: HttpRequest, slug: str, params: Query[RunList]) -> dict[str, object]:
+    """While you review blind and a sample is pending, `result` is null where it tells of samples."""
     access = enter(request, slug, Scope.READ)
     runs = Run.objects.of(access.project).filter(kind__in=kind_names()).select_related("project")
-    return params.page(params.narrow(runs)).response(run_row)
+    page = params.page(params.narrow(runs))
+    hidden = why_hidden(access, page.rows)
+    return page.response(lambda run: run_row(run, hidden=run.pk in hidden))
 
 
 @router.post("/projects/{slug}/runs", response={202: RunOut}, summary="Launch a run")
@@ -150,8 +154,9 @@ def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunI
 
 @router.post("/projects/{slug}/runs/estimate", response=EstimateOut, summary="What a launch would cost")
 def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str, object]:
-    access = enter(request, slug, Scope.READ)
-    launchable_kind(body.kind)
+    """Needs the scopes of the launch."""
+    access = enter(request, slug, Scope.RUN)
+    require_scopes(access, launchable_kind(body.kind).name, body.params)
     found = estimate(project=access.project, kind=body.kind, params=body.params)
     return {
         "items": found.items,
@@ -166,7 +171,8 @@ def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str
 
 @router.get("/runs/{run_id}", response=RunOut, summary="One run, and what it waits for")
 def get_run(request: HttpRequest, run_id: str) -> dict[str, object]:
-    return run_out(_run(request, run_id, Scope.READ)[0])
+    run, access = _run(request, run_id, Scope.READ)
+    return run_out(run, hidden=bool(why_hidden(access, [run])))
 
 
 @router.patch("/runs/{run_id}", response=RunOut, summary="Archive or unarchive a run")
@@ -184,11 +190,11 @@ def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) ->
 
 @router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")
 def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> dict[str, object]:
-    """What panels said of a new text (`refine`, `rejudge`) is in `result` for those with the scope `run` only."""
+    """While you review blind, they open when no sample of the project is pending; those of a run that tells nothing of
+    samples are open."""
     run, access = _run(request, run_id, Scope.READ)
-    hides = kind_of(run.kind).hides_results and not access.may(Scope.RUN)
-    page = params.page(params.narrow(Item.objects.filter(run=run)))
-    return page.response(lambda item: _item(item, hides=hides))
+    require_results(access, run)
+    return params.page(params.narrow(Item.objects.filter(run=run))).response(_item)
 
 
 @router.get("/runs/{run_id}/events", response=EventPage, exclude_unset=True, summary="A run's log")
@@ -199,7 +205,9 @@ def list_events(request: HttpRequest, run_id: str, params: Query[EventList]) -> 
 
 @router.get("/runs/{run_id}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a run")
 def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -> dict[str, object]:
-    run, _ = _run(request, run_id, Scope.READ)
+    """While you review blind, they open as the items do: the tokens of an answer tell which one it is."""
+    run, access = _run(request, run_id, Scope.READ)
+    require_results(access, run)
     return params.page(params.narrow(Call.objects.filter(run=run))).response(call_out)
 
 
@@ -245,7 +253,7 @@ def _accepted(response: HttpResponse, run: Run) -> Status[dict[str, object]]:
     return Status(202, run_out(run))
 
 
-def _item(item: Item, *, hides: bool) -> dict[str, object]:
+def _item(item: Item) -> dict[str, object]:
     return {
         "id": str(item.pk),
         "stage": item.stage,
@@ -253,7 +261,7 @@ def _item(item: Item, *, hides: bool) -> dict[str, object]:
         "state": item.state,
         "reason": item.reason or None,
         "data": item.data,
-        "result": {} if hides else item.result,
+        "result": item.result,
         "finished_at": item.finished_at,
     }
 

@@ -51,17 +51,18 @@ class RunOut(Schema):
     finished_at: datetime | None
     archived_at: datetime | None = Field(examples=[None], description="Null unless it is archived.")
     error: str | None
-    result: dict[str, Any]
+    result: dict[str, Any] | None = Field(description="Null while you review blind and it would tell of samples.")
     waiting: list[WaitingOut] = Field([], description="What a live run waits for; empty if it moves or has ended.")
 
 
-def run_out(run: Run) -> dict[str, object]:
-    """Return the run as JSON, with what it waits for."""
-    return {**run_row(run), "waiting": [asdict(wait) for wait in waits_of(run)]}
+def run_out(run: Run, *, hidden: bool = False) -> dict[str, object]:
+    """Return the run as JSON, with what it waits for; `hidden`, without its result."""
+    return {**run_row(run, hidden=hidden), "waiting": [asdict(wait) for wait in waits_of(run)]}
 
 
-def run_row(run: Run) -> dict[str, object]:
-    """Return the run as JSON. `cost` is null if calls were made and no price is known. Reads `run.project`."""
+def run_row(run: Run, *, hidden: bool = False) -> dict[str, object]:
+    """Return the run as JSON; `hidden`, without its result. `cost` is null if calls were made and no price is known.
+    Reads `run.project`."""
     unknown = run.cost_unknown_calls > 0 and run.cost == 0
     return {
         "id": str(run.pk),
@@ -88,5 +89,5 @@ def run_row(run: Run) -> dict[str, object]:
         "finished_at": run.finished_at,
         "archived_at": run.archived_at,
         "error": run.error or None,
-        "result": run.result,
+        "result": None if hidden else run.result,
     }

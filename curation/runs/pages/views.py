@@ -19,6 +19,7 @@ from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunE
 from curation.runs.pages.filters import CALL_TABS, CallList, ItemList, RunList, kind_names
 from curation.runs.pages.forms import LaunchForm, parameter_rows
 from curation.runs.pages.progress import progress_of
+from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.waiting import waits_of
 from curation.runs.workers.broker import broker_answers
 from curation.web.ids import find
@@ -117,6 +118,7 @@ def run_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @project_page(Scope.READ)
 def run_items(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project), pk, "run")
+    require_results(access, run)
     params = ItemList.from_query(request.GET)
     page = params.page(params.narrow(Item.objects.filter(run=run)))
     context = {
@@ -131,6 +133,7 @@ def run_items(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @project_page(Scope.READ)
 def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project), pk, "run")
+    require_results(access, run)
     params = CallList.from_query(request.GET)
     page = params.page(params.narrow(Call.objects.filter(run=run)))
     context = {
@@ -167,18 +170,20 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
 def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, object]:
     progress = progress_of(run)
     kind = kind_of(run.kind)
+    hidden = why_hidden(access, [run]).get(run.pk, "")
     may_launch = all(access.may(scope) for scope in (Scope.RUN, *kind.scopes(run.params)))
     return {
         "run": run,
         "parameters": parameter_rows(kind, run.params),
         "progress": progress,
-        "lead": _lead(run, kind),
+        "lead": _lead(run, kind, hidden=bool(hidden)),
+        "hidden": hidden,
         "waiting": waits_of(run),
         "kind": kind,
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
-        "failures": Item.objects.failed(run)[:SHOWN_FAILURES],
-        "next_steps": kind.next_steps(run) if run.state == RunState.SUCCEEDED else [],
-        "section": _section(request, access, run, kind),
+        "failures": [] if hidden else Item.objects.failed(run)[:SHOWN_FAILURES],
+        "next_steps": kind.next_steps(run) if run.state == RunState.SUCCEEDED and not hidden else [],
+        "section": "" if hidden else _section(request, access, run, kind),
         "broker_answers": run.state not in LIVE or broker_answers(),
         "may_launch": may_launch,
         "may_resume": may_launch and run.state in (RunState.CANCELLED, RunState.FAILED),
@@ -187,15 +192,15 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
     }
 
 
-def _lead(run: Run, kind: Kind[Any]) -> str:
-    """Return one sentence that says how the run stands."""
+def _lead(run: Run, kind: Kind[Any], *, hidden: bool) -> str:
+    """Return one sentence that says how the run stands; `hidden`, without what came out of it."""
     ended = f"{run.items_done + run.items_failed + run.items_skipped:,} of {counted(run.items_total, 'item')}"
     if run.state == RunState.QUEUED:
         return "Waiting for a worker."
     if run.state == RunState.RUNNING:
         return f"{ended} are done."
     if run.state == RunState.SUCCEEDED:
-        return kind.conclude(run) or f"{counted(run.items_done, 'item')} done."
+        return ("" if hidden else kind.conclude(run)) or f"{counted(run.items_done, 'item')} done."
     return f"It {'was stopped' if run.state == RunState.CANCELLED else 'failed'} after {ended}."
 
 

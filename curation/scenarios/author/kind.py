@@ -29,6 +29,7 @@ class AuthorRun(Kind[AuthorParams]):
     title = "Author: a teacher writes scenarios, the gate proves them"
     pipeline = Pipeline.SCENARIOS
     summary = "A teacher model writes scenarios, and the gate proves each one."
+    tells_of_samples = False
     params = AuthorParams
     section_template = TEMPLATE
 

@@ -46,6 +46,7 @@ class GateRun(Kind[GateParams]):
     pipeline = Pipeline.SCENARIOS
     summary = "Proves in fresh sandboxes that scenarios are solvable and their checkers are sound."
     filter = ScenarioFilter
+    tells_of_samples = False
     params = GateParams
     section_template = TEMPLATE
 

@@ -49,7 +49,7 @@ def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpRes
     """The siblings, and this trajectory beside one of them."""
     trajectory = trajectory_of(access, pk)
     look(access, trajectory.sample)
-    siblings = compare_siblings(trajectory, other_id=request.GET.get("with", ""))
+    siblings = compare_siblings(access, trajectory, other_id=request.GET.get("with", ""))
     context = {"trajectory": trajectory, "siblings": siblings}
     return render(request, "trajectories/session/_siblings.html", context)
 

@@ -8,6 +8,7 @@ from django.db.models import Count, Q, Sum
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from curation.projects.access import Access
 from curation.runs.models import Call
 from curation.trajectories.models import Replay, Trajectory
 from curation.trajectories.session.siblings import Siblings, compare_siblings
@@ -64,16 +65,17 @@ class TrajectoryView:
 
 
 def trajectory_view(
-    trajectory: Trajectory, *, slug: str, other_id: str = "", step: int | None = None
+    access: Access, trajectory: Trajectory, *, other_id: str = "", step: int | None = None
 ) -> TrajectoryView:
-    """Seven queries. Needs `with_text()`; `step` is one that must be shown."""
+    """Needs `with_text()`; `step` is one that must be shown."""
+    slug = access.project.slug
     session = Session(trajectory.text.turns, trajectory.pk)
     ids = Trajectory.objects.siblings_of(trajectory).values_list("pk", flat=True)
     before, after = ids.filter(pk__lt=trajectory.pk).last(), ids.filter(pk__gt=trajectory.pk).first()
     return TrajectoryView(
         session=session.opening(around=step),
         repeated=round(trajectory.repeated_share * 100),
-        siblings=compare_siblings(trajectory, other_id=other_id),
+        siblings=compare_siblings(access, trajectory, other_id=other_id),
         replay=_replay(trajectory, session),
         checker=visible(without_colours(trajectory.text.checker_output).rstrip()),
         panic_reason=visible(trajectory.panic_reason),

@@ -32,8 +32,8 @@ def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     trajectory = trajectory_of(access, pk)
     look(access, trajectory.sample)
     view = trajectory_view(
+        access,
         trajectory,
-        slug=access.project.slug,
         other_id=request.GET.get("with", ""),
         step=number(request.GET.get("step", "")),
     )

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from curation.projects.access import Access
+from curation.samples.blind import hides, look_at
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
 from curation.trajectories.session.steps import Session
 from curation.web.ids import find
@@ -15,7 +17,7 @@ MOST = 40
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """Another trajectory of the scenario. `outcome`, `tone` and `model` are empty while the review is blind.
+    """Another trajectory of the scenario. `outcome`, `tone` and `model` are empty where they are hidden.
 
     `other_bundle`: the scenario was edited between the two rollouts. `current`: it is the one compared with.
     """
@@ -50,22 +52,31 @@ class Siblings:
 
 
 def compare_siblings(
-    trajectory: Trajectory, *, other_id: str = "", blind: bool = False, at: Position | None = None
+    access: Access, trajectory: Trajectory, *, other_id: str = "", blind: bool = False, at: Position | None = None
 ) -> Siblings:
-    """Compare with `other_id`, or with a default, and show `at` of this trajectory. Two queries; needs
-    `trajectory.text`."""
-    rows = Trajectory.objects.siblings_of(trajectory)
+    """Compare with `other_id`, or with a default, and show `at` of this trajectory. Needs `trajectory.text`.
+
+    While the page of this trajectory is `blind`, the outcomes of all siblings are hidden; else those of siblings whose
+    own samples hide them from the reader.
+    """
+    rows = Trajectory.objects.siblings_of(trajectory).select_related("sample")
     siblings = list(rows[:MOST])
-    other = find(rows, other_id, "sibling") if other_id else _default_sibling(trajectory, siblings, blind=blind)
+    known = [] if blind else [row for row in siblings if row.sample is None or not hides(access, row.sample)]
+    other = find(rows, other_id, "sibling") if other_id else _default_sibling(trajectory, siblings, known)
     if other is None:
         return Siblings([], None, None)
-    shown = [_sibling(row, trajectory, other, blind=blind) for row in siblings]
+    if not blind:
+        look_at(access, [row.sample_id for row in (*siblings, other)])
+    told = {row.pk for row in known}
+    if not blind and (other.sample is None or not hides(access, other.sample)):
+        told.add(other.pk)
+    shown = [_sibling(row, trajectory, other, hidden=row.pk not in told) for row in siblings]
     theirs = Session(TrajectoryText.objects.only("turns").get(pk=other.pk).turns, other.pk)
     mine = Session(trajectory.text.turns, trajectory.pk, at=at)
     current = next((place for place, row in enumerate(shown) if row.current), -1)
     return Siblings(
         all=shown,
-        comparison=compare(mine, theirs, _sibling(other, trajectory, other, blind=blind)),
+        comparison=compare(mine, theirs, _sibling(other, trajectory, other, hidden=other.pk not in told)),
         next=shown[(current + 1) % len(shown)] if len(shown) > 1 else None,
     )
 
@@ -82,27 +93,28 @@ def compare(mine: Session, theirs: Session, other: Sibling) -> Comparison:
     )
 
 
-def _default_sibling(trajectory: Trajectory, siblings: Sequence[Trajectory], *, blind: bool) -> Trajectory | None:
+def _default_sibling(
+    trajectory: Trajectory, siblings: Sequence[Trajectory], known: Sequence[Trajectory]
+) -> Trajectory | None:
     """Choose one with the other verdict, which teaches most, else the next one; after the last one, the first.
 
-    While the review is blind the choice must not reveal a verdict.
+    The choice must not reveal a verdict, so only those of the `known` count.
     """
-    if not blind:
-        same = [row for row in siblings if row.bundle_sha256 == trajectory.bundle_sha256]
-        unlike = next((row for row in same if row.keep != trajectory.keep), None)
-        if unlike is not None:
-            return unlike
+    same = [row for row in known if row.bundle_sha256 == trajectory.bundle_sha256]
+    unlike = next((row for row in same if row.keep != trajectory.keep), None)
+    if unlike is not None:
+        return unlike
     return next((row for row in siblings if row.pk > trajectory.pk), siblings[0] if siblings else None)
 
 
-def _sibling(row: Trajectory, trajectory: Trajectory, other: Trajectory, *, blind: bool) -> Sibling:
+def _sibling(row: Trajectory, trajectory: Trajectory, other: Trajectory, *, hidden: bool) -> Sibling:
     outcome = Outcome(row.outcome)
     return Sibling(
         pk=row.pk,
         sample_index=row.sample_index,
-        model="" if blind else row.model,
-        outcome="" if blind else outcome.label,
-        tone="" if blind else outcome.tone,
+        model="" if hidden else row.model,
+        outcome="" if hidden else outcome.label,
+        tone="" if hidden else outcome.tone,
         other_bundle=row.bundle_sha256 != trajectory.bundle_sha256,
         current=row.pk == other.pk,
     )

@@ -40,7 +40,9 @@ def test_saving_a_refinement_approves_it_and_goes_on(client: Client, me: Access,
 def test_an_empty_refinement_is_refused_and_nothing_is_decided(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     open_queue(client)
-    response = client.post(url("sample-revise", sample.pk), form(sample, text=" ", then="approve"), headers=HTMX)
+    response = client.post(
+        url("sample-revise", sample.pk), form(sample, text=" ", then="approve", preference="left"), headers=HTMX
+    )
     assert response.status_code == 422 and "is empty" in body(response)
     assert response["HX-Retarget"] == "#editor-error"
     assert not Decision.objects.exists() and not Revision.objects.exists()
@@ -49,7 +51,8 @@ def test_an_empty_refinement_is_refused_and_nothing_is_decided(client: Client, m
 def test_an_unchanged_text_may_be_approved_but_not_saved(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     open_queue(client)
-    unchanged = form(sample, text=CHALLENGER, preference="challenger")
+    side = "left" if Lease.objects.get().swapped else "right"
+    unchanged = form(sample, text=CHALLENGER, preference=side)
     assert client.post(url("sample-revise", sample.pk), unchanged, headers=HTMX).status_code == 422
     client.post(url("sample-revise", sample.pk), {**unchanged, "then": "approve"}, headers=HTMX)
     assert Decision.objects.get().action == "approve" and not Revision.objects.exists()
@@ -58,7 +61,7 @@ def test_an_unchanged_text_may_be_approved_but_not_saved(client: Client, me: Acc
 def test_a_stale_refinement_keeps_neither_revision_nor_decision(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     open_queue(client)
-    values = form(sample, text="mine", then="approve", queue="")
+    values = form(sample, text="mine", then="approve", preference="left", queue="")
     Sample.objects.filter(pk=sample.pk).update(version=5)
     assert client.post(url("sample-revise", sample.pk), values, headers=HTMX).status_code == 412
     assert not Decision.objects.exists() and not Revision.objects.exists()
@@ -72,7 +75,7 @@ def test_the_editor_opens_with_the_draft(client: Client, me: Access, project: Pr
     query = {"preference": side, "lease": str(lease.pk)}
     page = body(client.get(url("answer-editor", sample.pk), query))
     assert "sed -n" in page and "Your draft" not in page
-    saved = client.post(url("sample-draft", sample.pk), {"text": "half a line", "comment": "hm"})
+    saved = client.post(url("sample-draft", sample.pk), {"text": "half a line", "comment": "hm", **query})
     assert saved.json()["saved_at"]
     client.post(url("sample-draft", sample.pk), {"comment": "hm hm"})
     assert Draft.objects.get().text == "half a line", "what is not sent stays"
@@ -89,7 +92,9 @@ def test_a_comment_draft_goes_with_the_decision_and_an_edited_text_stays(
     client.post(url("sample-draft", one.pk), {"comment": "hm"})
     client.post(url("sample-decide", one.pk), form(one, action="approve", queue=""), headers=HTMX)
     assert not Draft.objects.exists()
-    client.post(url("sample-draft", second.pk), {"text": "half a revision", "comment": "hm"})
+    lease = Lease.objects.get()
+    seat = {"preference": "left" if lease.swapped else "right", "lease": str(lease.pk)}
+    client.post(url("sample-draft", second.pk), {"text": "half a revision", "comment": "hm", **seat})
     client.post(url("sample-decide", second.pk), form(second, action="approve", queue=""), headers=HTMX)
     draft = Draft.objects.get()
     assert (draft.text, draft.comment) == ("half a revision", "")

@@ -23,9 +23,9 @@ def test_the_queue_shows_the_next_sample_blind(client: Client, me: Access, proje
     assert Lease.objects.get().reviewer == me.user
     assert f"Sample {sample.pk}" in page and "in review by you" in page
     assert "Judges, score and sides are shown after the decision." in page
-    for hidden in ("71.4", "judge-a", "challenger-a", "king-a", ">leak<"):
+    for hidden in ("71.4", "judge-a", "challenger-a", "king-a", ">leak<", ">infra<"):
         assert hidden not in page, hidden
-    assert "infra" in page and "<strong>smallest</strong>" in page
+    assert "<strong>smallest</strong>" in page
     assert "0 / 1" in page and "1 left" in page
 
 

@@ -66,8 +66,10 @@ def test_after_the_decision_outcome_checker_and_siblings_are_shown(
 ) -> None:
     scenario = make_scenario(project)
     row, sample = rolled_out(project, scenario=scenario, outcome="checker_failed", replay="differs")
-    rolled_out(project, scenario=scenario, model="operator-b", sample_index=1)
+    _, other = rolled_out(project, scenario=scenario, model="operator-b", sample_index=1)
     decide(access=me, sample_id=sample.pk, action="reject", reason="wrong")
+    assert "operator-b" not in page_of(client, sample), "the sibling is pending"
+    decide(access=me, sample_id=other.pk, action="approve")
     page = page_of(client, sample)
     assert "Checker failed" in page and "the checker said so" in page and "operator-b" in page
     assert "Replay differs" in page and f"/p/billing/trajectories/{row.pk}/" in page
@@ -89,6 +91,10 @@ def test_another_sibling_can_be_compared_and_stays_blind(client: Client, me: Acc
     part = body(client.get(url("sample-sibling", sample.pk) + f"?with={third.pk}", headers=HTMX))
     assert "whoami" in part and "uname" not in part and [word for word in TELLING if word in part] == []
     decide(access=me, sample_id=sample.pk, action="approve")
+    part = body(client.get(url("sample-sibling", sample.pk) + f"?with={third.pk}", headers=HTMX))
+    assert "whoami" in part and "Checker failed" not in part, "the sibling is pending"
+    assert third.sample is not None
+    decide(access=me, sample_id=third.sample.pk, action="reject", reason="wrong")
     part = body(client.get(url("sample-sibling", sample.pk) + f"?with={third.pk}", headers=HTMX))
     assert "Checker failed" in part
     duel = sample_of(make_duel(project))

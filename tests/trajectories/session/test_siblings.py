@@ -4,13 +4,21 @@ from typing import Any
 
 import pytest
 
+from curation.projects.access import Access
+from curation.projects.models import Role, Scope
 from curation.trajectories.models import Trajectory
 from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.web.problems import NotFound
 from curation.web.text.transcript import Excerpt, Step
-from tests.factories import make_project, make_scenario, make_trajectory, make_turns
+from tests.factories import make_project, make_scenario, make_trajectory, make_turns, make_user
 
 pytestmark = pytest.mark.django_db
+
+
+def siblings(row: Trajectory, **values: Any) -> Siblings:
+    """As a viewer sees them, from whom nothing is hidden."""
+    access = Access(make_user(), row.project, Role.VIEWER, frozenset({Scope.READ}))
+    return compare_siblings(access, row, **values)
 
 
 def commands(excerpt: Excerpt[Step]) -> list[str]:
@@ -21,7 +29,7 @@ def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Sibli
     scenario = make_scenario(make_project())
     one = make_trajectory(scenario.project, scenario, commands=mine, outputs=())
     make_trajectory(scenario.project, scenario, commands=theirs, outputs=(), sample_index=1, **values)
-    return compare_siblings(one)
+    return siblings(one)
 
 
 def test_they_diverge_at_the_first_other_command() -> None:
@@ -56,7 +64,7 @@ def test_another_orientation_is_the_first_difference() -> None:
 
 
 def test_without_siblings_there_is_nothing_to_compare() -> None:
-    found = compare_siblings(make_trajectory(make_project()))
+    found = siblings(make_trajectory(make_project()))
     assert found.all == [] and found.comparison is None and found.next is None
 
 
@@ -71,31 +79,31 @@ def three() -> list[Trajectory]:
 
 def test_the_default_sibling_has_the_other_verdict() -> None:
     rows = three()
-    found = compare_siblings(rows[0])
+    found = siblings(rows[0])
     assert found.comparison and found.comparison.other.pk == rows[2].pk
     assert [one.outcome for one in found.all] == ["Solved", "Checker failed"]
 
 
 def test_a_blind_review_compares_with_the_next_one_and_shows_no_outcome() -> None:
     rows = three()
-    found = compare_siblings(rows[0], blind=True)
+    found = siblings(rows[0], blind=True)
     assert found.comparison and found.comparison.other.pk == rows[1].pk
-    assert compare_siblings(rows[2], blind=True).comparison.other.pk == rows[0].pk  # type: ignore[union-attr]
+    assert siblings(rows[2], blind=True).comparison.other.pk == rows[0].pk  # type: ignore[union-attr]
     assert all((one.outcome, one.tone, one.model) == ("", "", "") for one in found.all)
 
 
 def test_only_siblings_can_be_chosen() -> None:
     rows = three()
-    found = compare_siblings(rows[0], other_id=str(rows[1].pk))
+    found = siblings(rows[0], other_id=str(rows[1].pk))
     assert found.comparison and found.comparison.other.pk == rows[1].pk
     assert found.next and found.next.pk == rows[2].pk
     with pytest.raises(NotFound):
-        compare_siblings(rows[0], other_id=str(make_trajectory(rows[0].project).pk))
+        siblings(rows[0], other_id=str(make_trajectory(rows[0].project).pk))
 
 
 def test_a_sibling_of_an_edited_scenario_is_marked() -> None:
     scenario = make_scenario(make_project())
     old = make_trajectory(scenario.project, scenario, bundle_sha256="0" * 64)
     new = make_trajectory(scenario.project, scenario)
-    assert [one.other_bundle for one in compare_siblings(old).all] == [True]
-    assert compare_siblings(new).all[0].other_bundle
+    assert [one.other_bundle for one in siblings(old).all] == [True]
+    assert siblings(new).all[0].other_bundle
