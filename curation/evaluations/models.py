@@ -9,6 +9,7 @@ from django.db import models
 from curation.evaluations.experiments.models import Experiment
 from curation.projects.models import Project, Removable
 from curation.runs.models import Call, Run, RunState
+from curation.samples.models import Sample
 from curation.trajectories.models import Trajectory
 from judging.contamination.levels import Level
 
@@ -140,6 +141,10 @@ class Evaluation(models.Model):
 
     def __str__(self) -> str:
         return f"evaluation {self.pk}"
+
+    def samples(self) -> models.QuerySet[Sample]:
+        """The samples that were made of its episodes."""
+        return Sample.objects.filter(trajectory__episode__evaluation=self)
 
     @property
     def state(self) -> RunState:
@@ -330,6 +335,9 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """The list's rows in one query, without the traces."""
         return self.select_related("by")
 
+    def with_sample(self) -> "EpisodeQuerySet":
+        return self.select_related("trajectory__sample")
+
 
 class Episode(models.Model):
     """One model on one task of a live evaluation. Episodes whose environment failed, or played another task, have no
@@ -365,6 +373,11 @@ class Episode(models.Model):
 
     def __str__(self) -> str:
         return f"{self.by_id} at {self.key}"
+
+    @property
+    def sample(self) -> Sample | None:
+        """The sample that was made of it."""
+        return self.trajectory.sample if self.trajectory else None
 
 
 class EpisodeText(models.Model):

@@ -6,7 +6,7 @@ looked.
 """
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import models, transaction
 from django.db.models import Exists, OuterRef
@@ -20,7 +20,7 @@ from curation.samples.models import SCANNED, Look, Sample, Status, flag_bits
 from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, NotAllowed
 
-M = TypeVar("M", bound=models.Model)
+R = TypeVar("R", bound="models.QuerySet[Any]")
 # The fields of a samples filter that tell nothing hidden; a new field counts as hidden until it is listed here. Flags
 # are told apart below.
 OPEN_FIELDS = frozenset(
@@ -90,12 +90,22 @@ def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
         )
 
 
-def without_pending(access: Access, rows: "models.QuerySet[M]", *paths: str) -> "models.QuerySet[M]":
+def without_pending(access: Access, rows: R, *paths: str) -> R:
     """The rows, for someone who reviews blind without those of pending samples; `paths` are lookups of the sample."""
     if reviews_blind(access):
         for path in paths:
             rows = rows.exclude(**{f"{path}__status": Status.PENDING})
     return rows
+
+
+def refuse_told(access: Access, *names: str) -> None:
+    """Refuse parameters by which a list tells how samples ended, while one of the project is hidden from the caller."""
+    if names and has_hidden(access):
+        raise NotAllowed(
+            f"You review blind: {', '.join(names)} would tell what is hidden of pending samples. Leave it out.",
+            code="blind",
+            errors=[FieldError(name, "hidden while samples are pending") for name in names],
+        )
 
 
 def refuse_pending(access: Access, samples: "models.QuerySet[Sample]", what: str) -> None:

@@ -9,6 +9,7 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 
 from curation.projects.models import Project
 from curation.runs.models import Run
+from curation.samples.models import Status as SampleStatus
 from curation.web.lists.id_list import IdList
 
 MAX_REASON = 500
@@ -19,6 +20,10 @@ _COUNTS = models.Q(trajectories__bundle_sha256=models.F("bundle_sha256"))
 _COUNTS &= ~models.Q(trajectories__outcome__in=MACHINE_OUTCOMES)
 TRIED = models.Count("trajectories", filter=_COUNTS)
 KEPT = models.Count("trajectories", filter=_COUNTS & models.Q(trajectories__keep=True))
+_SHOWN = _COUNTS & ~models.Q(trajectories__sample__status=SampleStatus.PENDING)
+# Both without the trajectories whose samples are pending.
+TRIED_DECIDED = models.Count("trajectories", filter=_SHOWN)
+KEPT_DECIDED = models.Count("trajectories", filter=_SHOWN & models.Q(trajectories__keep=True))
 
 
 class Status(models.TextChoices):

@@ -14,6 +14,7 @@ from curation.evaluations.screen.api import enter_evaluation
 from curation.evaluations.splits.api import enter_split
 from curation.projects.access import enter
 from curation.projects.models import Scope
+from curation.samples.blind import refuse_pending
 from curation.web.lists.params import ListParams
 
 router = Router(tags=["evaluations"])
@@ -50,7 +51,7 @@ def comparison_file(
 @router.get("/projects/{slug}/leaderboard", response=s.LeaderboardOut, summary="Models on one split, the best first")
 def get_leaderboard(request: HttpRequest, slug: str, params: Query[LeaderboardParams]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    return s.leaderboard_out(leaderboard(access.project, params.split, kind=params.kind, limit=params.limit))
+    return s.leaderboard_out(leaderboard(access, params.split, kind=params.kind, limit=params.limit))
 
 
 @router.post("/evaluations/{evaluation_id}/baseline", response=s.LeaderboardOut, summary="Pin the split's baseline")
@@ -58,7 +59,7 @@ def post_baseline(request: HttpRequest, evaluation_id: str, body: s.BaselineIn) 
     """Compares every evaluation of the split with this model from now on; returns the leaderboard."""
     access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
     split = pin_baseline(access=access, model=model_of(evaluation, body.model or None))
-    return s.leaderboard_out(leaderboard(access.project, str(split.pk), kind=evaluation.kind))
+    return s.leaderboard_out(leaderboard(access, str(split.pk), kind=evaluation.kind))
 
 
 @router.delete("/splits/{split_id}/baseline", tags=["splits"], response={204: None}, summary="Unpin a split's baseline")
@@ -74,4 +75,5 @@ def _compared(request: HttpRequest, before: str, after: str, params: ComparePara
     first, second = models_to_compare(
         access.project, before, after, model_before=params.model_before, model_after=params.model_after
     )
+    refuse_pending(access, second.evaluation.samples(), f"evaluation {second.evaluation_id}")
     return compare(before=first, after=second)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from curation.evaluations.live.figures import rank_of_live
 from curation.evaluations.models import EvaluatedModel, EvaluationKind, Split
-from curation.projects.models import Project
+from curation.projects.access import Access
+from curation.samples.blind import without_pending
 from curation.web.ids import find
 
 MOST = 500
@@ -26,11 +27,11 @@ class Leaderboard:
 
 
 def leaderboard(
-    project: Project, split_id: str | None = None, *, kind: str | None = None, limit: int = MOST
+    access: Access, split_id: str | None = None, *, kind: str | None = None, limit: int = MOST
 ) -> Leaderboard:
-    """The models of this split, or of the one evaluated last, in static screens or else in live episodes. Raises
-    `NotFound` for an unknown split."""
-    splits = Split.objects.of(project).select_related("baseline", "live_baseline")
+    """The models of this split, or of the one evaluated last, in static screens or else in live episodes. Those
+    who review blind get no models of evaluations with pending samples. Raises `NotFound` for an unknown split."""
+    splits = Split.objects.of(access.project).select_related("baseline", "live_baseline")
     if split_id:
         split: Split | None = find(splits, split_id, "split")
     else:
@@ -39,6 +40,7 @@ def leaderboard(
         return Leaderboard(None, [])
     entries = EvaluatedModel.objects.filter(evaluation__split=split).exclude(figures={})
     entries = entries.filter(evaluation__run__archived_at=None, evaluation__run__deleting_at=None)
+    entries = without_pending(access, entries, "evaluation__episodes__trajectory__sample")
     kinds = tuple(one for one in EvaluationKind if entries.filter(evaluation__kind=one).exists())
     shown = EvaluationKind(kind) if kind else next(iter(kinds), EvaluationKind.STATIC)
     of_kind = entries.filter(evaluation__kind=shown).select_related("evaluation__run")

@@ -16,6 +16,7 @@ from curation.evaluations.models import EvaluatedModel, EvaluatedModelQuerySet, 
 from curation.evaluations.screen.tables import LAYOUTS
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import refuse_pending
 from curation.web.ids import find
 from curation.web.problems import Invalid
 
@@ -23,7 +24,7 @@ from curation.web.problems import Invalid
 @require_GET
 @project_page(Scope.READ)
 def leaderboard_page(request: HttpRequest, access: Access) -> HttpResponse:
-    board = leaderboard(access.project, request.GET.get("split"), kind=_kind(request.GET.get("kind")))
+    board = leaderboard(access, request.GET.get("split"), kind=_kind(request.GET.get("kind")))
     context = {
         "board": board,
         "lines": leader_lines(board),
@@ -95,6 +96,8 @@ def _compared(request: HttpRequest, access: Access) -> Comparison:
     before, after = (find(_models(access), request.GET.get(name, ""), "model") for name in ("before", "after"))
     if before.pk == after.pk:
         raise Invalid("A model cannot be compared with itself; choose two.")
+    for model in (before, after):
+        refuse_pending(access, model.evaluation.samples(), f"evaluation {model.evaluation_id}")
     return compare(before=before, after=after)
 
 

@@ -13,6 +13,7 @@ from curation.evaluations.experiments.change import delete_card, write_card
 from curation.evaluations.models import Experiment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
+from curation.samples.blind import without_pending
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
@@ -28,7 +29,7 @@ class ExperimentList(ListParams):
 @router.get("/projects/{slug}/experiments", response=s.ExperimentPage, exclude_unset=True, summary="List experiments")
 def list_experiments(request: HttpRequest, slug: str, params: Query[ExperimentList]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.narrow(experiments_of(access.project))).response(s.experiment_out)
+    return params.page(params.narrow(experiments_of(access))).response(s.experiment_out)
 
 
 @router.post("/projects/{slug}/experiments", response={201: s.ExperimentOut}, summary="Write an experiment's card")
@@ -61,9 +62,11 @@ def delete_experiment(request: HttpRequest, experiment_id: str) -> Status[None]:
     return Status(204, None)
 
 
-def experiments_of(project: Project) -> QuerySet[Experiment]:
-    rows = Experiment.objects.filter(project=project)
-    return rows.select_related("base__evaluation", "trained__evaluation")
+def experiments_of(access: Access) -> QuerySet[Experiment]:
+    """For those who review blind without those of evaluations with pending samples."""
+    rows = Experiment.objects.filter(project=access.project).select_related("base__evaluation", "trained__evaluation")
+    samples = "evaluation__episodes__trajectory__sample"
+    return without_pending(access, rows, f"base__{samples}", f"trained__{samples}")
 
 
 def _answer(response: HttpResponse, experiment: Experiment) -> Answer:
@@ -76,5 +79,5 @@ def _enter(request: HttpRequest, experiment_id: str, scope: str) -> tuple[Access
     rows = Experiment.objects.filter(project__in=visible).select_related(
         "project", "base__evaluation", "trained__evaluation"
     )
-    experiment = find(rows, experiment_id, "experiment")
-    return enter(request, experiment.project, scope), experiment
+    access = enter(request, find(rows, experiment_id, "experiment").project, scope)
+    return access, find(experiments_of(access).select_related("project"), experiment_id, "experiment")

@@ -69,7 +69,7 @@ def experiment_list(request: HttpRequest, access: Access) -> HttpResponse:
     """All cards, and a form: for a new card, or with `?edit=` for an existing one."""
     if request.method == "POST":
         access.require(Scope.RUN)
-    rows = experiments_of(access.project).select_related("export", "created_by").order_by("-id")
+    rows = experiments_of(access).select_related("export", "created_by").order_by("-id")
     edited = find(rows, request.GET["edit"], "experiment") if request.GET.get("edit") else None
     form = CardForm(access.project, request.POST or None, request.FILES or None, initial=_initial(edited))
     if request.method == "POST" and form.is_valid():
@@ -89,7 +89,7 @@ def experiment_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.RUN)
 def experiment_delete(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    experiment = find(experiments_of(access.project), pk, "experiment")
+    experiment = find(experiments_of(access), pk, "experiment")
     delete_card(access=access, experiment=experiment)
     messages.success(request, f"The card “{experiment.name}” is deleted.")
     return redirect("experiment-list", access.project.slug)

@@ -5,10 +5,12 @@ from ninja import Query, Router
 
 from curation.evaluations.live import schemas as s
 from curation.evaluations.live.filters import EpisodeList
+from curation.evaluations.live.pages import episodes_shown
 from curation.evaluations.live.try_reset import TriedReset, TryParams, try_reset
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
+from curation.samples.blind import look
 from curation.web.ids import find
 
 router = Router(tags=["evaluations"])
@@ -22,9 +24,10 @@ Answer = dict[str, object]
     summary="Live episodes, one by one",
 )
 def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[EpisodeList]) -> Answer:
+    """Those who review blind get no episodes of pending samples."""
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
-    enter(request, evaluation.project, Scope.READ)
-    return params.page(params.rows(evaluation)).response(s.episode_out)
+    access = enter(request, evaluation.project, Scope.READ)
+    return params.page(episodes_shown(access, params.rows(evaluation))).response(s.episode_out)
 
 
 @router.post(
@@ -41,7 +44,7 @@ def post_try_reset(request: HttpRequest, slug: str, body: TryParams) -> TriedRes
 @router.get("/episodes/{episode_id}", response=s.EpisodeDetail, summary="One live episode with its steps")
 def get_episode(request: HttpRequest, episode_id: str) -> Answer:
     evaluations = Evaluation.objects.visible_to(principal_of(request).user)
-    rows = Episode.objects.filter(evaluation__in=evaluations).select_related("by", "text", "evaluation__project")
-    episode = find(rows, episode_id, "episode")
-    enter(request, episode.evaluation.project, Scope.READ)
+    rows = Episode.objects.filter(evaluation__in=evaluations).with_sample()
+    episode = find(rows.select_related("by", "text", "evaluation__project"), episode_id, "episode")
+    look(enter(request, episode.evaluation.project, Scope.READ), episode.sample)
     return s.episode_detail(episode)

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import orjson
+from django.db.models import QuerySet
 from django.utils.safestring import SafeString
 
 from curation.evaluations.live.try_reset import TriedReset
 from curation.evaluations.metrics import POINTS
-from curation.evaluations.models import Episode
+from curation.evaluations.models import Episode, Evaluation
+from curation.projects.access import Access
+from curation.samples.blind import without_pending
 from curation.web.text.markup import code_html, visible, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.agent.environment import Observation
@@ -56,6 +59,16 @@ def tried_lines(tried: TriedReset | None) -> TriedLines | None:
         text=visible(without_colours(tried.text)),
         seconds=tried.seconds,
     )
+
+
+def episodes_shown(access: Access, rows: QuerySet[Episode]) -> QuerySet[Episode]:
+    """An episode says how its trajectory ended."""
+    return without_pending(access, rows, "trajectory__sample")
+
+
+def evaluations_shown(access: Access, rows: QuerySet[Evaluation]) -> QuerySet[Evaluation]:
+    """The figures of an evaluation count how its episodes ended."""
+    return without_pending(access, rows, "episodes__trajectory__sample")
 
 
 def task_facts(episode: Episode) -> list[tuple[str, SafeString]]:

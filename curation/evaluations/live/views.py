@@ -7,13 +7,14 @@ from pydantic import ValidationError
 
 from curation.evaluations.live.filters import EpisodeList
 from curation.evaluations.live.forms import LiveForm
-from curation.evaluations.live.pages import steps_of, task_facts, tried_lines
+from curation.evaluations.live.pages import episodes_shown, steps_of, task_facts, tried_lines
 from curation.evaluations.live.try_reset import TryParams, try_reset
 from curation.evaluations.models import Episode, Evaluation, EvaluationKind
 from curation.evaluations.params import SANDBOX
 from curation.evaluations.screen.views import launch_page
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import look, reviews_blind
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
@@ -55,10 +56,11 @@ def evaluation_try_reset(request: HttpRequest, access: Access) -> HttpResponse:
 def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     params = EpisodeList.from_query(request.GET)
-    page = params.page(params.rows(evaluation))
+    page = params.page(episodes_shown(access, params.rows(evaluation)))
     context = {
         **list_context(request, params, page, f"/api/v1/evaluations/{evaluation.pk}/episodes"),
         "evaluation": evaluation,
+        "leaves_out_pending": reviews_blind(access) and evaluation.samples().exists(),
         "model": request.GET.get("model", ""),
         "models": evaluation.models.order_by("place"),
     }
@@ -70,15 +72,16 @@ def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpRe
 def evaluation_episode(request: HttpRequest, access: Access, pk: str, episode: str) -> HttpResponse:
     """One episode: for htmx the fragment that opens beside a list, else a page."""
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
-    rows = Episode.objects.filter(evaluation=evaluation).select_related("by", "text")
+    rows = Episode.objects.filter(evaluation=evaluation).with_sample().select_related("by", "text")
     found = find(rows, episode, "episode")
+    look(access, found.sample)
     others = Episode.objects.filter(evaluation=evaluation, key=found.key).exclude(pk=found.pk).with_model()
     context = {
         "evaluation": evaluation,
         "episode": found,
         "steps": steps_of(found),
         "facts": task_facts(found),
-        "others": others.order_by("by__place"),
+        "others": episodes_shown(access, others).order_by("by__place"),
         "api_path": f"/api/v1/episodes/{found.pk}",
     }
     template = (

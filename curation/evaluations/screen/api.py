@@ -7,6 +7,7 @@ from ninja import Query, Router, Status
 
 from curation.evaluations.conclusions.result_file import result_file
 from curation.evaluations.live.figures import live_figures
+from curation.evaluations.live.pages import evaluations_shown
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
 from curation.evaluations.screen import schemas as s
 from curation.evaluations.screen.add_served_models import add_served_models
@@ -19,6 +20,7 @@ from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_run, delete_run
+from curation.samples.blind import refuse_pending
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 
@@ -28,8 +30,9 @@ Answer = dict[str, object]
 
 @router.get("/projects/{slug}/evaluations", response=s.EvaluationPage, exclude_unset=True, summary="List evaluations")
 def list_evaluations(request: HttpRequest, slug: str, params: Query[EvaluationList]) -> Answer:
+    """Those who review blind get no evaluations of which samples are pending."""
     access = enter(request, slug, Scope.READ)
-    return params.page(params.rows(access.project)).response(s.evaluation_brief)
+    return params.page(evaluations_shown(access, params.rows(access.project))).response(s.evaluation_brief)
 
 
 @router.post("/projects/{slug}/evaluations", response={202: RunOut}, summary="Start an evaluation")
@@ -97,8 +100,11 @@ def post_served_models(request: HttpRequest, slug: str, name: str) -> Answer:
 
 
 def enter_evaluation(request: HttpRequest, evaluation_id: str, scope: str = Scope.READ) -> tuple[Access, Evaluation]:
+    """Refused to those who review blind while a sample of its episodes is pending: its figures count how they ended."""
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
-    return enter(request, evaluation.project, scope), evaluation
+    access = enter(request, evaluation.project, scope)
+    refuse_pending(access, evaluation.samples(), f"evaluation {evaluation.pk}")
+    return access, evaluation
 
 
 def _budget(text: str | None) -> Decimal | None:

@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.evaluations.live.charts import episode_chart
+from curation.evaluations.live.pages import evaluations_shown
 from curation.evaluations.models import Evaluation, EvaluationKind, Mark, ScreenedAnswer
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
@@ -21,6 +22,7 @@ from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import estimate, launch
+from curation.samples.blind import refuse_pending
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
@@ -33,7 +35,7 @@ LIMIT = 50
 @project_page(Scope.READ)
 def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = EvaluationList.from_query(request.GET)
-    page = params.page(params.rows(access.project))
+    page = params.page(evaluations_shown(access, params.rows(access.project)))
     context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/evaluations")
     return render(request, "evaluations/screen/list.html", context)
 
@@ -108,6 +110,7 @@ def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpRespon
 @project_page(Scope.READ)
 def evaluation_chart(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    refuse_pending(access, evaluation.samples(), f"evaluation {evaluation.pk}")
     if evaluation.kind == EvaluationKind.LIVE:
         return JsonResponse(episode_chart(evaluation, request.GET.get("shown", "")))
     return JsonResponse(score_chart(overall(evaluation)))
@@ -149,6 +152,7 @@ def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) ->
 
 def _page_context(access: Access, pk: str) -> dict[str, Any]:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
+    refuse_pending(access, evaluation.samples(), f"evaluation {evaluation.pk}")
     comparable = Evaluation.objects.of(access.project).filter(kind=evaluation.kind)
     if evaluation.kind == EvaluationKind.STATIC:
         comparable = comparable.filter(split=evaluation.split)

@@ -4,12 +4,14 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from curation.exports.models import Round
-from curation.exports.rounds.figures import RoundFigures, figures_of
+from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_shown
 from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundList, RoundOut, RoundPage, round_out
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.samples.blind import refuse_pending
+from curation.samples.models import Sample
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 
@@ -19,7 +21,9 @@ Json = dict[str, object]
 
 def _entered(request: HttpRequest, round_id: str, scope: str = Scope.READ) -> tuple[Access, Round]:
     row = find(Round.objects.visible_to(principal_of(request).user), round_id, "round")
-    return enter(request, row.project, scope), row
+    access = enter(request, row.project, scope)
+    refuse_pending(access, Sample.objects.filter(trajectory__run=row.rollout_id), f"round {row.pk}")
+    return access, row
 
 
 def _figures(access: Access, row: Round) -> RoundFigures:
@@ -29,8 +33,9 @@ def _figures(access: Access, row: Round) -> RoundFigures:
 
 @router.get("/projects/{slug}/rounds", response=RoundPage, exclude_unset=True, summary="List rounds")
 def list_rounds(request: HttpRequest, slug: str, params: Query[RoundList]) -> Json:
+    """Those who review blind get the rounds without pending samples."""
     access = enter(request, slug, Scope.READ)
-    page = params.page(Round.objects.of(access.project))
+    page = params.page(rounds_shown(access, Round.objects.of(access.project)))
     return page.response(lambda row: round_out(_figures(access, row)))
 
 

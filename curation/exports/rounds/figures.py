@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Q
 
-from curation.exports.models import Round
+from curation.exports.models import Round, RoundQuerySet
 from curation.exports.rounds.progress import Progress, progress_of
+from curation.projects.access import Access
+from curation.samples.blind import without_pending
 from curation.scenarios.models import MACHINE_OUTCOMES
 from curation.scenarios.pages.measured import Measured
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
@@ -27,6 +29,11 @@ class RoundFigures:
     solved: int
     new: int
     rows: int
+
+
+def rounds_shown(access: Access, rows: RoundQuerySet) -> RoundQuerySet:
+    """The figures of a round count how its trajectories ended."""
+    return without_pending(access, rows, "rollout__trajectories__sample")
 
 
 def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:

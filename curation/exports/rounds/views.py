@@ -6,11 +6,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from curation.exports.models import Round
-from curation.exports.rounds.figures import RoundFigures, figures_of
+from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_shown
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import reviews_blind
 from curation.scenarios.pages.measured import Measured
 from curation.web.ids import find
 from curation.web.problems import Problem
@@ -22,7 +23,7 @@ MOST_CHAINS = 20
 @project_page(Scope.READ)
 def round_list(request: HttpRequest, access: Access) -> HttpResponse:
     """The rounds of one chain, by default the newest one."""
-    rows = Round.objects.of(access.project)
+    rows = rounds_shown(access, Round.objects.of(access.project))
     chains = list(rows.filter(number=1).order_by("-id")[:MOST_CHAINS])
     newest = rows.order_by("-id").first()
     chosen = find(rows, request.GET["round"], "round") if request.GET.get("round") else newest
@@ -30,6 +31,7 @@ def round_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "chains": chains,
         "rounds": found,
+        "leaves_out_pending": reviews_blind(access),
         "last": found[-1] if found else None,
         "axes": _axis_lines(found),
         "operators": Endpoint.objects.of(access.project).values_list("name", flat=True),

@@ -17,7 +17,7 @@ from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import GateReport, Scenario
-from curation.scenarios.pages.measured import measured_by_model, measured_of
+from curation.scenarios.pages.measured import measured_by_model, measured_of, refuse_measured
 from curation.scenarios.pages.schemas import (
     ADDED,
     ClearAxesIn,
@@ -64,12 +64,12 @@ def _entered(request: HttpRequest, scenario_id: str, scope: str = Scope.READ) ->
     return enter(request, row.project, scope), row
 
 
-def _respond(response: HttpResponse, row: Scenario) -> Json:
+def _respond(response: HttpResponse, access: Access, row: Scenario) -> Json:
     set_etag(response, row.version)
     copies = Scenario.objects.filter(project=row.project_id).copies_of([row])
-    operators = [{"model": model, **measured_out(found)} for model, found in measured_by_model(row).items()]
+    operators = [{"model": model, **measured_out(found)} for model, found in measured_by_model(access, row).items()]
     report = GateReport.objects.newest_of([row]).get(row.pk)
-    return {**scenario_out(row, report, copies, measured_of(row.project, [row])), "operators": operators}
+    return {**scenario_out(row, report, copies, measured_of(access, [row])), "operators": operators}
 
 
 @router.get("/schemas/bundle.json", auth=None, response=dict[str, Any], summary="JSON Schema of a bundle")
@@ -85,9 +85,10 @@ def get_taxonomy(request: HttpRequest, slug: str) -> Json:
 @router.get("/projects/{slug}/scenarios", response=ScenarioPage, exclude_unset=True, summary="List scenarios")
 def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList]) -> Json:
     access = enter(request, slug, Scope.READ)
+    refuse_measured(access, params, params.order())
     page = params.page(params.rows(access.project))
     copies = Scenario.objects.of(access.project).copies_of(page.rows)
-    measured = measured_of(access.project, page.rows)
+    measured = measured_of(access, page.rows)
     if not params.full:
         return page.response(lambda row: scenario_row(row, copies, measured))
     reports = GateReport.objects.newest_of(page.rows)
@@ -103,26 +104,28 @@ def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> 
     bundle = parse_bundle(read_json(request.body), taxonomy=taxonomy_of(access.project.settings))
     row = save_scenario(project=access.project, bundle=bundle, user=access.user).scenario
     response["Location"] = f"/api/v1/scenarios/{row.pk}"
-    return Status(201, _respond(response, row))
+    return Status(201, _respond(response, access, row))
 
 
 @router.get("/projects/{slug}/scenarios/coverage", response=CoverageOut, summary="Coverage over two axes")
 def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Json:
     access = enter(request, slug, Scope.READ)
-    return coverage_out(coverage(project=access.project, rows=rows, columns=columns))
+    return coverage_out(coverage(access=access, rows=rows, columns=columns))
 
 
 @router.get("/projects/{slug}/scenarios/bundles.zip", summary="Bundles as a folder of JSON files, zipped")
 def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
     """All that match the filter of the list."""
     access = enter(request, slug, Scope.READ)
-    rows = ScenarioFilter.from_query(request.GET).apply(Scenario.objects.of(access.project))
+    wanted = ScenarioFilter.from_query(request.GET)
+    refuse_measured(access, wanted)
+    rows = wanted.apply(Scenario.objects.of(access.project))
     return FileResponse(zip_archive(files_of(rows)), as_attachment=True, filename=f"{slug}-scenarios.zip")
 
 
 @router.get("/scenarios/{scenario_id}", response=ScenarioOut, summary="One scenario: bundle, status, gate report")
 def get_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str) -> Json:
-    return _respond(response, _entered(request, scenario_id)[1])
+    return _respond(response, *_entered(request, scenario_id))
 
 
 @router.get("/scenarios/{scenario_id}/bundle.json", summary="The bundle alone, as a file")
@@ -144,7 +147,7 @@ def put_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str)
         document = {key: value for key, value in document.items() if key not in ADDED}
     bundle = parse_bundle(document, taxonomy=taxonomy_of(access.project.settings))
     saved = save_scenario(project=access.project, bundle=bundle, user=access.user, scenario=row, seen_version=seen)
-    return _respond(response, saved.scenario)
+    return _respond(response, access, saved.scenario)
 
 
 @router.delete("/scenarios/{scenario_id}", response={204: None}, summary="Delete a scenario without trajectories")
@@ -173,4 +176,4 @@ def clear_scenario_axes(
     access, row = _entered(request, scenario_id, Scope.RUN)
     seen_version(request, row.version)
     clear_axes(access=access, scenario=row, axes=body.axes, comment=body.comment, seen_version=row.version)
-    return _respond(response, _entered(request, scenario_id)[1])
+    return _respond(response, *_entered(request, scenario_id))

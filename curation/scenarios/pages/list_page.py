@@ -11,7 +11,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, Status
-from curation.scenarios.pages.measured import Measured, measured_of
+from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.lists.pages import Chip, Tab, chips, page_urls, tabs
 from curation.web.problems import Problem
@@ -82,6 +82,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
     pages: dict[str, str | None] = {}
     try:
         params = ScenarioList.from_query(given)
+        refuse_measured(access, params, params.order())
         page = params.page(params.rows(access.project))
         rows, pages = page.rows, page_urls(url, params, page.next_cursor)
     except Problem as refused:
@@ -90,7 +91,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
     selected = [select.chosen for select in selects]
     query = params.to_query()
     copies = Scenario.objects.of(access.project).copies_of(rows)
-    measured = measured_of(access.project, rows)
+    measured = measured_of(access, rows)
     return ListPage(
         list_url=url,
         api_path=params.url(api),

@@ -3,8 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curation.projects.models import Project
-from curation.scenarios.models import KEPT, TRIED, Scenario
+from django.db.models import Count
+
+from curation.projects.access import Access
+from curation.samples.blind import refuse_told, reviews_blind
+from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.models import KEPT, KEPT_DECIDED, TRIED, TRIED_DECIDED, Scenario
 from curation.web.lists.id_list import IdList
 from judging.statistics.rates import Interval, wilson
 
@@ -46,16 +50,28 @@ class Measured:
         return {"everybody": "everybody solves it", "nobody": "nobody solves it"}.get(self.solved_by, "")
 
 
-def measured_of(project: Project, rows: Sequence[Scenario]) -> Mapping[int, Measured]:
-    """Scenario → its figures, for each of `rows`."""
-    mine = Scenario.objects.of(project).filter(pk__in=IdList([row.pk for row in rows])).order_by()
-    counted = mine.values("pk").annotate(tried=TRIED, kept=KEPT).values_list("pk", "tried", "kept")
+def measured_of(access: Access, rows: Sequence[Scenario]) -> Mapping[int, Measured]:
+    """Scenario → its figures, for each of `rows`. Those who review blind get them without pending samples."""
+    tried, kept = _counts(access)
+    mine = Scenario.objects.of(access.project).filter(pk__in=IdList([row.pk for row in rows])).order_by()
+    counted = mine.values("pk").annotate(tried=tried, kept=kept).values_list("pk", "tried", "kept")
     found = {pk: Measured(tried, kept) for pk, tried, kept in counted}
     return {row.pk: found.get(row.pk, Measured()) for row in rows}
 
 
-def measured_by_model(row: Scenario) -> dict[str, Measured]:
-    """Operator's endpoint → its figures."""
+def measured_by_model(access: Access, row: Scenario) -> dict[str, Measured]:
+    """Operator's endpoint → its figures, as `measured_of` counts them."""
+    tried, kept = _counts(access)
     mine = Scenario.objects.filter(pk=row.pk).order_by().values("trajectories__model")
-    counted = mine.annotate(tried=TRIED, kept=KEPT).values_list("trajectories__model", "tried", "kept")
+    counted = mine.annotate(tried=tried, kept=kept).values_list("trajectories__model", "tried", "kept")
     return {model: Measured(tried, kept) for model, tried, kept in sorted(counted.filter(tried__gt=0))}
+
+
+def refuse_measured(access: Access, wanted: ScenarioFilter, sort: str = "") -> None:
+    """Refuse those who review blind a filter or an order by the kept rate: it counts pending samples too."""
+    names = ["solved_by"] if wanted.solved_by else []
+    refuse_told(access, *names, *(["sort"] if sort.endswith("kept_rate") else []))
+
+
+def _counts(access: Access) -> tuple[Count, Count]:
+    return (TRIED_DECIDED, KEPT_DECIDED) if reviews_blind(access) else (TRIED, KEPT)

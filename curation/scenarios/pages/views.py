@@ -7,6 +7,7 @@ from django.views.decorators.http import require_GET
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.samples.blind import reviews_blind
 from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.pages.list_page import list_page
 from curation.scenarios.pages.measured import measured_by_model, measured_of
@@ -31,7 +32,7 @@ def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def scenario_coverage(request: HttpRequest, access: Access) -> HttpResponse:
-    page = coverage_page(access.project, request.GET)
+    page = coverage_page(access, request.GET)
     return render(request, "scenarios/taxonomy/coverage.html", {"page": page, "api_path": page.api_path})
 
 
@@ -48,10 +49,10 @@ def scenario_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         "report": report_view(row, report) if report else None,
         "copies": [(with_signs(copy.name), copy) for copy in others],
         "copies_url": f"{reverse('scenario-list', args=[access.project.slug])}?group={row.group}",
-        "measured": measured_of(access.project, [row])[row.pk],
-        "operators": measured_by_model(row),
+        "measured": measured_of(access, [row])[row.pk],
+        "operators": measured_by_model(access, row),
         "trajectories": row.trajectories.count(),
-        "kept": row.trajectories.filter(keep=True).count(),
+        "kept": None if reviews_blind(access) else row.trajectories.filter(keep=True).count(),
         "trajectories_url": f"{reverse('trajectory-list', args=[access.project.slug])}?scenario={row.pk}",
         "bundle_url": f"/api/v1/scenarios/{row.pk}/bundle.json",
         "may_run": access.may(Scope.RUN),

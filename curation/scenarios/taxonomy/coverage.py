@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
-from curation.projects.models import Project
+from curation.projects.access import Access
+from curation.samples.blind import reviews_blind
+from curation.samples.models import Status
 from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import FieldError, Problem
 
+DECIDED = [status for status in Status if status != Status.PENDING]
 Pairs = dict[tuple[str, str], int]
 
 
@@ -40,15 +43,21 @@ class Coverage:
     copies: int
 
 
-def coverage(*, project: Project, rows: str = "task", columns: str = "provider") -> Coverage:
-    """Raises `Problem` (400) for an unknown axis, or the same axis twice."""
+def coverage(*, access: Access, rows: str = "task", columns: str = "provider") -> Coverage:
+    """Those who review blind get the kept trajectories of decided samples only. Raises `Problem` (400) for an unknown
+    axis, or the same axis twice."""
+    project = access.project
     taxonomy = taxonomy_of(project.settings)
     _refuse_unknown(taxonomy, rows, columns)
     first = ScenarioAxis.objects.filter(scenario__project=project, axis=rows, scenario__axis_rows__axis=columns)
     every = Scenario.objects.of(project).admitted()
     counted = every.first_of_groups()
     admitted = _counted(first.filter(scenario__in=counted))
-    kept = _counted(first.filter(scenario__trajectories__keep=True))
+    shown = Q(scenario__trajectories__keep=True)
+    if reviews_blind(access):  # in one filter, so that both conditions are about the same trajectory
+        sample = "scenario__trajectories__sample"
+        shown &= Q(**{f"{sample}__isnull": True}) | Q(**{f"{sample}__status__in": DECIDED})
+    kept = _counted(first.filter(shown))
     found = {**admitted, **kept}
     row_values = _values(taxonomy, rows, [row for row, _ in found])
     column_values = _values(taxonomy, columns, [column for _, column in found])

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from django.http import QueryDict
 from django.urls import reverse
 
+from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import Cell, Coverage, coverage
@@ -48,11 +49,12 @@ class CoveragePage:
     api_path: str
 
 
-def coverage_page(project: Project, given: QueryDict) -> CoveragePage:
+def coverage_page(access: Access, given: QueryDict) -> CoveragePage:
     """`rows` and `columns` are the axes, `by` is the shaded count, `admitted` or `kept`. Raises `Problem`."""
     rows, columns = given.get("rows") or "task", given.get("columns") or "provider"
     by = given.get("by") if given.get("by") in SHOWN else "admitted"
-    found = coverage(project=project, rows=rows, columns=columns)
+    project = access.project
+    found = coverage(access=access, rows=rows, columns=columns)
     axes = taxonomy_of(project.settings).axes
     most = max((_count(cell, by) for line in found.cells for cell in line), default=0)
     lines = tuple(

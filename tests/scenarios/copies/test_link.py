@@ -8,7 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from curation.dashboard.overview.stats import project_stats
-from curation.projects.models import Project
+from curation.projects.access import Access
+from curation.projects.models import Project, Role, Scope
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.bundles.upsert import upsert_bundles
@@ -62,13 +63,14 @@ def test_coverage_and_funnel_count_a_group_once(project: Project) -> None:
     saved(project, "two", axes={**AXES, "provider": "mailbox"})
     saved(project, "three", **OTHER)
     Scenario.objects.update(status="admitted")
-    found = coverage(project=project)
+    access = Access(make_user(), project, Role.VIEWER, frozenset({Scope.READ}))
+    found = coverage(access=access)
     assert (found.admitted, found.copies, found.outside) == (2, 1, 0)
     assert sum(cell.admitted for line in found.cells for cell in line) == 2
     funnel = project_stats(project).funnel
     assert (funnel["scenarios"], funnel["scenarios admitted"]) == (2, 2)
     Scenario.objects.filter(name="one").update(status="rejected")
-    assert coverage(project=project).admitted == 2
+    assert coverage(access=access).admitted == 2
 
 
 def test_list_page_and_rest_name_the_copies(client: Client, project: Project) -> None:
