@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.db.models import QuerySet
 
 from curation.evaluations.experiments.models import Experiment
 from curation.projects.models import Project, Removable
@@ -142,7 +143,7 @@ class Evaluation(models.Model):
     def __str__(self) -> str:
         return f"evaluation {self.pk}"
 
-    def samples(self) -> models.QuerySet[Sample]:
+    def samples(self) -> QuerySet[Sample]:
         """The samples that were made of its episodes."""
         return Sample.objects.filter(trajectory__episode__evaluation=self)
 

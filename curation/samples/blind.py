@@ -144,9 +144,10 @@ def look(access: Access, sample: Sample | None) -> None:
 def look_at(access: Access, ids: Iterable[int | None]) -> None:
     """Note that a curator or admin sees what is hidden of the pending ones of these samples: a row for each that they
     had not seen, and one entry in the audit log. A list that shows no new one costs one query."""
-    if access.role not in (Role.CURATOR, Role.ADMIN):
+    shown = [pk for pk in ids if pk is not None]
+    if not shown or access.role not in (Role.CURATOR, Role.ADMIN):
         return
-    seen = Sample.objects.filter(pk__in=IdList([pk for pk in ids if pk is not None]), status=Status.PENDING)
+    seen = Sample.objects.filter(pk__in=IdList(shown), status=Status.PENDING)
     if not access.project.settings.review.blind:
         seen = seen.filter(opinions__gt=0)
     known = Look.objects.filter(sample=OuterRef("pk"), user=access.user)

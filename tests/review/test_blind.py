@@ -14,9 +14,11 @@ from django.urls import get_resolver, reverse
 
 from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import Score
+from curation.evaluations.models import Episode
 from curation.exports.models import Export, FrozenRow
 from curation.projects.models import AuditEntry, Role
 from curation.review.models import Lease
+from curation.runs.models import Call, Item, Run
 from curation.samples.models import Flag, Look, Sample
 from curation.trajectories.models import Outcome, Trajectory
 from tests.factories import make_bearer, make_member, make_user
@@ -29,12 +31,14 @@ pytestmark = pytest.mark.django_db
 rows = refusals.rows
 # Written into what is hidden, and in nothing else.
 SCORE, PREVIEW, REASON, MODEL, CHECKED = "71.234", "candidate-preview", "judge-reason", "model-of-it", "checker-said"
+TOKENS, FOUND = 71234, "what-a-run-found"
 # What differs from one request to the next.
 OF_REQUEST = re.compile(
     r'name="csrfmiddlewaretoken" value="\w+"|"X-CSRFToken": "\w+"|Request \w{32}|"request_id":"\w+"|'
     r'"(at|last_used_at)":"[^"]*"|<time[^>]*>[^<]*</time>'
 )
-MARKS = (SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, "challenger_left", "king_left")
+MARKS = (SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, str(TOKENS), f"{TOKENS:,}", FOUND, "71.23", "challenger_left")
+MARKS += ("king_left",)
 READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
 # The rows that the `pk` of a page names, by what the URL's name begins with.
 NOUNS = {
@@ -79,6 +83,11 @@ def hidden(rows: Rows) -> Rows:
     type(duel.counting).objects.update(run=rows.ids["run_id"], **values)
     Export.objects.update(ready=False)  # it has no files
     FrozenRow.objects.create(export_id=rows.ids["export_id"], sample_id=sample.pk, version=sample.version)
+    Run.objects.exclude(kind="evaluate").update(kind="judge", params={}, result={"note": FOUND})
+    run = Run.objects.get(pk=rows.ids["run_id"])
+    Item.objects.create(run=run, stage="judge", key="1", state="failed", reason=REASON, result={"outcome": FOUND})
+    Call.objects.update(tokens_out=TOKENS)
+    Episode.objects.update(trajectory=rows.ids["trajectory_id"], total_reward=71.234, terminal_reward=71.234)
     return rows
 
 
@@ -119,6 +128,7 @@ def test_no_page_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
                 leaks[name] = found
     assert leaks == {}
     assert {"sample-list", "sample-panel", "duel-list", "trajectory-list", "run-page", "overview"} <= opened
+    assert {"run-live", "scenario-page", "evaluation-episodes", "round-list", "leaderboard"} <= opened
 
 
 def test_no_call_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
@@ -132,7 +142,7 @@ def test_no_call_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
         if path not in refusals.OPEN and (found := told(text.decode(errors="replace"))):
             leaks[path] = found
     assert leaks == {}
-    assert {"/api/v1/samples/{sample_id}", "/api/v1/projects/{slug}/duels"} <= opened
+    assert {"/api/v1/samples/{sample_id}", "/api/v1/projects/{slug}/duels", "/api/v1/runs/{run_id}"} <= opened
 
 
 @pytest.mark.parametrize("role", [Role.CURATOR, Role.ADMIN])
@@ -151,8 +161,8 @@ def test_a_curator_sees_it_and_the_log_says_once_that_they_looked(hidden: Rows, 
 
 def test_a_reader_who_looks_at_nothing_hidden_is_not_in_the_log(hidden: Rows) -> None:
     headers = make_bearer(make_member(hidden.project, role=Role.CURATOR))
-    assert Client().get(f"/api/v1/projects/{hidden.project.slug}/samples", headers=headers).status_code == 200
     Sample.objects.update(status="approved")
+    assert Client().get(f"/api/v1/projects/{hidden.project.slug}/samples", headers=headers).status_code == 200
     before = everything()
     assert Client().get(f"/api/v1/duels/{hidden.ids['duel_id']}", headers=headers).status_code == 200
     assert not Look.objects.exists() and before == everything()
@@ -247,6 +257,8 @@ def test_a_project_that_is_not_blind_hides_nothing(hidden: Rows) -> None:
     )
 
 
+# POSTs that change nothing.
+READING = sorted({*refusals.READING, "/api/v1/projects/{slug}/runs/estimate"})
 # A curator's answers, which do change, show that the change is one that would tell.
 SHOWN_TO_CURATORS = frozenset({"sample-list", "/api/v1/projects/{slug}/stats"})
 
@@ -261,6 +273,14 @@ def _answers(rows: Rows, user: User, headers: dict[str, str], only: frozenset[st
         if path not in refusals.OPEN and (not only or path in only):
             cache.clear()
             found[path] = b"".join(script.get(rows.address(path), headers=headers)).decode(errors="replace")
+    for path in READING if not only else ():
+        cache.clear()
+        for wanted in ({}, {"score_min": 50.0}, {"flags": "flip"}, {"disputed": True}):
+            body = rows.body("POST", path)
+            place = body["params"] if "params" in body else body.get("recipe", body)
+            place["filter"] = wanted
+            answer = script.post(rows.address(path), body, "application/json", headers=headers)
+            found[f"{path} {wanted}"] = answer.content.decode()
     for name, address in pages(rows):
         if not only or name in only:
             cache.clear()
@@ -277,6 +297,11 @@ def test_no_figure_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
     values: dict[str, Any] = {"score": 12.5, "score_key": 12.5, "bucket": "defeat", "flags": int(Flag.LEAK)}
     Sample.objects.update(**values, priority=3.0)
     Duel.objects.update(**values, metrics={"correctness": 12.5})
+    Trajectory.objects.update(outcome=Outcome.SOLVED, keep=True, checker_passed=True)
+    Episode.objects.update(completed=True, total_reward=1.0)
+    Item.objects.update(result={"outcome": "solved"}, reason="")
+    Call.objects.update(tokens_out=7)
+    Run.objects.update(result={"kept": 1})
     Score.objects.update(**values)
     Verdict.objects.update(dimensions={"correctness": 2}, parsed=True)
     after, changed = _answers(hidden, reviewer, theirs), _answers(hidden, curator, curators, SHOWN_TO_CURATORS)

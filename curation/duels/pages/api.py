@@ -13,7 +13,7 @@ from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
-from curation.samples.blind import look, refuse_pending, without_pending
+from curation.samples.blind import look, look_at, refuse_pending, without_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
 from curation.web.problems import NotFound
@@ -25,15 +25,18 @@ router = Router(tags=["duels"])
 def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict[str, object]:
     """Those who review blind get no duels of pending samples."""
     access = enter(request, slug, Scope.READ)
-    return params.page(without_pending(access, params.rows(access.project).with_answers(), "sample")).response(duel_out)
+    page = params.page(without_pending(access, params.rows(access.project).with_answers(), "sample"))
+    look_at(access, [duel.sample_id for duel in page.rows])
+    return page.response(duel_out)
 
 
 @router.get("/projects/{slug}/verdicts", response=VerdictPage, exclude_unset=True, summary="List verdicts")
 def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -> dict[str, object]:
     """Every judge's reading of every duel, the newest first. Those who review blind get none on pending samples."""
     access = enter(request, slug, Scope.READ)
-    rows = without_pending(access, params.rows(access.project), "duel__sample")
-    return params.page(rows).response(VerdictRowOut.of)
+    page = params.page(without_pending(access, params.rows(access.project), "duel__sample"))
+    look_at(access, [verdict.duel.sample_id for verdict in page.rows])
+    return page.response(VerdictRowOut.of)
 
 
 @router.get("/projects/{slug}/panels", response=list[PanelOut], summary="Panels that scored duels, the oldest first")

@@ -13,7 +13,7 @@ from curation.duels.score.panels import panels_of
 from curation.duels.score.shown import shown
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import look, reviews_blind, without_pending
+from curation.samples.blind import look, look_at, reviews_blind, without_pending
 from curation.samples.models import Bucket
 from curation.web.ids import find
 from curation.web.lists.pages import list_context, tabs
@@ -25,6 +25,7 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = DuelList.from_query(request.GET)
     rows = without_pending(access, params.rows(access.project).select_related("prompt", "challenger"), "sample")
     page = params.page(rows.prefetch_related("scores"))
+    look_at(access, [duel.sample_id for duel in page.rows])
     context = {
         "duels": [(duel, shown(duel)) for duel in page.rows],
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/duels"),

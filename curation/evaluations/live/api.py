@@ -10,7 +10,7 @@ from curation.evaluations.live.try_reset import TriedReset, TryParams, try_reset
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
-from curation.samples.blind import look
+from curation.samples.blind import look, look_at
 from curation.web.ids import find
 
 router = Router(tags=["evaluations"])
@@ -27,7 +27,9 @@ def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[Episod
     """Those who review blind get no episodes of pending samples."""
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
     access = enter(request, evaluation.project, Scope.READ)
-    return params.page(episodes_shown(access, params.rows(evaluation))).response(s.episode_out)
+    page = params.page(episodes_shown(access, params.rows(evaluation)))
+    look_at(access, [row.sample.pk for row in page.rows if row.sample])
+    return page.response(s.episode_out)
 
 
 @router.post(

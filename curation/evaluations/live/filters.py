@@ -21,4 +21,4 @@ class EpisodeList(ListParams):
     hinted: bool | None = None
 
     def rows(self, evaluation: Evaluation) -> EpisodeQuerySet:
-        return self.narrow(Episode.objects.filter(evaluation=evaluation).with_model())
+        return self.narrow(Episode.objects.filter(evaluation=evaluation).with_model().with_sample())

@@ -14,7 +14,7 @@ from curation.evaluations.params import SANDBOX
 from curation.evaluations.screen.views import launch_page
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import look, reviews_blind
+from curation.samples.blind import look, look_at, reviews_blind
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
@@ -57,6 +57,7 @@ def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpRe
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     params = EpisodeList.from_query(request.GET)
     page = params.page(episodes_shown(access, params.rows(evaluation)))
+    look_at(access, [row.sample.pk for row in page.rows if row.sample])
     context = {
         **list_context(request, params, page, f"/api/v1/evaluations/{evaluation.pk}/episodes"),
         "evaluation": evaluation,

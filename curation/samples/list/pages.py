@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.samples.blind import hides, refuse_hidden, shown_flags
+from curation.samples.blind import hides, look_at, refuse_hidden, shown_flags
 from curation.samples.list.filters import OPPONENTS, SampleList
 from curation.samples.list.queries import in_review, reversed_order, sample_page
 from curation.samples.models import Bucket, Flag, Kind, Sample, Status, flag_names
@@ -106,6 +106,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         params = SamplePageParams.from_query(given)
         refuse_hidden(access, params)
         rows, newer, older = _rows(access, params)
+        look_at(access, [row.pk for row in rows])
     except Problem as refused:
         problem = refused
     return ListPage(

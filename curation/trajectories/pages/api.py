@@ -6,11 +6,11 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.samples.blind import look, without_pending
+from curation.samples.blind import look, look_at, without_pending
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
-from curation.trajectories.pages.views import pairs_shown
+from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.replay.stage import start_replay
 from curation.web.ids import find
 
@@ -23,6 +23,7 @@ def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryL
     trajectories of pending samples."""
     access = enter(request, slug, Scope.READ)
     page = params.page(without_pending(access, params.rows(access.project), "sample"))
+    look_at(access, [row.sample_id for row in page.rows])
     return page.response(lambda row: trajectory_out(row, full=params.full))
 
 
@@ -46,7 +47,9 @@ def post_replay(request: HttpRequest, response: HttpResponse, trajectory_id: str
 @router.get("/projects/{slug}/pairs", response=PairPage, exclude_unset=True, summary="List preference pairs")
 def list_pairs(request: HttpRequest, slug: str, params: Query[PairList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    return params.page(pairs_shown(access, params.rows(access.project))).response(pair_out)
+    page = params.page(pairs_shown(access, params.rows(access.project)))
+    look_at_pairs(access, page.rows)
+    return page.response(pair_out)
 
 
 def _entered(request: HttpRequest, trajectory_id: str, scope: str) -> tuple[Access, Trajectory]:

@@ -6,7 +6,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
-from curation.samples.blind import without_pending
+from curation.samples.blind import look_at, without_pending
 from curation.samples.models import Status
 from curation.scenarios.models import Terminal
 from curation.trajectories.filters import NO_TERMINAL, NOT_REPLAYED, TrajectoryList
@@ -63,6 +63,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
     try:
         params = TrajectoryList.from_query(given)
         page = params.page(without_pending(access, params.rows(access.project), "sample"))
+        look_at(access, [row.sample_id for row in page.rows])
         rows, pages = page.rows, page_urls(url, params, page.next_cursor)
     except Problem as refused:
         problem = refused

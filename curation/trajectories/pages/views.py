@@ -1,5 +1,7 @@
 """Pages of trajectories: the list, one trajectory, the pairs."""
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -8,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import look, reviews_blind, without_pending
+from curation.samples.blind import look, look_at, reviews_blind, without_pending
 from curation.trajectories.filters import PairList
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.pages.list_page import list_page
@@ -61,6 +63,7 @@ def trajectory_replay(request: HttpRequest, access: Access, pk: str) -> HttpResp
 def pair_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = PairList.from_query(request.GET)
     page = params.page(pairs_shown(access, params.rows(access.project)))
+    look_at_pairs(access, page.rows)
     context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/pairs")
     context["leaves_out_pending"] = reviews_blind(access)
     return render(request, "trajectories/pairs/list.html", context)
@@ -73,3 +76,7 @@ def trajectory_of(access: Access, pk: str) -> Trajectory:
 def pairs_shown(access: Access, rows: QuerySet[Pair]) -> QuerySet[Pair]:
     """A pair says which of two trajectories ended better."""
     return without_pending(access, rows, "chosen__sample", "rejected__sample")
+
+
+def look_at_pairs(access: Access, pairs: Sequence[Pair]) -> None:
+    look_at(access, [row.sample_id for pair in pairs for row in (pair.chosen, pair.rejected)])

@@ -56,7 +56,6 @@ OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/b
 # POSTs that change nothing: everyone who may read may send them.
 READING = {
     "/api/v1/projects/{slug}/exports/preview",
-    "/api/v1/projects/{slug}/runs/estimate",
     "/api/v1/projects/{slug}/evaluations/try-reset",
 }
 LOG = {"AuditEntry", "IdempotentResponse", "Token", "User", "Session"}
