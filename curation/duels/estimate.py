@@ -8,6 +8,7 @@ from curation.duels.params import AnswerParams, DuelParams, JudgeParams, control
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
+from curation.web.text.figures import counted
 
 # Typical tokens of the instructions, an answer and a verdict, measured on scripted and small real models.
 INSTRUCTIONS, ANSWER, VERDICT = 500, 120, 90
@@ -23,7 +24,8 @@ def answer_estimate(project: Project, side: Side, model: str, params: AnswerPara
         total, prompts = prompts.count(), prompts.with_record()
         without = total - prompts.count()
         if without:
-            notes.append(f"{without} prompts have no pull-request record that can be used, and cannot be challenged.")
+            have = f"{counted(without, 'prompt')} {'has' if without == 1 else 'have'}"
+            notes.append(f"{have} no pull-request record that can be used, and cannot be challenged.")
         records = PullRequest.objects.filter(project=project)
         extra = int((records.aggregate(n=Sum("patch_tokens"))["n"] or 0) / max(1, records.count()))
     count, tokens = _size(prompts)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from curation.duels.models import Order
 from curation.projects.settings.document import ProjectSettings
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 from judging.panel.rubric import DIMENSIONS
 
 BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
@@ -111,7 +112,7 @@ def panel_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> 
         wanted = min(wanted, len(judges))  # a rescore may leave judges out
     if wanted is not None and wanted > len(judges):
         raise Invalid(
-            f"min_judges is {wanted}, but the panel has {len(judges)}.",
+            f"Judges needed is {wanted}, but the panel has {counted(len(judges), 'judge')}.",
             errors=[FieldError("params.min_judges", f"at most {len(judges)}")],
         )
     given = params if isinstance(params, JudgeParams) else JudgeParams()
@@ -145,7 +146,7 @@ def model_name(given: str | None, default: str, path: str) -> str:
     name = given or default
     if not name:
         raise Invalid(
-            f"Choose a model as `{path}`, for this run or in the project's settings.",
+            f"Choose a {path.replace('_', ' ')}, for this run or in the project's settings.",
             errors=[FieldError(f"params.{path}", "missing")],
         )
     return name

@@ -37,7 +37,7 @@ def _rounded(value: float, decimals: int) -> float:
 
 # Tiers in their own order. A split uses the words of one line.
 KNOWN_TIERS = (TIERS, ("trivial", "easy", "medium", "hard", "extreme"), ("low", "mid", "high"))
-SHARE = Unit(100, 0, "%", 1, " pp")
+SHARE = Unit(100, 0, " %", 1, " pp")
 SECONDS = Unit(1, 2, " s", 2, " s")
 CHARACTERS = Unit(1, 0, "", 0, " chars")
 STEPS = Unit(1, 1, "", 1, " steps")
@@ -49,7 +49,7 @@ FINE_POINTS = Unit(1, 3, "", 3, "")
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`rate`: true or false for each row, so McNemar's test applies. `better`: 1 if more is better, -1 if less is, 0
-    if neither. `by_tier`: also compared tier by tier. `label` heads a column, `full` is the metric spelled out.
+    if neither. `by_tier`: also compared tier by tier.
 
     It is the mean of the rows' values `of` (by default its name), or with `over` the sum of these over the sum of
     `over`, or with `deviation` their population standard deviation.
@@ -57,7 +57,6 @@ class Metric:
 
     name: str
     label: str
-    full: str
     title: str
     unit: Unit = SHARE
     rate: bool = True
@@ -74,17 +73,16 @@ class Metric:
 
 
 STATIC = (
-    Metric("fmt", "fmt", "Command alone", "The answer is a command and nothing else"),
-    Metric("xtr", "+xtr", "Command found", "A command can be extracted"),
-    Metric("exact", "exact", "Exact command", "The extracted command equals the expected one as a string"),
-    Metric("svc", "svc", "Same service", "The same service (word 1)"),
-    Metric("op_token", "op", "Same operation", "The same operation (word 2), as the published figures count it"),
-    Metric("service_and_op", "svc+op", "Same service and operation", "The same service and operation"),
-    Metric("exact_shell", "shell", "Equal to a shell", "Equal as a shell reads it, flags in any order"),
-    Metric("lat", "latency", "Latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False),
+    Metric("fmt", "Command alone", "The answer is a command and nothing else"),
+    Metric("xtr", "Command found", "A command can be extracted"),
+    Metric("exact", "Exact command", "The extracted command equals the expected one as a string"),
+    Metric("svc", "Same service", "The same service (word 1)"),
+    Metric("op_token", "Same operation", "The same operation (word 2), as the published figures count it"),
+    Metric("service_and_op", "Same service and operation", "The same service and operation"),
+    Metric("exact_shell", "Equal as parsed by a shell", "Equal as a shell reads it, flags in any order"),
+    Metric("lat", "Latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False),
     Metric(
         "len",
-        "length",
         "Length of the answer",
         "Mean characters of the raw answer",
         CHARACTERS,
@@ -94,12 +92,11 @@ STATIC = (
     ),
 )
 LIVE = (
-    Metric("completed", "completed", "Tasks completed", "The task was achieved"),
-    Metric("max_progress", "progress", "Highest progress", "The highest progress of each episode", rate=False),
-    Metric("terminal_reward", "last reward", "Reward of the last step", "Reward of the last step", POINTS, rate=False),
+    Metric("completed", "Tasks completed", "The task was achieved"),
+    Metric("max_progress", "Highest progress", "The highest progress of each episode", rate=False),
+    Metric("terminal_reward", "Reward of the last step", "Reward of the last step", POINTS, rate=False),
     Metric(
         "total_reward",
-        "summed reward",
         "Summed reward",
         "Summed over the episode; it can reward stalling",
         POINTS,
@@ -107,7 +104,6 @@ LIVE = (
     ),
     Metric(
         "reward_std",
-        "± summed",
         "Spread of the summed reward",
         "Standard deviation of the summed rewards",
         POINTS,
@@ -118,7 +114,6 @@ LIVE = (
     ),
     Metric(
         "reward_per_step",
-        "reward per step",
         "Reward per step",
         "Summed reward over steps",
         FINE_POINTS,
@@ -126,10 +121,9 @@ LIVE = (
         of="total_reward",
         over="steps",
     ),
-    Metric("steps", "steps", "Steps", "Steps of each episode, completed or not", STEPS, rate=False, better=-1),
+    Metric("steps", "Steps", "Steps of each episode, completed or not", STEPS, rate=False, better=-1),
     Metric(
         "steps_to_complete",
-        "steps to complete",
         "Steps to complete",
         "Steps of the completed episodes",
         STEPS,
@@ -140,14 +134,12 @@ LIVE = (
     ),
     Metric(
         "completed_without_hint",
-        "without a hint",
         "Completed without a hint",
         "The task was achieved and no hint was used",
     ),
-    Metric("hinted", "hints", "Episodes with a hint", "A hint was asked for", better=-1),
+    Metric("hinted", "Episodes with a hint", "A hint was asked for", better=-1),
     Metric(
         "format_failure_rate",
-        "no command",
         "Steps without a command",
         "Replies without a command, over steps",
         rate=False,
@@ -160,20 +152,21 @@ LIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How two models are compared: `decisive` is the metric whose change is a gain or a loss."""
+    """How two models are compared: `decisive` is the metric whose change is a gain or a loss, `noun` what a pair
+    is called."""
 
     metrics: tuple[Metric, ...]
     decisive: str
-    unit: str
+    noun: str
     gained: str
     lost: str
 
 
 SCALES: Mapping[str, Scale] = MappingProxyType(
     {
-        EvaluationKind.STATIC.value: Scale(STATIC, "exact", "rows", "exact now, not before", "exact before, not now"),
+        EvaluationKind.STATIC.value: Scale(STATIC, "exact", "row", "exact now, not before", "exact before, not now"),
         EvaluationKind.LIVE.value: Scale(
-            LIVE, "completed", "episodes", "completed now, not before", "completed before, not now"
+            LIVE, "completed", "episode", "completed now, not before", "completed before, not now"
         ),
     }
 )

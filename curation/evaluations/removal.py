@@ -24,6 +24,7 @@ from curation.projects.removal.rows import (
 from curation.runs.models import LIVE, Run
 from curation.runs.removal import pages_of_runs
 from curation.web.ids import find
+from curation.web.text.figures import counted
 
 NOUN = "split"
 
@@ -47,11 +48,11 @@ def evaluations_and_checks(split: Split) -> Iterable[Rest]:
         yield Rest("Its import is in progress.", reverse("run-page", args=[slug, split.run_id]))
     evaluations = Evaluation.objects.filter(split=split, run__deleting_at=None).count()
     if evaluations:
-        use = "1 evaluation uses" if evaluations == 1 else f"{evaluations} evaluations use"
+        use = f"{counted(evaluations, 'evaluation')} {'uses' if evaluations == 1 else 'use'}"
         yield Rest(f"{use} it.", f"{reverse('evaluation-list', args=[slug])}?split={split.pk}")
     against = ContaminationCheck.objects.filter(run__params__training_split=str(split.pk), run__deleting_at=None)
     if checks := against.count():
-        compare = "1 contamination check compares" if checks == 1 else f"{checks} contamination checks compare"
+        compare = f"{counted(checks, 'contamination check')} {'compares' if checks == 1 else 'compare'}"
         yield Rest(f"{compare} another split with it.", reverse("split-list", args=[slug]))
 
 
@@ -72,7 +73,7 @@ def uses_of_a_run(run: Run) -> Iterable[Rest]:
     answers = ScreenedAnswer.objects.filter(call__run=run).exclude(evaluation__run=run)
     evaluations = answers.values("evaluation").distinct().count()
     if evaluations:
-        have = "1 other evaluation has" if evaluations == 1 else f"{evaluations} other evaluations have"
+        have = f"{counted(evaluations, 'other evaluation')} {'has' if evaluations == 1 else 'have'}"
         yield Rest(f"{have} answers from its calls.", reverse("evaluation-list", args=[slug]))
 
 

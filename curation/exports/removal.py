@@ -16,6 +16,7 @@ from curation.runs.models import Run
 from curation.runs.removal import pages_of_runs
 from curation.trajectories.models import Pair
 from curation.web.ids import find
+from curation.web.text.figures import counted
 
 MANIFEST = "manifest.json"
 # A larger one is named by its hash alone.
@@ -29,7 +30,7 @@ def exports_with_its_rows(run: Run) -> Iterable[Rest]:
     pairs = FrozenPair.objects.filter(pair_id__in=Pair.objects.filter(run=run).values("pk")).values("export_id")
     found = mine.filter(pk__in=rows.union(pairs)).count()
     if found:
-        contain = "1 export contains" if found == 1 else f"{found} exports contain"
+        contain = f"{counted(found, 'export')} {'contains' if found == 1 else 'contain'}"
         yield Rest(f"{contain} its rows.", reverse("export-list", args=[run.project.slug]))
 
 

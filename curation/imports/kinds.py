@@ -107,7 +107,7 @@ class ImportStage:
             context.checkpoint()
             _commit(context, item, target, progress, chunk, None)
         if progress.bad:
-            rows = "1 row is" if progress.bad == 1 else f"{progress.bad} rows are"
+            rows = f"{counted(progress.bad, 'row')} {'is' if progress.bad == 1 else 'are'}"
             raise ItemFailed(f"Nothing was imported, because {rows} bad and the import is strict. {progress.first_bad}")
         progress.checked, progress.after, progress.rows = True, {}, 0
         context.save_progress(item, progress.model_dump())
@@ -180,7 +180,8 @@ class ImportRun(Kind[ImportParams]):
 
     def conclude(self, run: Run) -> str:
         bad = run.result.get("bad_rows", 0)
-        return f"{counted(run.result.get('rows', 0), 'row')} read, {bad:,} of them bad."
+        rest = f"{bad:,} of them could not be imported" if bad else "all could be imported"
+        return f"{counted(run.result.get('rows', 0), 'row')} read; {rest}."
 
     def section(self, run: Run) -> Mapping[str, object]:
         """What came in, and where it is. Counts of zero are left out."""
@@ -246,4 +247,6 @@ def _figures(progress: Progress) -> Json:
 def _nothing(progress: Progress) -> str:
     if progress.rows == 0:
         return "The source has no rows."
-    return f"None of the {progress.rows} rows could be imported. {progress.first_bad}"
+    if progress.rows == 1:
+        return f"The only row could not be imported. {progress.first_bad}"
+    return f"None of the {counted(progress.rows, 'row')} could be imported. {progress.first_bad}"

@@ -10,6 +10,7 @@ from curation.projects.removal.rows import Rest, goes_with, rests_on
 from curation.review.models import Decision, Revision, Suggestion, TextScore, import_batch
 from curation.runs.models import Run
 from curation.samples.models import Sample
+from curation.web.text.figures import counted
 
 
 def samples_of(run: Run) -> QuerySet[Sample]:
@@ -29,7 +30,7 @@ def decided_samples(run: Run) -> Iterable[Rest]:
     if decided:
         url = reverse("sample-list", args=[run.project.slug])
         total = samples.count()
-        come = "1 sample comes" if total == 1 else f"{total} samples come"
+        come = f"{counted(total, 'sample')} {'comes' if total == 1 else 'come'}"
         link = url if run.kind == "import" else f"{url}?run={run.pk}"
         yield Rest(f"{come} from this {_noun(run)}, {decided} of them decided or revised.", link)
 

@@ -15,6 +15,7 @@ from curation.runs.kinds import LastingStage, Stage, kind_of, stages_of
 from curation.runs.launch import check_budget, launch
 from curation.runs.models import ENDED, LIVE, OPEN, Call, Item, ItemState, Run, RunEvent, RunState
 from curation.web.problems import Conflict, FieldError
+from curation.web.text.figures import counted, price
 
 
 def cancel(*, run: Run, user: User | None) -> Run:
@@ -29,7 +30,7 @@ def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run
         check_budget(budget, kind_of(run.kind).estimate(run.project, kind_of(run.kind).read(run)))
     allowed = budget if budget is not None else run.budget
     if allowed is not None and allowed <= run.cost:
-        spent = f"The run has spent ${run.cost.normalize():f} already; give a budget above that."
+        spent = f"The run has already spent {price(run.cost)}. Enter a budget above that."
         raise Conflict(spent, code="budget_spent", errors=[FieldError("budget", "must be above what is spent")])
     changes = {"state": RunState.RUNNING, "finished_at": None, "error": "", "budget": allowed}
     with transaction.atomic():
@@ -65,7 +66,7 @@ def retry_failed(*, run: Run, user: User | None) -> Run:
         )
         changes = {"state": RunState.RUNNING, "stage": first, "finished_at": None, "error": ""}
         Run.objects.filter(pk=run.pk).update(items_failed=F("items_failed") - count)
-        _move(run, (*ENDED, *LIVE), user, "retry-failed", f"Trying {count} failed items again.", **changes)
+        _move(run, (*ENDED, *LIVE), user, "retry-failed", f"Trying {counted(count, 'failed item')} again.", **changes)
     return run
 
 
@@ -74,7 +75,7 @@ class RunWork:
 
     def in_progress(self, project_id: int) -> str:
         live = Run.objects.live().filter(project=project_id).count()
-        return "" if live == 0 else "1 run is in progress." if live == 1 else f"{live} runs are in progress."
+        return f"{counted(live, 'run')} {'is' if live == 1 else 'are'} in progress." if live else ""
 
     def stop(self, project_id: int) -> bool:
         """Cancel the live runs. Workers release their items within seconds, dead ones when their leases lapse."""

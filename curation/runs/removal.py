@@ -20,6 +20,7 @@ from curation.runs.kinds import kind_of
 from curation.runs.models import LIVE, Call, Item, ItemState, Run
 from curation.web.ids import find
 from curation.web.lists.id_list import IdList
+from curation.web.text.figures import counted
 
 NOUN = "run"
 
@@ -52,7 +53,7 @@ def live_work(run: Run) -> Iterable[Rest]:
         )
     others = Run.objects.live().filter(project=run.project_id).exclude(pk=run.pk).count()
     if others and kind_of(run.kind).feeds_others:
-        are = "1 other run is" if others == 1 else f"{others} other runs are"
+        are = f"{counted(others, 'other run')} {'is' if others == 1 else 'are'}"
         yield Rest(f"{are} in progress and may use what it made. Wait, or cancel them.", f"{url}?state=queued,running")
 
 
@@ -65,7 +66,7 @@ def calls_that_others_reuse(run: Run) -> Iterable[Rest]:
         reused.setdefault(item.run_id, set()).update(item.reused_calls)
     for other, calls in sorted(reused.items()):
         if count := Call.objects.filter(run=run, pk__in=IdList(sorted(calls))).count():
-            of_its = "1 of its calls" if count == 1 else f"{count} of its calls"
+            of_its = f"{count:,} of its calls"
             yield Rest(f"Run {other} has answers from {of_its}.", reverse("run-page", args=[run.project.slug, other]))
 
 

@@ -55,7 +55,8 @@ class RolloutRun(Kind[RolloutParams]):
         episodes = matching_scenarios(project, params.filter).count() * params.samples
         calls = episodes * turns
         tokens_in = calls * OPENING_TOKENS + episodes * TURN_TOKENS * turns * (turns - 1) // 2
-        note = f"An upper bound: {turns} turns in every one of {episodes} episodes; most end sooner."
+        most = f"At most {counted(turns, 'turn')} in each of {counted(episodes, 'episode')}"
+        note = f"{most}; most episodes end sooner."
         priced = Estimate.of_calls(
             target, items=episodes, calls=calls, tokens_in=tokens_in, tokens_out=calls * REPLY_TOKENS
         )

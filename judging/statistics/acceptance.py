@@ -275,7 +275,7 @@ def _objections(gate: PanelGate, done: int, settings: GateSettings) -> tuple[str
         return ("no duel was parsed" if done else "no duel was done",)
     reasons = []
     if gate.parsed < settings.min_parsed * done:
-        reasons.append(f"only {gate.parsed} of {done} duels were parsed, {settings.min_parsed:.0%} are needed")
+        reasons.append(f"only {gate.parsed} of {done} duels were parsed, {100 * settings.min_parsed:.0f} % are needed")
     if gate.margin_without_leaks is None or gate.lcb_without_leaks is None:
         reasons.append("every parsed duel has a leak flag")
         return (*reasons, *_too_low(gate.margin, gate.lcb, settings, ""))

@@ -10,6 +10,7 @@ from curation.projects.settings.document import Thresholds
 from curation.runs.usage.charts import DAY_MS
 from curation.trajectories.models import Outcome
 from curation.web.charts import Figure, axis, bars, color, figure, lines, vertical_line
+from curation.web.text.figures import money, percent
 
 
 def _seconds(day: Json) -> float | None:
@@ -94,7 +95,8 @@ def model_days(stats: Stats, shown: str) -> Figure:
         own = [day for day in stats.calls_by_day if day["model"] == model and value(day) is not None]
         days, values = [day["day"] for day in own], [value(day) for day in own]
         if shown == "cost":
-            traces.append(bars(model, days, values, hover="$%{y:.4f}", width=0.8 * DAY_MS))
+            shown_costs = [money(value) for value in values]
+            traces.append(bars(model, days, values, hover="%{hovertext}", hovertext=shown_costs, width=0.8 * DAY_MS))
         elif days:
             traces.append(lines(model, days, values, title))
     return figure(traces, barmode="stack", showlegend=True, xaxis=_days(), yaxis=axis(title, rangemode="tozero"))
@@ -110,7 +112,7 @@ def outcome_bars(stats: Stats, list_url: str) -> Figure:
         [str(outcome.label) for outcome in shown],
         hover="%{x} trajectories",
         orientation="h",
-        text=[f"{stats.outcomes[outcome] / total:.0%}" for outcome in shown],
+        text=[percent(stats.outcomes[outcome] / total) for outcome in shown],
         textposition="auto",
         customdata=[f"{list_url}?outcome={outcome.value}" for outcome in shown],
         marker={"color": [color(outcome.tone) for outcome in shown]},

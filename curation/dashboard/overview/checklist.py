@@ -10,6 +10,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.runs.models import Run
 from curation.samples.models import Status
+from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def checklist_of(access: Access, stats: Stats) -> list[ChecklistStep]:
     elif funnel["prompts"] or not samples:
         steps = [*_models(access), *_duels(access, stats)]
     left = stats.statuses[Status.PENDING]
-    review = f"Review {left} sample{'' if left == 1 else 's'}" if left else "Open the queue"
+    review = f"Review {counted(left, 'sample')}" if left else "Open the queue"
     steps += [
         _step(
             access,

@@ -25,6 +25,7 @@ from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
 from curation.web.lists.pages import list_context
 from curation.web.problems import NotFound
+from curation.web.text.figures import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def _endings(project: Project, stats: Stats) -> Endings | None:
         return None
     shares = {"exit": balance.exit, "panic": balance.panic, EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked}
     lines = [Ending(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
-    limits = f"{band.panic_low:.0%} to {band.panic_high:.0%} may end in panic"
+    limits = f"{percent(band.panic_low)} to {percent(band.panic_high)} may end in panic"
     return Endings(lines, limits, balance.warnings(band))
 
 

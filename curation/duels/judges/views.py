@@ -9,13 +9,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
-from curation.duels.verdict.report import number, percent
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.lists.filters import url_query
-from curation.web.text.figures import money
+from curation.web.text.figures import money, number, percent
 from judging.controls.faults import Control
 from judging.panel.rubric import DIMENSIONS
 from judging.statistics.controls import Kappa
@@ -80,38 +79,38 @@ def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     def listed(**conditions: str) -> str:
         return f"{path}?{url_query([('run', str(run)), ('judge', figures['name']), *conditions.items()])}"
 
-    yield Cell("Duels", str(figures["n"]), listed(said="parsed"), figures["n"])
-    yield Cell("Win rate", percent(figures["win_rate"]), listed(said="parsed"), figures["n"])
+    yield Cell("Duels", number(figures["n"]), listed(said="parsed"), figures["n"])
+    yield Cell("Win rate", percent(figures["win_rate"], 1), listed(said="parsed"), figures["n"])
     for said, name in (("challenger", "the challenger"), ("neither", "neither"), ("opponent", "its opponent")):
         count = counts.get(said)
         share = count / figures["n"] if count is not None and figures["n"] else None
-        yield Cell(f"Prefers {name}", percent(share), listed(said=said), count)
+        yield Cell(f"Prefers {name}", percent(share, 1), listed(said=said), count)
     rates = [*(figures.get("halves") or (None, None)), *(figures.get("by_leak") or (None, None))]
     for rate, (part, name) in zip(rates, _PARTS, strict=True):
-        yield Cell(f"Win rate, {name}", percent(rate), listed(said="parsed", part=part), counts.get(part))
+        yield Cell(f"Win rate, {name}", percent(rate, 1), listed(said="parsed", part=part), counts.get(part))
     expected = figures.get("first_expected")
-    range_ = f" (expected {percent(expected['low'])} to {percent(expected['high'])})" if expected else ""
-    first = percent(figures.get("first_share")) + range_
+    range_ = f" (expected {percent(expected['low'], 1)} to {percent(expected['high'], 1)})" if expected else ""
+    first = percent(figures.get("first_share"), 1) + range_
     yield Cell("Prefers the first answer", first, listed(said="chosen"), counts.get("chosen"))
     flips = figures.get("flips") or {}
     for name in DIMENSIONS:
         url = listed(said="flip", dimension=name)
-        yield Cell(f"Flips: {name}", percent(flips.get(name)), url, counts.get(f"flip:{name}"))
-    yield Cell("Draws", percent(figures.get("draw_rate")), listed(said="draw"), counts.get("draw"))
+        yield Cell(f"Flips: {name}", percent(flips.get(name), 1), url, counts.get(f"flip:{name}"))
+    yield Cell("Draws", percent(figures.get("draw_rate"), 1), listed(said="draw"), counts.get("draw"))
     slope = number(figures.get("length_slope"), 1)
     yield Cell("Points for an answer twice as long", slope, listed(said="parsed"), figures["n"])
-    yield Cell("Parsed per attempt", percent(figures["parse_rate"]), listed(said="unparsed"), counts.get("unparsed"))
+    yield Cell("Parsed per attempt", percent(figures["parse_rate"], 1), listed(said="unparsed"), counts.get("unparsed"))
     yield Cell("κ with people", _kappa(people.kappa), listed(said="people"), people.kappa.n)
-    yield Cell("Right by people", percent(people.accuracy), listed(said="against_people"), people.against)
-    accuracy = percent(figures.get("control_accuracy"))
+    yield Cell("Right by people", percent(people.accuracy, 1), listed(said="against_people"), people.against)
+    accuracy = percent(figures.get("control_accuracy"), 1)
     yield Cell("Right on control duels", accuracy, listed(said="parsed", control="true"), figures.get("controls", 0))
     kinds = figures.get("control_kinds") or {}
     for kind, name in _CONTROLS:
         right, read = kinds.get(kind.value, (None, 0))
         url = listed(said="parsed", control="true", part=kind.value)
-        yield Cell(f"Right on those {name}", percent(right), url, read)
+        yield Cell(f"Right on those {name}", percent(right, 1), url, read)
         if kind == Control.SAME:
-            yield Cell("Prefers one of two equal answers", percent(figures.get("false_preference")), url, read)
+            yield Cell("Prefers one of two equal answers", percent(figures.get("false_preference"), 1), url, read)
     calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', figures['name']), ('stage', 'judge')])}"
     made = figures.get("calls")
     yield Cell("Cost per parsed verdict", money(judge.per_verdict) if made else "no calls of its own", calls, made or 0)
@@ -125,7 +124,9 @@ def _kappa(kappa: Kappa) -> str:
 def _matrix(judges: tuple[JudgeView, ...]) -> list[tuple[str, list[str]]]:
     names = [judge.figures["name"] for judge in judges]
     shares = [judge.figures.get("agreement") or {} for judge in judges]
-    return [(name, [percent(share.get(other)) for other in names]) for name, share in zip(names, shares, strict=True)]
+    return [
+        (name, [percent(share.get(other), 1) for other in names]) for name, share in zip(names, shares, strict=True)
+    ]
 
 
 def _outcomes(pair: PairView) -> list[tuple[str, str, str, str]]:

@@ -12,6 +12,7 @@ from curation.duels.score.models import ScorePanel
 from curation.duels.score.shown import Imported, Shown, imported, of_score, shown, verdicts_of
 from curation.web.ids import find
 from curation.web.problems import NotFound
+from curation.web.text.figures import counted
 from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.leaks.lint import PLAIN_COPIES, RULES
@@ -59,6 +60,11 @@ class DuelView:
     scores: tuple[ScoreView, ...]
     imported: Imported | None
 
+    @property
+    def both_orders(self) -> bool:
+        """Whether the panel of the shown score read both answers in both places."""
+        return self.shown.row is not None and len(self.shown.row.panel.orders) == 2
+
 
 def duel_of_run(duel: Duel, run: str) -> Duel:
     """Let the duel show the score of this run. `NotFound` if the run did not score it."""
@@ -79,7 +85,7 @@ def duel_view(duel: Duel) -> DuelView:
     elif duel.opponent == Opponent.NONE:
         opponent = AnswerView("No opponent", "imported without another answer", render_text(""), None, ())
     else:
-        opponent = AnswerView("Reference", "the source's own turn", render_text(duel.reference_text), None, ())
+        opponent = AnswerView("Reference", "", render_text(duel.reference_text), None, ())
     return DuelView(
         opponent=opponent,
         challenger=_answer_view("Challenger", answer, _leak_spans(answer)),
@@ -114,10 +120,10 @@ def _leak_spans(answer: Answer) -> tuple[Span, ...]:
 def _facts(answer: Answer) -> tuple[str, ...]:
     return (
         "THOUGHT" if answer.has_thought else "no THOUGHT",
-        f"{answer.blocks} bash {'block' if answer.blocks == 1 else 'blocks'}",
-        f"{answer.commands} {'command' if answer.commands == 1 else 'commands'}",
+        counted(answer.blocks, "bash block"),
+        counted(answer.commands, "command"),
         answer.action_style or "other",
-        f"{answer.tokens} tokens",
+        counted(answer.tokens, "token"),
     )
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from curation.duels.score.models import Score
 from curation.duels.score.readings import read_reasons
 from curation.duels.score.shown import seats_of
-from curation.duels.verdict.report import PairReport, RunReport, number
+from curation.duels.verdict.report import PairReport, RunReport
 from curation.runs.models import Run
 from curation.samples.models import flag_names
+from curation.web.text.figures import number
 from judging.panel.reasons import named_text
 from judging.panel.rubric import DIMENSIONS
 
@@ -70,7 +71,7 @@ def _reasons_of(scores: list[Score]) -> Iterator[str]:
 
 def _header(report: RunReport) -> Iterator[str]:
     run = report.run
-    yield f"- state: {run.state}\n- opponent: {report.opponent}\n"
+    yield f"- state: {run.state}\n"
     for side, model in report.models:
         yield f"- {side}: {_cell(model)}\n"
     for name, text in report.about:

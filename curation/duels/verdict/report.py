@@ -12,7 +12,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Bucket
-from curation.web.text.figures import cost, money
+from curation.web.text.figures import cost, counted, money, number, percent
 
 REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
 SELF_PREFERENCE = "of the same family as a model that it judged: possible self-preference"
@@ -85,13 +85,12 @@ class Cost:
 class RunReport:
     """A run's result (`curation.duels.verdict.stage`). `pairs` is empty before the verdict.
 
-    `about` are (name, text): mode, opponent, panel and versions of the instructions. `counts`: samples have this run's
+    `about` are (name, text): opponents, panels and versions of the instructions. `counts`: samples have this run's
     scores or newer ones of its panel; None without scores.
     """
 
     run: Run
     about: tuple[tuple[str, str], ...]
-    opponent: str
     counts: bool | None
     pairs: tuple[PairReport, ...]
     parsed: int
@@ -130,7 +129,7 @@ def _sentence(figures: Json, pair: PairReport, *, several: bool) -> str:
     margin = figures.get("margin")
     if margin is None:
         return f"{word}: no duel has a score."
-    leads = "leads by" if margin >= 0 else "is behind by"
+    leads = "leads by" if round(margin, 1) >= 0 else "is behind by"
     return f"{word}: the challenger {leads} {number(abs(margin), 1)} points; the lower bound is {pair.lcb}."
 
 
@@ -144,7 +143,6 @@ def report_of(run: Run) -> RunReport:
     return RunReport(
         run=run,
         about=_about(run, panels, opponents),
-        opponent=" and ".join(opponents),
         counts=counting in panels if panels else None,
         pairs=pairs,
         parsed=figures.get("parsed", 0),
@@ -201,7 +199,7 @@ def _opponent(run: Run) -> str:
 def _contestant(run: Run, side: Json) -> str:
     """Return a model with the version of its instructions and the beginning of its fingerprint."""
     if not side["model"]:
-        return "the source's own turn"
+        return "the reference"
     version = _version(run.project, side["side"], side["instructions"])
     return f"{side['model']}, instructions {version}, fingerprint {side['fingerprint'][:16]}"
 
@@ -215,8 +213,7 @@ def _version(project: Project, name: str, digest: str) -> str:
 
 
 def _about(run: Run, panels: Sequence[ScorePanel], opponents: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    mode = run.params.get("mode") or (" and ".join("1" if one == "reference" else "2" for one in opponents))
-    about = [("mode", f"{mode} (challenger against the {' and the '.join(opponents)})")]
+    about = [("compared with", f"the {' and the '.join(opponents)}")]
     about += [("panel", panel_text(panel)) for panel in panels]
     digests = {digest for judge in run.result.get("judges", ()) for digest in judge.get("instructions", ())}
     about += [("judge instructions", _version(run.project, "judge", digest)) for digest in sorted(digests)]
@@ -244,17 +241,19 @@ def _without_leaks(figures: Mapping[str, object]) -> str:
     if not figures.get("leaks"):
         return "No parsed duel has a leak flag"
     margin, lcb = (number(figures.get(f"{name}_without_leaks"), 1) for name in ("margin", "lcb"))
-    return f"Without the {figures['leaks']} duels with a leak flag: margin {margin}, LCB {lcb} points"
+    leaks = int(str(figures["leaks"]))
+    without = "the duel that has a leak flag" if leaks == 1 else f"the {leaks:,} duels that have a leak flag"
+    return f"Without {without}: margin {margin}, LCB {lcb} points"
 
 
 def _judge_row(judge: Json) -> JudgeRow:
     return JudgeRow(
         name=str(judge["name"]),
         duels=int(str(judge["n"])),
-        win_rate=percent(judge["win_rate"]),
-        flip_rate=percent(judge["flip_rate"]),
-        parse_rate=percent(judge["parse_rate"]),
-        agreement=percent(judge.get("panel_agreement", judge["agreement"])),
+        win_rate=percent(judge["win_rate"], 1),
+        flip_rate=percent(judge["flip_rate"], 1),
+        parse_rate=percent(judge["parse_rate"], 1),
+        agreement=percent(judge.get("panel_agreement", judge["agreement"]), 1),
         tokens=int(str(judge["tokens"])),
         cost=money(judge["cost"]),
         note=SELF_PREFERENCE if judge["same_family"] else "",
@@ -264,17 +263,10 @@ def _judge_row(judge: Json) -> JudgeRow:
 
 def _on_controls(judge: Mapping[str, object]) -> Iterator[str]:
     if judge.get("controls"):
-        right = f"right in {percent(judge['control_accuracy'])} of {judge['controls']} control duels"
-        yield f"{right}; prefers one of two equal answers in {percent(judge['false_preference'])} of the readings"
+        duels = counted(int(str(judge["controls"])), "control duel")
+        right = f"right in {percent(judge['control_accuracy'], 1)} of {duels}"
+        yield f"{right}; prefers one of two equal answers in {percent(judge['false_preference'], 1)} of the readings"
 
 
 def _list(value: object) -> list[Mapping[str, object]]:
     return value if isinstance(value, list) else []
-
-
-def number(value: object, digits: int) -> str:
-    return f"{value:.{digits}f}" if isinstance(value, int | float) else "–"
-
-
-def percent(value: object) -> str:
-    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "–"

@@ -10,7 +10,7 @@ from curation.web.charts import Figure, axis, color, error_bars, figure, vertica
 
 def change_chart(found: Comparison) -> Figure:
     """The change of each rate in percentage points with its 95 % interval, for all rows and for each tier."""
-    groups = [(f"all {found.scale.unit}", found.metrics)]
+    groups = [(f"all {found.scale.noun}s", found.metrics)]
     groups += [(tier.tier or "no tier", tier.metrics) for tier in found.tiers]
     return figure(
         [_points(position, name, metrics) for position, (name, metrics) in enumerate(groups)],
@@ -45,10 +45,11 @@ def _points(position: int, name: str, metrics: Sequence[MetricChange]) -> Figure
         "mode": "markers",
         "name": name,
         "x": changes,
-        "y": [rate.metric.full for rate in rates],
+        "y": [rate.metric.label for rate in rates],
         "marker": {"size": 6 if position else 9, "color": color(token)},
         "error_x": error_bars(changes, intervals, token=token),
         # The points of two groups would cover each other; a click on the legend shows a tier.
         "visible": "legendonly" if position else True,
-        "hovertemplate": "%{x:+.1f} pp<extra>" + name + "</extra>",
+        "text": [SHARE.change(rate.change.delta) for rate in rates],
+        "hovertemplate": "%{text}<extra>" + name + "</extra>",
     }

@@ -1,6 +1,7 @@
 """What a comparison concludes, in a few sentences."""
 
 from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.web.text.figures import counted
 from judging.statistics.paired import Said
 
 ADVERBS = {Said.LIKELY: "likely", Said.CLEAR: "clearly"}
@@ -21,7 +22,7 @@ def conclusion(found: Comparison) -> str:
         sentences += [f"By tier: {', '.join(tiers)}."] if tiers else []
     for better, word in ((True, "better"), (False, "worse")):
         others = [
-            f"{change.metric.full.lower()} ({change.said}, {_change(change)})"
+            f"{change.metric.label.lower()} ({change.said}, {_change(change)})"
             for change in found.metrics
             if change is not decisive and change.said != Said.NOISE and change.better is better
         ]
@@ -32,12 +33,12 @@ def conclusion(found: Comparison) -> str:
 def missing_for_clear(change: MetricChange) -> str:
     """What the change would need to be clear, in words; empty if it is, or if there is no change."""
     missing = change.tasks_missing
-    return "" if not missing else f"about {missing:,} more task{'' if missing == 1 else 's'}"
+    return "" if not missing else f"about {counted(missing, 'more task')}"
 
 
 def _verdict(found: Comparison, decisive: MetricChange) -> str:
     before, after = _names(found)
-    unit, what = decisive.metric.unit, decisive.metric.full.lower()
+    unit, what = decisive.metric.unit, decisive.metric.label.lower()
     figures = (
         f"{what} {unit.amount(decisive.before)} → {unit.amount(decisive.after)} ({_change(decisive)}, 95 % interval "
         f"{decisive.interval})"

@@ -13,7 +13,7 @@ from curation.evaluations.models import EvaluatedModel, EvaluationKind
 from curation.evaluations.screen.figures import with_ranks
 from curation.evaluations.screen.tables import Line, figure_table
 
-LABELS = {metric.name: metric.full.lower() for metric in (*STATIC, *LIVE)}
+LABELS = {metric.name: metric.label.lower() for metric in (*STATIC, *LIVE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _line(change: MetricChange) -> MetricLine:
     unit, test = change.metric.unit, change.test
     tone = "" if change.said.value == "within noise" or change.better is None else "good" if change.better else "bad"
     return MetricLine(
-        label=change.metric.full,
+        label=change.metric.label,
         title=change.metric.title,
         before=unit.amount(change.before),
         after=unit.amount(change.after),

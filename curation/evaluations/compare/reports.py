@@ -11,6 +11,7 @@ from curation.evaluations.compare.conclude import conclusion, missing_for_clear
 from curation.evaluations.compare.pairs import Pair
 from curation.evaluations.models import EvaluatedModel
 from curation.web.problems import NotFound
+from curation.web.text.figures import counted
 
 Json = dict[str, object]
 CSV_HEAD = (
@@ -59,15 +60,16 @@ def markdown(found: Comparison) -> str:
         "",
         _escaped(conclusion(found)),
         "",
-        f"{found.rows} {found.scale.unit} of {found.tasks} tasks, paired; 95 % intervals by a bootstrap over tasks.",
-        f"{METHOD} They are {found.comparisons}.",
+        f"{counted(found.rows, found.scale.noun)} of {counted(found.tasks, 'task')}, paired; 95 % intervals by a "
+        "bootstrap over tasks.",
+        f"{METHOD} The report makes {counted(found.comparisons, 'comparison')}.",
         "",
         *_table(found.metrics),
     ]
     for tier in found.tiers:
         lines += [
             "",
-            f"## {_escaped(tier.tier or 'no tier')}: {tier.rows} {found.scale.unit}",
+            f"## {_escaped(tier.tier or 'no tier')}: {counted(tier.rows, found.scale.noun)}",
             "",
             *_table(tier.metrics),
         ]
@@ -92,14 +94,14 @@ def comparison_csv(found: Comparison) -> str:
 
 def _table(metrics: Sequence[MetricChange]) -> list[str]:
     lines = [
-        "| metric | before | after | Δ | 95 % | | p | gained | lost | missing |",
+        "| metric | before | after | change | 95 % interval | verdict | p | gained | lost | more tasks needed |",
         "|---|--:|--:|--:|--:|---|--:|--:|--:|---|",
     ]
     for change in metrics:
         unit, test = change.metric.unit, change.test
         tested = f"{test.gained} | {test.lost}" if test else "|"
         lines.append(
-            f"| {change.name} | {unit.amount(change.before)} | {unit.amount(change.after)} | "
+            f"| {change.metric.label} | {unit.amount(change.before)} | {unit.amount(change.after)} | "
             f"{unit.change(change.change.delta)} | {change.interval} | {change.said} | "
             f"{change.corrected:.3g} | {tested} | {missing_for_clear(change)} |"
         )

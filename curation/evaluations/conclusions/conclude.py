@@ -7,6 +7,7 @@ from curation.evaluations.metrics import STATIC
 from curation.evaluations.models import Evaluation, EvaluationKind
 from curation.evaluations.screen.figures import Row, number
 from curation.projects.settings.evaluation import Evaluation as Rules
+from curation.web.text.figures import counted, percent
 from judging.commands.rules import FIGURES, conclusions
 
 LABELS = {metric.name: metric.label for metric in STATIC}
@@ -24,8 +25,8 @@ class Missing:
 
     @property
     def words(self) -> str:
-        have = f"{LABELS[self.metric]} {100 * self.value:.0f} %"
-        return f"{have}, {100 * self.missing:.0f} points to {100 * self.target:.0f} %" if self.missing else f"{have} ✓"
+        have = f"{LABELS[self.metric]} {percent(self.value)}"
+        return f"{have}, {100 * self.missing:.0f} points to {percent(self.target)}" if self.missing else f"{have} ✓"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,10 @@ class Conclusion:
     targets: tuple[Missing, ...]
     generations: int
     hours: float
+
+    @property
+    def seconds(self) -> float:
+        return self.hours * SECONDS_PER_HOUR
 
 
 def conclusions_of(evaluation: Evaluation, rows: Sequence[Row]) -> list[Conclusion]:
@@ -100,7 +105,7 @@ def _missing(name: str, value: float, target: float) -> Missing:
 
 def _verdict(row: Row, *, is_best: bool, alike: bool) -> str:
     low, high = _interval(row)
-    rate = f"{100 * number(row, 'exact'):.0f} % of {number(row, 'n'):.0f} answers are exact"
-    likely = f"between {100 * low:.0f} and {100 * high:.0f} % on other rows"
-    place = ", the most of all" if is_best else ", not told from the best by these rows" if alike else ""
+    rate = f"{percent(number(row, 'exact'))} of {counted(int(number(row, 'n')), 'answer')} are exact"
+    likely = f"between {percent(low)} and {percent(high)} on other rows"
+    place = ", the most of all" if is_best else "; these rows cannot separate it from the best" if alike else ""
     return f"{rate} ({likely}){place}; {number(row, 'lat'):.1f} s each."

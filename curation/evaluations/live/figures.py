@@ -14,6 +14,7 @@ from curation.evaluations.metrics import POINTS, tier_order
 from curation.evaluations.models import Episode, Evaluation, Played
 from curation.evaluations.screen.figures import Figures, Group, Row, number, with_ranks
 from curation.runs.models import Item, ItemState
+from curation.web.text.figures import percent
 from judging.statistics.rates import clustered_wilson
 
 DECIMALS = 4
@@ -88,8 +89,8 @@ def stalling_notes(rows: Sequence[Row]) -> list[str]:
                 more, less = (POINTS.amount(number(row, "avg_episode_reward")) for row in (worse, better))
                 notes.append(
                     f"{worse['model']} has a higher summed reward ({more}) than {better['model']} ({less}), but "
-                    f"completes less ({100 * number(worse, 'completion_rate'):.0f}% against "
-                    f"{100 * number(better, 'completion_rate'):.0f}%) with more steps."
+                    f"completes less ({percent(number(worse, 'completion_rate'))} against "
+                    f"{percent(number(better, 'completion_rate'))}) with more steps."
                 )
     return notes
 

@@ -12,6 +12,7 @@ from curation.evaluations.metrics import POINTS
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import Access
 from curation.samples.blind import without_pending
+from curation.web.text.figures import percent
 from curation.web.text.markup import code_html, visible, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.agent.environment import Observation
@@ -117,4 +118,4 @@ def _facts(step: Mapping[str, object], seen: Observation) -> Iterator[Fact]:
     if outcome := seen.fields.get("outcome"):
         yield Fact(str(outcome).replace("_", " "))
     yield Fact(f"reward {POINTS.amount(reward)}" if isinstance(reward, int | float) else "reward –")
-    yield Fact(f"progress {100 * progress:.0f}%" if isinstance(progress, int | float) else "progress –")
+    yield Fact(f"progress {percent(progress)}")

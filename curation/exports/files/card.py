@@ -14,7 +14,7 @@ from curation.exports.formats.row import Column, Columns, DataFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
 from curation.projects.models import Project
-from curation.web.text.figures import counted
+from curation.web.text.figures import counted, percent
 from judging.contamination.levels import Level
 
 BAR = 40
@@ -123,7 +123,7 @@ def _counts(recipe: Recipe, counts: Counts) -> str:
     rows = [
         f"| {name} | " + " | ".join(str(counts.rows[name, split]) for split in splits) + " |" for name in recipe.formats
     ]
-    text = f"{counted(counts.samples, 'sample')} matched the filter, {counts.exported} gave at least one row."
+    text = f"{counted(counts.samples, 'sample')} matched the filter, {counts.exported:,} gave at least one row."
     empty = "A split without rows has no file." if any(" 0 " in row for row in rows) else ""
     return "\n".join([text, "", *head, *rows, *(["", empty] if empty else [])])
 
@@ -140,8 +140,8 @@ def _contamination(counts: Counts) -> list[str]:
     found: Any = counts.plan.get("contamination")
     if found is None:
         return []
-    done = "They are left out." if found["left_out"] else "They are exported all the same."
-    number = "1 sample contains" if found["samples"] == 1 else f"{found['samples']} samples contain"
+    done = "Such samples are left out." if found["left_out"] else "Such samples are still exported."
+    number = f"{counted(found['samples'], 'sample')} {'contains' if found['samples'] == 1 else 'contain'}"
     sets = [f"| {_plain(one['label'])} | {one['rows']} | `{one['sha256']}` |" for one in found["held_out"]]
     levels = [f"- {level.sentence}: {found['levels'][level.value]}" for level in Level]
     table = "\n".join(["| held-out set | rows | sha256 of the rows |", "| --- | ---: | --- |", *sets])
@@ -165,8 +165,9 @@ def _terminals(project: Project, counts: Counts) -> list[str]:
     balance = counts.endings.balance()
     if balance is None:
         return []
-    rows = [f"| {name} | {share:.1%} |" for name, share in ending_shares(balance.as_json())]
-    text = f"Shares of {balance.kept} trajectories, by terminal and by tasks with nothing to do or no way forward."
+    rows = [f"| {name} | {percent(share, 1)} |" for name, share in ending_shares(balance.as_json())]
+    kept = counted(balance.kept, "trajectory")
+    text = f"Shares of {kept}, by terminal and by tasks with nothing to do or no way forward."
     table = "\n".join([text, "", "| | share |", "| --- | ---: |", *rows])
     warnings = [f"**Warning:** {text}" for text in balance.warnings(project.settings.balance)]
     return ["## Terminals of the exported trajectories", table, *warnings]

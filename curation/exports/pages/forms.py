@@ -71,7 +71,7 @@ class RecipeForm(forms.Form):
     trainer = forms.ChoiceField(
         required=False,
         choices=[(PLAIN, "none"), *((trainer.name, trainer.title) for trainer in TRAINERS.values())],
-        help_text="Its formats are proposed, and its configuration is beside the files.",
+        help_text="Proposes its formats and adds the trainer's configuration file.",
     )
     formats = forms.MultipleChoiceField(
         choices=[(name, name) for name in FORMATS],
@@ -111,7 +111,7 @@ class RecipeForm(forms.Form):
     contaminated = forms.ChoiceField(required=False, choices=CONTAMINATED, label="Samples that contain one")
     caps = NumbersField(
         required=False,
-        label="At most",
+        label="Limits per value",
         help_text="Samples of one value, the best first, such as repo=50, task=20. Also source, model, any axis.",
     )
     max_tokens = forms.IntegerField(
@@ -132,7 +132,7 @@ class RecipeForm(forms.Form):
         self.fields["held_out"] = forms.MultipleChoiceField(
             required=False,
             choices=held_out_choices(project),
-            label="Hold against",
+            label="Compare with held-out sets",
             help_text="Held-out rows of uploaded sets and of earlier exports.",
             widget=forms.SelectMultiple(attrs={"size": 4}),
         )

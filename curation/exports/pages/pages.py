@@ -19,6 +19,7 @@ from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.projects.settings.guidelines import guidelines_html
 from curation.runs.models import LIVE
+from curation.web.text.figures import counted, percent
 from judging.contamination.levels import Level
 
 MAX_READ = 400_000
@@ -168,7 +169,7 @@ def _counts_view(
         groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
         contamination=_contamination(counts.get("contamination")),
         lengths=_lengths(counts.get("tokens", {})),
-        endings=[EndingLine(name, f"{100 * share:.1f} %") for name, share in ending_shares(balance)] if balance else [],
+        endings=[EndingLine(name, percent(share, 1)) for name, share in ending_shares(balance)] if balance else [],
         warnings=counts.get("warnings", []),
     )
 
@@ -183,22 +184,24 @@ def _lengths(tokens: dict[str, list[int]]) -> list[tuple[str, int]]:
 def _groups(plan: dict[str, Any]) -> str:
     level = {"repo": "repository", "instance_id": "instance or scenario"}
     name = level.get(plan.get("group_by", ""))
-    return f"Splits are grouped by {name}: {plan['groups']:,} groups, none of them in two splits." if name else ""
+    groups = counted(plan.get("groups", 0), "group")
+    return f"Splits are grouped by {name}: {groups}, none of them in two splits." if name else ""
 
 
 def _contamination(found: dict[str, Any] | None) -> str:
     if not found:
         return ""
-    number = "1 sample contains" if found["samples"] == 1 else f"{found['samples']:,} samples contain"
-    done = "left out" if found["left_out"] else "exported all the same"
-    sets = ", ".join(f"{one['label']} ({one['rows']:,} rows)" for one in found["held_out"])
-    text = f"{number} a held-out row and {'is' if found['samples'] == 1 else 'are'} {done}. Compared with: {sets}."
+    one = found["samples"] == 1
+    done = f"{'is' if one else 'are'} {'left out' if found['left_out'] else 'still exported'}"
+    sets = ", ".join(f"{held_out['label']} ({counted(held_out['rows'], 'row')})" for held_out in found["held_out"])
+    text = f"{counted(found['samples'], 'sample')} {'contains' if one else 'contain'} a held-out row and {done}."
+    text += f" Compared with: {sets}."
     if kinds := [f"{Level(name).sentence}: {count:,}" for name, count in found["levels"].items() if count]:
         text += f" By the strongest match: {'; '.join(kinds)}."
     if found.get("embedded") is None:
         return f"{text} Paraphrases were not looked for."
-    missing = f", {found['not_embedded']:,} were not" if found["not_embedded"] else ""
-    return f"{text} {found['embedded']:,} tasks were embedded to find paraphrases{missing}."
+    missing = f" ({found['not_embedded']:,} could not be embedded)" if found["not_embedded"] else ""
+    return f"{text} Paraphrases were looked for in {counted(found['embedded'], 'task')}{missing}."
 
 
 def _text(export: Export, name: str) -> str:

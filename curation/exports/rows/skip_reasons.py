@@ -15,46 +15,49 @@ class SkipReason(models.TextChoices):
     """In the order of the checks: a sample is listed with the first reason that applies."""
 
     CHANGED = "changed", "The sample was changed or deleted after the export was frozen. Export again to include it."
-    REJECTED = "rejected", "A person rejected it."
-    NOT_APPROVED = "not_approved", "Nobody has approved it yet."
-    EXCLUDED_INSTANCE = "excluded_instance", "Its instance is on the project's list of exclusions."
-    UNPARSED = "unparsed", "Too few judges' replies could be parsed, so it has no score."
-    INFRA_ERROR = "infra_error", "Infrastructure failed while it was made."
+    REJECTED = "rejected", "A person rejected the sample."
+    NOT_APPROVED = "not_approved", "Nobody has approved the sample yet."
+    EXCLUDED_INSTANCE = "excluded_instance", "The sample's instance is on the project's list of exclusions."
+    UNPARSED = "unparsed", "Too few judges' replies could be parsed, so the sample has no score."
+    INFRA_ERROR = "infra_error", "Infrastructure failed while the sample was made."
     LEAK = "leak", "The sample is flagged as leaking the hidden record, and no person has cleared the flag."
     NO_ANSWER = "no_answer", "There is no answer to learn from."
-    DRY_RUN = "dry_run", "Its scenario was only checked without a sandbox, so nobody knows whether it can be solved."
-    UNGATED = "ungated", "The gate does not admit the current version of its scenario."
-    EDITED = "edited", "Its scenario was edited after the rollout. Run the rollout again."
+    DRY_RUN = "dry_run", "The scenario was only checked without a sandbox, so nobody knows whether it can be solved."
+    UNGATED = "ungated", "The gate does not admit the current version of the scenario."
+    EDITED = "edited", "The scenario was edited after the rollout. Run the rollout again."
     NOT_KEPT = "not_kept", "The episode did not end as its scenario or task requires, or the checker did not agree."
     THINKING = "thinking", "The answer begins with thinking text."
     EMPTY_PROMPT = "empty_prompt", "There is no text before the answer."
     EMPTY_TURN = "empty_turn", "An assistant turn of the history has neither content nor tool calls."
     BAD_MESSAGE = "bad_message", "The history has a message that is not text from a known role."
-    BAD_TURNS = "bad_turns", "Its turns are not an orientation followed by alternating commands and outputs."
-    NOT_AS_APPROVED = "not_as_approved", "Its text is not the one that was approved. Read it again and approve it."
+    BAD_TURNS = "bad_turns", "The session's turns are not an orientation followed by alternating commands and outputs."
+    NOT_AS_APPROVED = "not_as_approved", "The text is not the one that was approved. Read it again and approve it."
     SECRET = "secret", "The sample contains a secret that nobody has cleared."
     PII = "pii", "The sample contains personal data that nobody has cleared and that the project does not mask."
     CONTAMINATED = "contaminated", "The sample contains a row of a held-out set that the recipe names."
-    REPEATED = "repeated", "The rejected answer is that of another sample with the same prompt, and leaves once."
+    REPEATED = (
+        "repeated",
+        "The rejected answer is also that of another sample of the prompt, and is exported once.",
+    )
     CONTRADICTED = (
         "contradicted",
         "Another sample of the prompt prefers the two answers the other way round, or approves the rejected one.",
     )
     DUPLICATE = "duplicate", "The sample repeats another exported one, or is its turn against another opponent."
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
-    DRAW = "draw", "The reviewer called it a draw, so neither answer is preferred."
-    NO_OPPONENT = "no_opponent", "There is no other answer to prefer it to."
-    NO_PAIR = "no_pair", "No pair prefers it to another trajectory of its scenario."
+    DRAW = "draw", "The reviewer chose a draw, so neither answer is preferred."
+    NO_OPPONENT = "no_opponent", "The answer has no other answer to be preferred to."
+    NO_PAIR = "no_pair", "No pair prefers the trajectory to another of its scenario."
     NO_NEGATIVE = "no_negative", "A timeout or an infrastructure error ended the other side of a pair, not a mistake."
     BOTH_APPROVED = "both_approved", "A person approved the other side of a pair as well."
-    NO_DIVERGENCE = "no_divergence", "The two sides of a pair do not first differ in a command."
+    NO_DIVERGENCE = "no_divergence", "The first difference between the two sides of a pair is not a command."
     IDENTICAL = "identical", "Chosen and rejected are the same text."
     WHOLE_TRAJECTORY = (
         "whole_trajectory",
         "The sample is a pair of whole trajectories; the format has one message on a side.",
     )
     NO_TOOLS = "no_tools", "The sample has tools or tool calls, which the format's reader drops."
-    NO_ALTERNATION = "no_alternation", "Its roles do not alternate in a way that the format's reader accepts."
+    NO_ALTERNATION = "no_alternation", "The roles do not alternate in a way that the format's reader accepts."
     TOOL_WITHOUT_CALL = "tool_without_call", "A tool's message answers no call, which the format's reader refuses."
     CALL_WITHOUT_RESULT = (
         "call_without_result",

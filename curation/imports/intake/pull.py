@@ -147,7 +147,7 @@ class PullRun(Kind[PullParams]):
         then = " They are imported within 10 s, each turn once." if stored else ""
         unreadable = run.result.get("unreadable", 0)
         others = f", {counted(unreadable, 'unreadable one')} left out" if unreadable else ""
-        read = counted(run.result.get("read", 0), "call or span")
+        read = counted(run.result.get("read", 0), "span")
         return f"{read} read, {counted(stored, 'model call')} stored{others}.{then}"
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:

@@ -34,6 +34,6 @@ class UnpackLimit:
         if self.counted > max(UNCHECKED_RATIO, settings.MAX_UNPACK_RATIO * self.packed):
             raise SourceError(
                 f"Unpacked, the source has more than {settings.MAX_UNPACK_RATIO} times its size (MAX_UNPACK_RATIO), as "
-                f"decompression bombs have. {self.imported} If it is none, unpack it before the import, or ask the "
+                f"decompression bombs have. {self.imported} If the file is safe, unpack it first, or ask the "
                 "operator to raise MAX_UNPACK_RATIO."
             )

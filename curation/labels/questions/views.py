@@ -33,7 +33,7 @@ class QuestionForm(ProblemForm):
     choices = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="One per line, of a rating whole numbers; none for a text.",
+        help_text="One per line; whole numbers for a rating; empty for text.",
     )
     description = forms.CharField(required=False, max_length=1000, widget=forms.Textarea(attrs={"rows": 2}))
     about = forms.ChoiceField(label="Samples", required=False, choices=[("", "All"), *Kind.choices])

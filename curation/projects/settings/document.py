@@ -72,7 +72,7 @@ class Panel(Section):
     counting: Annotated[str, Field(pattern=r"^([0-9a-f]{12})?$")] = Field(
         "",
         title="Panel whose scores count",
-        description="Its id, from the page *Panels* or `GET /projects/{slug}/panels`; empty: the first that scored.",
+        description="Its id, from the Panels page or `GET /projects/{slug}/panels`; empty: the first that scored.",
     )
 
     @field_validator("judges")
@@ -122,7 +122,7 @@ class Generation(Section):
 
 
 class Gate(Section):
-    """When a run's challenger is accepted (`judging.statistics.acceptance`)."""
+    """When a run's challenger is accepted."""
 
     min_parsed: Share = Field(0.5, title="Parsed share", description="At least this share of the duels, 0 to 1.")
     win_margin: Annotated[float, Field(ge=-100.0, le=100.0)] = Field(
@@ -143,7 +143,9 @@ class Gate(Section):
 class Review(Section):
     """How reviewers decide."""
 
-    blind: bool = Field(True, title="Blind", description="Reviewers see the decisions of others only after their own.")
+    blind: bool = Field(
+        True, title="Blind", description="Sides, scores and judges stay hidden until a reviewer has decided."
+    )
     overlap: Annotated[int, Field(ge=1, le=9)] = Field(
         1,
         title="Overlap",

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
-from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 
@@ -23,6 +22,7 @@ from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.ids import id_number
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
+from curation.web.text.figures import counted
 
 MAX_SAMPLES, MAX_PEOPLE = 50_000, 100
 
@@ -108,7 +108,7 @@ def assign(
         )
         for member in members:
             if count := counts[member.user.get_username()]:
-                about, link = f"{count:,} sample{pluralize(count)}", reverse("queue", args=[access.project.slug])
+                about, link = counted(count, "sample"), reverse("queue", args=[access.project.slug])
                 kind, what = NotificationKind.ASSIGNED, "assigned you"
                 notify(access=access, user_ids=[member.user_id], kind=kind, what=what, about=about, link=link)
     return Assigned(assignment, counts, matching - len({sample for sample, _ in given}))
@@ -120,7 +120,7 @@ def member_who_reviews(project: Project, username: str, path: str) -> Member:
     member = rows.first()
     if member is None:
         raise Invalid(
-            f"{username!r} is no member of {project.slug} who may review.",
+            f"{username!r} is not a reviewer of {project.slug}.",
             errors=[FieldError(path, "names nobody who may review here")],
         )
     return member

@@ -45,9 +45,13 @@ class Workload:
         return None if self.target is None else max(self.target - self.total, 0)
 
     @property
+    def seconds_left(self) -> float | None:
+        """The time for what is left of the assigned samples at the present pace."""
+        return None if self.pace is None or not self.left else self.left * self.pace
+
+    @property
     def hours_left(self) -> float | None:
-        """Hours for what is left of the assigned samples at the present pace."""
-        return None if self.pace is None or not self.left else round(self.left * self.pace / 3600, 1)
+        return None if self.seconds_left is None else round(self.seconds_left / 3600, 1)
 
 
 def workloads(access: Access) -> list[Workload]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import F
-from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 
@@ -27,6 +26,7 @@ from curation.samples.models import LEAKS, Sample, Status
 from curation.samples.scans.store import scan_texts
 from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.text.figures import counted
 
 CHUNK = 1_000
 MAX_SELECTED = 500
@@ -197,7 +197,5 @@ def _finish(
     link = reverse("batch-list", args=[access.project.slug])
     if action != Action.QUEUE and any(row.status == Status.PENDING for row in rows):
         said = ""  # A remark on decisions that wait would tell of them.
-    notify_mentioned(
-        access=access, text=said, about=f"{changed:,} sample{pluralize(changed)} decided at once", link=link
-    )
+    notify_mentioned(access=access, text=said, about=f"{counted(changed, 'sample')} decided at once", link=link)
     return BulkDone(batch, action, changed, rows if keep_rows else (), refused[:20], len(refused))

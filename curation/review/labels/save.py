@@ -35,8 +35,8 @@ def save_labels(
         for name, value in given.items():
             question = questions.get(name)
             if question is None:
-                known = ", ".join(questions) or "none"
-                errors.append(FieldError(f"labels.{name}", f"is no question about this sample; they are {known}"))
+                choose = f"Choose one of {', '.join(questions)}." if questions else "There are none."
+                errors.append(FieldError(f"labels.{name}", f"is not a question for this sample. {choose}"))
                 continue
             try:
                 values[question] = None if value is None else _checked(access, sample, question, value)

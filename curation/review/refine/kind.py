@@ -41,7 +41,7 @@ class RefineRun(Kind[RefineParams]):
         return [RefineStage(params), CompareStage(params, _suggestions), SettleStage(params, _suggestions)]
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
-        why = "Samples, as JSON. Decided samples, trajectories and duels without a king are skipped."
+        why = "Decided samples, trajectories and duels without a king are skipped."
         return {"filter": Preset(DEFAULT_FILTER, why)}
 
     def check(self, project: Project, params: RefineParams) -> None:

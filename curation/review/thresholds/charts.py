@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from curation.review.thresholds.pages import WIDTH, Bin
 from curation.web.charts import Figure, axis, bars, color, error_bars, figure
+from curation.web.text.figures import percent
 
 
 def approval_chart(bins: Sequence[Bin]) -> Figure:
@@ -39,8 +40,8 @@ def approval_chart(bins: Sequence[Bin]) -> Figure:
             "yaxis": "y2",
             "marker": {"size": 7, "color": color("chart-1")},
             "error_y": error_bars(rates, intervals, token="chart-1"),  # noqa: S106 - a colour
-            "text": [f"{one.rated_approved} of {one.rated}" for one, _, _ in rated],
-            "hovertemplate": "%{y:.0%} (%{text})<extra></extra>",
+            "text": [f"{percent(rate)} ({one.rated_approved:,} of {one.rated:,})" for one, rate, _ in rated],
+            "hovertemplate": "%{text}<extra></extra>",
             "customdata": [one.url for one, _, _ in rated],
         }
     )
@@ -49,5 +50,12 @@ def approval_chart(bins: Sequence[Bin]) -> Figure:
         barmode="stack",
         xaxis=axis("score", range=[0, 100], dtick=10, anchor="y2", fixedrange=True),
         yaxis=axis("samples", rangemode="tozero", domain=[0.42, 1], fixedrange=True),
-        yaxis2=axis("approved", range=[-0.03, 1.03], tickformat=".0%", domain=[0, 0.32], fixedrange=True),
+        yaxis2=axis(
+            "approved",
+            range=[-0.03, 1.03],
+            tickvals=[0, 0.5, 1],
+            ticktext=[percent(0), percent(0.5), percent(1)],
+            domain=[0, 0.32],
+            fixedrange=True,
+        ),
     )

@@ -26,6 +26,7 @@ from curation.review.thresholds.queries import (
 from curation.samples.models import Flag, Status, flag_names
 from curation.web.lists.filters import url_query
 from curation.web.lists.params import RequestQuery
+from curation.web.text.figures import counted, percent
 from judging.panel.buckets import HOLDING_FLAGS
 from judging.statistics.precision import Precision, Stratum, expected_precision
 from judging.statistics.rates import Interval, wilson
@@ -82,8 +83,8 @@ class Bin:
     def rate_words(self) -> str:
         if self.rate is None or self.interval is None:
             return "–"
-        low, high = (f"{100 * end:.0f}" for end in (self.interval.low, self.interval.high))
-        return f"{100 * self.rate:.0f} % ({low} to {high}), {self.rated_approved:,} of {self.rated:,}"
+        low, high = percent(self.interval.low), percent(self.interval.high)
+        return f"{percent(self.rate)} ({low} to {high}), {self.rated_approved:,} of {self.rated:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,8 @@ class Outlook:
         if decided is None or rest is None:
             return ""
         return (
-            f"{100 * decided:.0f} % of the decided samples in final have a position flip, of the undecided ones"
-            f" {100 * rest:.0f} %. The more these differ, the less decided samples say about the others."
+            f"{percent(decided)} of the decided samples in final have a position flip, of the undecided ones"
+            f" {percent(rest)}. The more these differ, the less decided samples say about the others."
         )
 
 
@@ -184,18 +185,18 @@ def precision_words(outlook: Outlook) -> str:
     found, edge = outlook.precision, f"{outlook.edges.final:g}"
     if not found.samples:
         return f"No sample would be final: none without a holding flag has {edge} points or more."
-    samples = f"{found.samples:,} {'sample' if found.samples == 1 else 'samples'}"
+    samples = counted(found.samples, "sample")
     if not found.decided:
         return f"Nobody has decided any of the {samples} in final from {edge} points on, so nothing can be said."
-    low, high = f"{100 * found.interval.low:.0f}", f"{100 * found.interval.high:.0f} %"
-    rests = f"It rests on {found.decided:,} {'decision' if found.decided == 1 else 'decisions'}."
+    low, high = percent(found.interval.low), percent(found.interval.high)
+    rests = f"The estimate rests on {counted(found.decided, 'decision')}."
     if found.share is None:
         return (
             f"People would approve between {low} and {high} of the {samples} in final from {edge} points on: nobody has"
             f" decided any of {found.unknown:,} of them, nor one with such a score. {rests}"
         )
     return (
-        f"People would approve about {100 * found.share:.0f} % of the {samples} in final from {edge} points on"
+        f"People would approve about {percent(found.share)} of the {samples} in final from {edge} points on"
         f" (95 %: {low} to {high}). {rests}"
     )
 

@@ -11,6 +11,7 @@ from curation.review.decisions.undo import last_step
 from curation.review.models import Action, Batch, Decision, Revision
 from curation.samples.models import Sample
 from curation.web.ids import id_number
+from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def last_done(access: Access) -> LastDone | None:
         return LastDone(f"Sample {last.sample_id}: revision {last.number}", sample_url(slug, last.sample_id))
     if last.batch:
         changed = Batch.objects.filter(key=last.batch).values_list("changed", flat=True).first() or 0
-        return LastDone(f"{changed:,} samples: {DONE[last.action]}", reverse("batch-list", args=[slug]))
+        return LastDone(f"{counted(changed, 'sample')}: {DONE[last.action]}", reverse("batch-list", args=[slug]))
     words = (DONE[last.action], last.preference if last.action == Action.APPROVE else "", last.reason)
     return LastDone(
         f"Sample {last.sample_id}: {' '.join(word for word in words if word)}", sample_url(slug, last.sample_id)

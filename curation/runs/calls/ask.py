@@ -21,6 +21,7 @@ from curation.runs.engine.waiting import wake
 from curation.runs.kinds import MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
 from curation.web.telemetry import Span
+from curation.web.text.figures import duration
 from curation.web.text.storable import storable, storable_json
 from judging.messages import ToolCall
 
@@ -109,7 +110,7 @@ def _waiting(shard: Shard, item: Item, paused: EndpointPaused) -> EndpointPaused
     waited = (timezone.now() - since).total_seconds() if since else 0.0
     if waited < shard.wait_seconds:
         return paused
-    how_long = f" (waited {waited / 60:.0f} min)" if waited >= 60 else f" (waited {waited:.0f} s)" if waited else ""
+    how_long = f" (waited {duration(waited)})" if waited else ""
     return EndpointDown(f"{paused.target.name} is down: {paused.outage.reason}{how_long}")
 
 

@@ -14,7 +14,7 @@ from curation.runs.kinds import Stage, kind_of, stages_of
 from curation.runs.models import LIVE, OPEN, Item, ItemState, Run, RunEvent, RunState
 from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
-from curation.web.text.figures import counted
+from curation.web.text.figures import counted, price
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
 
@@ -142,7 +142,7 @@ def _end(run_id: int, state: RunState, error: str) -> None:
         if run.outcome:
             level = RunEvent.Level.WARNING
         how = f" with failures: {run.items_done} done, {run.items_failed} failed" if run.outcome else ""
-        message = f"Finished{how or f': {run.items_done} done'}."
+        message = f"Finished{how or f': {run.items_done:,} done'}."
         RunEvent.objects.create(run=run, level=level, message=error or message)
         record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
         figures = {"total": run.items_total, "done": run.items_done, "failed": run.items_failed}
@@ -156,8 +156,8 @@ def stop_for_budget(run_id: int) -> None:
     if run.budget is None:
         return
     why = (
-        f"Stopped: what is left of the budget of ${run.budget.normalize():f} does not pay for one more call "
-        f"(${run.cost.normalize():f} is spent). Resume it with a higher one."
+        f"Stopped: what is left of the budget of {price(run.budget)} does not pay for one more call "
+        f"({price(run.cost)} is spent). Resume the run with a higher budget."
     )
     live = Run.objects.filter(pk=run_id, state__in=LIVE)
     if live.update(state=RunState.CANCELLED, finished_at=timezone.now(), error=why) == 1:

@@ -18,6 +18,7 @@ from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.models import LIVE, OPEN, Item, ItemQuerySet, ItemState, Run, RunEvent
+from curation.web.text.figures import duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ def wake(run_id: int, endpoint_id: int) -> None:
     held.filter(state=ItemState.WAITING).update(state=ItemState.PENDING)
     held.update(waits_for=None, waiting_since=None)
     if name := Endpoint.objects.filter(pk=endpoint_id).values_list("name", flat=True).first():
-        seconds = round((timezone.now() - since).total_seconds())
-        RunEvent.objects.create(run_id=run_id, message=f"{name} answers again, after {seconds} s.")
+        after = duration((timezone.now() - since).total_seconds())
+        RunEvent.objects.create(run_id=run_id, message=f"{name} answers again, after {after}.")
 
 
 def wake_due() -> None:

@@ -198,10 +198,10 @@ def _lead(run: Run, kind: Kind[Any], *, hidden: bool) -> str:
     if run.state == RunState.QUEUED:
         return "Waiting for a worker."
     if run.state == RunState.RUNNING:
-        return f"{ended} are done."
+        return f"{ended} {'has' if run.items_total == 1 else 'have'} ended."
     if run.state == RunState.SUCCEEDED:
         return ("" if hidden else kind.conclude(run)) or f"{counted(run.items_done, 'item')} done."
-    return f"It {'was stopped' if run.state == RunState.CANCELLED else 'failed'} after {ended}."
+    return f"The run {'was stopped' if run.state == RunState.CANCELLED else 'failed'} after {ended}."
 
 
 def _section(request: HttpRequest, access: Access, run: Run, kind: Kind[Any]) -> str:

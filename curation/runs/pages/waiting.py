@@ -13,6 +13,7 @@ from curation.runs.engine.dispatch import NO_BROKER
 from curation.runs.kinds import Stage, stage_of
 from curation.runs.models import LIVE, OPEN, Call, CallStatus, Item, ItemState, Run, RunEvent
 from curation.runs.workers.presence import workers_alive
+from curation.web.text.figures import counted, duration
 
 # A run that moves ends an item within this time, or a person wants to know why not.
 QUIET = timedelta(seconds=20)
@@ -71,10 +72,10 @@ def _outages(run: Run) -> Iterator[Waiting]:
         number, first = groups[pace.pk]
         host = host_of(pace.endpoint)
         place = "" if host in pace.down_reason else f" ({host})"
-        wait = "1 item waits" if number == 1 else f"{number} items wait"
+        wait = f"{counted(number, 'item')} {'waits' if number == 1 else 'wait'}"
         yield Waiting(
             "endpoint_down",
-            f"{pace.endpoint.name}{place} is down: {pace.down_reason}. {wait} for it, for {minutes:g} minutes at most.",
+            f"{pace.endpoint.name}{place} is down: {pace.down_reason}. {wait} for it, for at most {minutes:g} min.",
             pace.down_at,
             endpoint=pace.endpoint.name,
             host=host,
@@ -90,11 +91,11 @@ def _unanswered(run: Run) -> Iterator[Waiting]:
     groups = sent.values_list("endpoint_name", "endpoint_id").annotate(n=Count("id"), first=Min("created_at"))
     for name, endpoint_id, number, first in groups.filter(first__lt=timezone.now() - QUIET).order_by("endpoint_name"):
         endpoint = Endpoint.objects.filter(pk=endpoint_id).first()
-        calls = "1 call has" if number == 1 else f"{number} calls have"
+        calls = f"{counted(number, 'call')} {'has' if number == 1 else 'have'}"
         seconds = (timezone.now() - first).total_seconds()
         yield Waiting(
             "no_answer",
-            f"{calls} no answer from {name}, the first for {seconds:.0f} s.",
+            f"{calls} no answer from {name}, the first for {duration(seconds)}.",
             first,
             endpoint=name,
             host=host_of(endpoint) if endpoint else None,
@@ -135,10 +136,14 @@ def _worker(run: Run, stage: Stage, pending: int) -> Waiting:
         return Waiting("no_worker", message, since, items=pending)
     slots = sum(worker.slots for worker in workers)
     if stage.queue in ("rollout", "sandbox"):
-        message = f"All {slots} sandbox slots are in use by other runs."
+        message = f"{_all(slots, 'sandbox slot')} in use by other runs."
         return Waiting("sandbox_slots", message, since, items=pending)
-    message = f"All {slots} processes of the queue {stage.queue} are busy with other runs."
+    message = f"{_all(slots, 'slot')} of the queue {stage.queue} busy with other runs."
     return Waiting("workers_busy", message, since, items=pending)
+
+
+def _all(slots: int, noun: str) -> str:
+    return f"The only {noun} is" if slots == 1 else f"All {counted(slots, noun)} are"
 
 
 def _quiet_since(run: Run) -> datetime:

@@ -6,6 +6,7 @@ from typing import Any
 
 from curation.runs.usage.figures import Usage
 from curation.web.charts import Figure, axis, bars, color, figure, lines
+from curation.web.text.figures import money
 
 DAY_MS = 86_400_000
 
@@ -32,7 +33,8 @@ def usage_charts(days: Sequence[Usage], urls: Mapping[date, str], first: date, l
 
     charts = []
     if any(day.cost for day in days):
-        cost = bar("cost", [float(day.cost) for day in days], "chart-1", "$%{y:.4f}")
+        cost = bar("cost", [float(day.cost) for day in days], "chart-1", "%{hovertext}")
+        cost["hovertext"] = [money(day.cost) for day in days]
         charts.append(("Cost per day", chart([cost], "US dollars")))
     latency = {
         "median": [day.latency_median_ms for day in days],

@@ -14,16 +14,16 @@ from curation.samples.list.filters import OPPONENTS, SampleList
 from curation.samples.list.queries import in_review, reversed_order, sample_page
 from curation.samples.models import Bucket, Flag, Kind, Sample, Status, flag_names
 from curation.web.lists.keyset import encode_cursor
-from curation.web.lists.pages import Chip, Column, Control, chips, column, controls
+from curation.web.lists.pages import Chip, Choices, Column, Control, chips, column, controls
 from curation.web.lists.params import named_list
 from curation.web.problems import Problem
 
-WORDS = {
-    "bucket": Bucket.values,
-    "status": Status.values,
-    "flags": [flag.label for flag in Flag],
-    "kind": Kind.values,
-    "opponent": OPPONENTS,
+OPTIONS: dict[str, Choices] = {
+    "bucket": Bucket.choices,
+    "status": Status.choices,
+    "flags": [(flag.label, flag.label) for flag in Flag],
+    "kind": Kind.choices,
+    "opponent": [(word, word.capitalize()) for word in OPPONENTS],
 }
 LABELS = {
     "text": "Text",
@@ -116,8 +116,8 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         api_path=params.url(f"/api/v1/projects/{slug}/samples"),
         query=params.to_query(),
         sort=params.sort or params.sorts[0],
-        controls=controls(LABELS, given if problem else QueryDict(params.to_query()), WORDS),
-        chips=chips(url, params, LABELS),
+        controls=controls(LABELS, given if problem else QueryDict(params.to_query()), OPTIONS),
+        chips=chips(url, params, LABELS, OPTIONS),
         columns={
             "score": column(url, params, "score", "Score"),
             "created_at": column(url, params, "created_at", "Created", same_order="id"),

@@ -18,6 +18,7 @@ from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import Page, decode_cursor, paginate
+from curation.web.text.figures import counted
 
 WINDOW = 1_000
 _HUGGING_FACE = re.compile(
@@ -91,5 +92,5 @@ def review_steps(run: Run) -> list[tuple[str, str]]:
     """The next step after a run that made or scored samples: the queue of those that are pending, if there are any."""
     rows = Sample.objects.of(run.project).filter(Q(run=run) | Q(duel__scores__run=run), status=Status.PENDING)
     pending = rows.distinct().count()
-    words = f"Review {pending:,} sample{'' if pending == 1 else 's'}"
+    words = f"Review {counted(pending, 'sample')}"
     return [(words, f"{reverse('queue', args=[run.project.slug])}?run={run.pk}")] if pending else []

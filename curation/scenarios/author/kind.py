@@ -50,10 +50,15 @@ class AuthorRun(Kind[AuthorParams]):
         calls = params.n + again
         tokens_in, tokens_out = calls * ORDER + again * BUNDLE, calls * BUNDLE
         sandboxes = params.n * (CHECKS + params.repeats)
-        gate = "checks only the structure" if params.dry_run else f"opens {sandboxes} sandboxes"
-        note = f"{again} of {params.n} bundles are expected to need a second call. The gate calls no model and {gate}."
+        gate = "checks only the structure" if params.dry_run else f"opens {counted(sandboxes, 'sandbox')}"
+        note = f"The gate calls no model and {gate}."
+        if again:
+            bundles = f"{again:,} of {counted(params.n, 'bundle')} {'is' if again == 1 else 'are'}"
+            note = f"{bundles} expected to need a second call. {note}"
         if params.repairs and not params.dry_run:
-            note += f" What it refuses goes back to the model at most {params.repairs} times, which costs more."
+            note += (
+                f" What it refuses goes back to the model at most {counted(params.repairs, 'time')}, which costs more."
+            )
         priced = Estimate.of_calls(target, items=params.n, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
         return Estimate.total([priced], note)
 

@@ -75,7 +75,8 @@ class GateRun(Kind[GateParams]):
             rows = rows.exclude(status=Status.ADMITTED)
         scenarios = rows.count()
         sessions = 0 if params.dry_run else scenarios * (CHECKS + params.repeats)
-        note = f"No model is called. About {sessions} sandboxes are opened, for {gates_at_once()} scenarios at once."
+        sandboxes, at_once = counted(sessions, "sandbox"), counted(gates_at_once(), "scenario")
+        note = f"No model is called. About {sandboxes}, {at_once} at a time."
         return Estimate(items=scenarios, notes=("Nothing is executed." if params.dry_run else note,))
 
     def finish(self, run: Run, params: GateParams) -> Json:

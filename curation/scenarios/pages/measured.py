@@ -10,6 +10,7 @@ from curation.samples.blind import refuse_told, reviews_blind
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import KEPT, KEPT_DECIDED, TRIED, TRIED_DECIDED, Scenario
 from curation.web.lists.id_list import IdList
+from curation.web.text.figures import percent
 from judging.statistics.rates import Interval, wilson
 
 
@@ -42,7 +43,7 @@ class Measured:
         if self.rate is None:
             return "–"
         low, high = self.interval.low, self.interval.high
-        return f"{100 * self.rate:.0f} % ({100 * low:.0f}–{100 * high:.0f}), n {self.tried}"
+        return f"{percent(self.rate)} ({100 * low:.0f}–{percent(high)}), n {self.tried:,}"
 
     @property
     def warning(self) -> str:

@@ -11,7 +11,7 @@ from curation.samples.models import Status
 from curation.scenarios.models import Terminal
 from curation.trajectories.filters import NO_TERMINAL, NOT_REPLAYED, TrajectoryList
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
-from curation.web.lists.pages import Chip, Column, Control, Tab, chips, column, controls, page_urls, tabs
+from curation.web.lists.pages import Chip, Choices, Column, Control, Tab, chips, column, controls, page_urls, tabs
 from curation.web.problems import Problem
 
 LABELS = {
@@ -29,11 +29,12 @@ LABELS = {
     "created_after": "Created from",
     "created_before": "Created before",
 }
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "keep": ("true", "false"),
-    "terminal": (*Terminal.values, NO_TERMINAL),
-    "replay": (*filter(None, ReplayState.values), NOT_REPLAYED),
-    "status": tuple(Status.values),
+OPTIONS: dict[str, Choices] = {
+    "outcome": Outcome.choices,
+    "keep": [("true", "Kept"), ("false", "Not kept")],
+    "terminal": [*Terminal.choices, (NO_TERMINAL, "No terminal")],
+    "replay": [(value or NOT_REPLAYED, label) for value, label in ReplayState.choices],
+    "status": Status.choices,
 }
 
 
@@ -74,7 +75,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         sort=params.sort or params.sorts[0],
         tabs=tabs(url, params, "outcome", Outcome.choices),
         controls=controls(LABELS, given if problem else QueryDict(params.to_query()), OPTIONS),
-        chips=chips(url, params, LABELS),
+        chips=chips(url, params, LABELS, OPTIONS),
         commands=column(url, params, "commands", "Commands"),
         rows=rows,
         pages=pages,

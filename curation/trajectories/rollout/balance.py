@@ -12,6 +12,7 @@ from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.scenarios.models import ScenarioAxis
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
+from curation.web.text.figures import counted, percent
 
 # Tasks with nothing to do. If most kept trajectories were of these, leaving at once would be learned as the answer.
 EMPTY_QUEUE, BLOCKED = "empty-queue", "blocked"
@@ -35,8 +36,9 @@ class TerminalBalance:
         if not self.kept or band.panic_low <= self.panic <= band.panic_high:
             return []
         side = "fewer" if self.panic < band.panic_low else "more"
-        shares = f"{self.panic:.0%} of {self.kept} kept trajectories end in panic"
-        return [f"{shares}, {side} than the project's band of {band.panic_low:.0%} to {band.panic_high:.0%}."]
+        shares = f"{percent(self.panic)} of {counted(self.kept, 'kept trajectory')} end in panic"
+        limits = f"{percent(band.panic_low)} to {percent(band.panic_high)}"
+        return [f"{shares}, {side} than the project's band of {limits}."]
 
 
 def terminal_balance(rows: TrajectoryQuerySet) -> TerminalBalance:

@@ -131,7 +131,7 @@ class ApiMiddleware(Middleware):
             response = problem_response(request, problem)
         if response.status_code == 405:
             allowed = response["Allow"]
-            response = problem_response(request, MethodNotAllowed(f"This address knows {allowed}."))
+            response = problem_response(request, MethodNotAllowed(f"Allowed methods: {allowed}."))
             response["Allow"] = allowed
         response["RateLimit-Limit"] = str(limit)
         response["RateLimit-Remaining"] = str(max(0, left))

@@ -7,10 +7,12 @@ from typing import TypeVar
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 
+from curation.web.lists.filters import split_words
 from curation.web.lists.keyset import Page
 from curation.web.lists.params import ListParams
 
 M = TypeVar("M", bound=Model)
+Choices = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,13 @@ class Tab:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A field of the filter form. `more` are the further values of a repeated parameter, sent as hidden inputs."""
+    """A field of the filter form. `options` are (value, label) of a select; `more` are the further values of a repeated
+    parameter, sent as hidden inputs."""
 
     name: str
     label: str
     value: str
-    options: tuple[str, ...] = ()
+    options: Choices = ()
     more: tuple[str, ...] = ()
 
 
@@ -79,19 +82,21 @@ def tabs(path: str, params: ListParams, name: str, choices: Iterable[tuple[str, 
 
 
 def controls(
-    labels: Mapping[str, str], sent: QueryDict, options: Mapping[str, Sequence[str]] | None = None
+    labels: Mapping[str, str], sent: QueryDict, options: Mapping[str, Choices] | None = None
 ) -> dict[str, Control]:
     """The fields of the filter form with the values that were sent, even if they were refused."""
     fields = {}
     for name, label in labels.items():
         value, *more = sent.getlist(name) or [""]
         allowed = (options or {}).get(name, ())
-        extra = (value,) if allowed and value and value not in allowed else ()
+        extra = [(value, _words(value, allowed))] if allowed and value and value not in dict(allowed) else []
         fields[name] = Control(name, label, value, (*allowed, *extra), tuple(more))
     return fields
 
 
-def chips(path: str, params: ListParams, labels: Mapping[str, str]) -> tuple[Chip, ...]:
+def chips(
+    path: str, params: ListParams, labels: Mapping[str, str], options: Mapping[str, Choices] | None = None
+) -> tuple[Chip, ...]:
     pairs = params.pairs()
     texts = {name for name, field in type(params).model_fields.items() if field.annotation is str}
     return tuple(
@@ -99,12 +104,18 @@ def chips(path: str, params: ListParams, labels: Mapping[str, str]) -> tuple[Chi
             name,
             value,
             labels[name].lower(),
-            value if name in texts else value.replace("\\,", "\0").replace(",", " or ").replace("\0", ","),
+            value if name in texts else _words(value, (options or {}).get(name, ())),
             params.url_without(path, position),
         )
         for position, (name, value) in enumerate(pairs)
         if name in labels
     )
+
+
+def _words(value: str, choices: Choices) -> str:
+    """A value of a URL as a person reads it: "Final or Refined"."""
+    labels = dict(choices)
+    return " or ".join(labels.get(word, word) for word in split_words(value))
 
 
 def column(path: str, params: ListParams, name: str, label: str, *, same_order: str = "") -> Column:

@@ -1,4 +1,4 @@
-"""One way to write counts, money and durations, on pages and in sentences.
+"""One way to write counts, shares, money and durations, on pages and in sentences.
 
 The functions are also template filters that every template has: `{{ call.cost|money }}`, `{{ rows|counted:"row" }}`.
 """
@@ -14,9 +14,26 @@ SIGNIFICANT = 3
 
 @register.filter
 def counted(number: int, noun: str) -> str:
-    """Return "1 item", "2 items", "12,000 items" or "3 copies"."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
+    """Return "1 item", "2 items", "12,000 items", "3 copies" or "2 sandboxes"."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        plural = f"{noun[:-1]}ies"
+    else:
+        plural = f"{noun}es" if noun.endswith(("x", "ch", "sh", "s")) else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+@register.filter
+def number(value: object, decimals: int = 0) -> str:
+    """Return "1,234.5"; "–" for what is no number. A number that is rounded to zero has no sign."""
+    if not isinstance(value, int | float):
+        return "–"
+    return f"{round(value, decimals) + 0.0:,.{decimals}f}"
+
+
+@register.filter
+def percent(share: object, decimals: int = 0) -> str:
+    """Return a share from 0 to 1 as "62 %", or with one decimal as "62.5 %"; "–" for what is no number."""
+    return f"{number(100 * share, decimals)} %" if isinstance(share, int | float) else "–"
 
 
 @register.filter
@@ -33,6 +50,15 @@ def money(amount: Decimal | float | str | None) -> str:
     decimals = max(2, SIGNIFICANT - 1 - math.floor(math.log10(abs(amount))))
     whole, _, cents = f"{amount:,.{decimals}f}".partition(".")
     return f"${whole}.{cents.rstrip('0').ljust(2, '0')}"
+
+
+@register.filter
+def price(amount: Decimal | None) -> str:
+    """Return US dollars with every digit, for prices and budgets: "$2.50", "$0.0375"; "unknown" for None."""
+    if amount is None:
+        return "unknown"
+    whole, _, cents = f"{amount.normalize():,f}".partition(".")
+    return f"${whole}.{cents.ljust(2, '0')}" if amount else "$0"
 
 
 @register.filter
