@@ -16,6 +16,7 @@ from curation.projects.removal.rows import delete_row, what_rests_on
 from curation.runs.models import Run
 from curation.runs.removal import NOUN
 from curation.web.problems import Conflict
+from curation.web.text.figures import counted
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def _delete(project: Project, export: Export, days: int, compared: Set[str]) -> 
             # A person may have kept it since the list was read.
             if not Export.objects.select_for_update(of=("self",)).filter(pk=export.pk, kept=False).exists():
                 return False
-            because = f"The export is older than {days} days (settings.export.keep_days)."
+            because = f"The export is older than {counted(days, 'day')} (settings.export.keep_days)."
             label = f"export {export.pk}"
             delete_row(project=project, actor=None, row=export.run, noun=NOUN, label=label, because=because)
     except Conflict:  # something came to rest on it, or a person deletes it

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from curation.labels.models import Question, QuestionKind
+from curation.web.text.figures import counted
 from curation.web.text.storable import text_errors
 
 MAX_TEXT, MAX_SPANS = 5_000, 200
@@ -74,7 +75,7 @@ def _span(question: Question, given: object, texts: Mapping[str, str]) -> Span:
     if not all(isinstance(at, int) and not isinstance(at, bool) for at in (start, end)):
         raise BadValue("has a span whose `start` and `end` are not whole numbers")
     if not 0 <= cast(int, start) < cast(int, end) <= len(text):
-        raise BadValue(f"has a span from {start} to {end}, but that text has {len(text)} characters")
+        raise BadValue(f"has a span from {start} to {end}, but that text has {counted(len(text), 'character')}")
     label = _choice(question, given.get("label"))
     revision = given.get("revision")
     return {"field": given["field"], "revision": revision, "start": start, "end": end, "label": label}

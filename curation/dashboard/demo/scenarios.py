@@ -21,6 +21,7 @@ from curation.samples.models import Kind, Status
 from curation.scenarios.models import Scenario
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.models import Outcome, Pair, Trajectory
+from curation.web.text.figures import counted
 
 SHIPPED = Path(scenarios.__file__).parent / "shipped"
 # Not gated, so that the demo has a draft.
@@ -75,8 +76,8 @@ def _summary(project: Project) -> str:
     admitted, rejected = rows.admitted().count(), rows.filter(status=ScenarioStatus.REJECTED).count()
     pairs = Pair.objects.filter(project=project).count()
     return (
-        f"  {admitted} scenarios admitted, {rejected} rejected by the gate;"
-        f" {found.kept().count()} of {found.count()} trajectories kept, {pairs} pairs"
+        f"  {counted(admitted, 'scenario')} admitted, {rejected} rejected by the gate;"
+        f" {found.kept().count()} of {counted(found.count(), 'trajectory')} kept, {counted(pairs, 'pair')}"
     )
 
 

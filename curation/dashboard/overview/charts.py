@@ -38,7 +38,7 @@ def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
             name,
             middles,
             [count if low <= x < high else 0 for x, count in zip(middles, stats.histogram, strict=True)],
-            hover="%{y} samples around %{x}",
+            hover="samples: %{y}, score: about %{x}",
             width=BIN * 0.92,
             marker={"color": color(tone)},
         )
@@ -110,7 +110,7 @@ def outcome_bars(stats: Stats, list_url: str) -> Figure:
         "%{y}",
         [stats.outcomes[outcome] for outcome in shown],
         [str(outcome.label) for outcome in shown],
-        hover="%{x} trajectories",
+        hover="trajectories: %{x}",
         orientation="h",
         text=[percent(stats.outcomes[outcome] / total) for outcome in shown],
         textposition="auto",

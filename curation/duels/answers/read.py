@@ -14,7 +14,7 @@ from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions
 from curation.runs.kinds import Json, LlmContext
 from curation.runs.models import Call, Item, ItemState, Run
-from curation.web.text.figures import money
+from curation.web.text.figures import counted, money
 from curation.web.text.storable import storable
 from judging.leaks.reader import READ, parse_reading, reader_messages
 from judging.messages import message_text
@@ -106,11 +106,12 @@ def leak_lines(figures: Json) -> list[str]:
     """Return the figures in words."""
     if not figures.get("answers"):
         return []
-    lines = [f"Leak lint: {figures['lint']} of {figures['answers']} challenger answers flagged."]
+    lines = [f"Leak lint: flagged {figures['lint']:,} of {counted(figures['answers'], 'challenger answer')}."]
     if name := figures.get("reader_model"):
         lines.append(
-            f"Second reader {name}: {figures['reader']} of {figures['read']} answers read were flagged; "
-            f"{figures[UNPARSED]} could not be read, {figures['dropped']} findings without their quotes do not count. "
-            f"{figures['reader_calls']} calls, cost {money(figures['cost'])}."
+            f"Second reader {name}: flagged {figures['reader']:,} of {counted(figures['read'], 'answer')}; "
+            f"{counted(figures[UNPARSED], 'reply')} could not be parsed; not counted, because the quote is missing: "
+            f"{counted(figures['dropped'], 'finding')}. {counted(figures['reader_calls'], 'call')}, "
+            f"cost {money(figures['cost'])}."
         )
     return lines

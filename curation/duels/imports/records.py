@@ -18,6 +18,7 @@ from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.lists.id_list import KeyList
+from curation.web.text.figures import counted
 
 DIFF_HEADER = re.compile(r"^diff --git (?:\"?a/(.+?)\"?) (?:\"?b/(.+?)\"?)$", re.MULTILINE)
 FILE_HEADER = re.compile(r"^\+\+\+ \"?b/(.+?)\"?(?:\t.*)?$", re.MULTILINE)
@@ -101,7 +102,7 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
 
     def preview(self, row: Row, options: RecordOptions) -> RowPreview:
         entry = self.parse(row, options)
-        files = f"{len(entry.files)} files, patch of {entry.patch_tokens} tokens"
+        files = f"{counted(len(entry.files), 'file')}, patch of {counted(entry.patch_tokens, 'token')}"
         return RowPreview("pull-request records", 1, [(entry.instance_id, f"{entry.title}\n{files}")])
 
     def write(self, target: Target, entries: list[PullRequestRow]) -> dict[str, int]:

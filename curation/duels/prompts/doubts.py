@@ -10,6 +10,7 @@ from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.web.lists.id_list import KeyList
 from curation.web.problems import Invalid, NotFound
+from curation.web.text.figures import counted
 from judging.leaks.doubt import doubt_about
 from judging.leaks.record import PullRequestRecord
 from judging.messages import message_text
@@ -48,7 +49,7 @@ def clear_doubts(*, project: Project, instance_ids: Sequence[str], user: User) -
             actor=user,
             project=project,
             action="pull_request.clear_doubt",
-            subject=next(iter(found)) if len(found) == 1 else f"{len(found)} instances",
+            subject=next(iter(found)) if len(found) == 1 else counted(len(found), "instance"),
             data={"doubts": found},
         )
     return len(found)

@@ -11,6 +11,7 @@ from curation.duels.models import Exclusion
 from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.text.figures import counted
 
 MAX_AT_ONCE = 500
 OVERSIZED = "oversized pull request"
@@ -80,7 +81,7 @@ def exclude_oversized(project: Project, tokens: Mapping[str, int]) -> int:
     large = {instance_id: count for instance_id, count in tokens.items() if count > limit}
     fitting = [instance_id for instance_id in tokens if instance_id not in large]
     rows = [
-        Exclusion(project=project, instance_id=instance_id, reason=f"{OVERSIZED} ({count} tokens)")
+        Exclusion(project=project, instance_id=instance_id, reason=f"{OVERSIZED} ({counted(count, 'token')})")
         for instance_id, count in large.items()
     ]
     Exclusion.objects.bulk_create(rows, ignore_conflicts=True)
@@ -109,4 +110,4 @@ def _of(project: Project, instance_ids: Sequence[str]) -> "QuerySet[Exclusion]":
 
 
 def _subject(instance_ids: Sequence[str]) -> str:
-    return instance_ids[0] if len(instance_ids) == 1 else f"{len(instance_ids)} instances"
+    return instance_ids[0] if len(instance_ids) == 1 else counted(len(instance_ids), "instance")

@@ -11,6 +11,7 @@ from curation.evaluations.models import EvaluatedModel, Evaluation
 from curation.projects.models import Project
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 from judging.statistics.paired import RESAMPLES, Difference, McNemar, Said, difference, mcnemar
 from judging.statistics.sign_flip import holm
 
@@ -48,7 +49,8 @@ class MetricChange:
         if self.said != Said.NOISE:
             return "" if excludes else "The interval includes 0; the test decides."
         if self.change.said != Said.NOISE:
-            return f"Alone it would be {self.change.said}; among {self.comparisons} comparisons it may be chance."
+            among = counted(self.comparisons, "comparison")
+            return f"Alone it would be {self.change.said}; among {among} it may be chance."
         return "The interval excludes 0; the test does not confirm it." if excludes else ""
 
     @property

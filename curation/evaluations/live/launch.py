@@ -12,6 +12,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Estimate
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 
 # Tokens of one turn, measured on short tasks: the prompt with its history, and a one-line command.
 TURN_TOKENS_IN, TURN_TOKENS_OUT = 600, 30
@@ -54,7 +55,7 @@ def live_estimate(targets: Sequence[Target], project: Project, params: EvaluateP
             )
             for target in targets
         ],
-        f"An upper bound: every episode with all of its {params.max_steps} steps.",
+        f"An upper bound: {counted(params.max_steps, 'step')} in each episode; most episodes end sooner.",
     )
 
 

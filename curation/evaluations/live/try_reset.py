@@ -63,7 +63,7 @@ def try_reset(*, access: Access, given: TryParams) -> TriedReset:
     split = find_param(Split.objects.of(access.project), given.split, "split", "split") if given.split else None
     tasks = tasks_of(access.project, params, split)
     if len(tasks) < given.task:
-        raise _invalid("task", f"There are {len(tasks)} tasks.")
+        raise _invalid("task", f"Choose a task from 1 to {len(tasks):,}.")
     task = tasks[given.task - 1]
     asked = _asked(task)
     began = time.monotonic()

@@ -66,7 +66,7 @@ class _Reader:
                 self._checkpoint()
             self.count += 1
             if self.count > MOST_ROWS:
-                raise Invalid(f"A held-out set has more than {MOST_ROWS:,} rows. Hold the recipe against a part of it.")
+                raise Invalid(f"A held-out set has more than {MOST_ROWS:,} rows. Compare with a part of it.")
             self.digest.update(row_digest(row))
             yield row
 

@@ -8,6 +8,7 @@ from curation.exports.models import Round
 from curation.runs.models import LIVE, RunState
 from curation.samples.models import Status
 from curation.trajectories.models import Trajectory
+from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,13 @@ def _state(round_: Round, kept: int, approved: int, pending: int) -> tuple[str, 
         return "failed", "The rollout did not succeed. Resume it on its page."
     if not kept:
         return "nothing", "No trajectory was kept, so there is nothing to review or to train on."
+    trajectories = counted(kept, "kept trajectory")
     if pending:
-        return "review", f"Waiting for review: {pending} of {kept} kept trajectories are undecided."
+        return (
+            "review",
+            f"Waiting for review: {pending:,} of {trajectories} {'is' if pending == 1 else 'are'} undecided.",
+        )
     if not approved:
-        return "nothing", f"People approved none of {kept} kept trajectories, so nothing is exported."
-    return "ready", f"Reviewed: {approved} of {kept} kept trajectories are approved, and are exported within a minute."
+        return "nothing", f"People approved none of {trajectories}, so nothing is exported."
+    are = "is" if approved == 1 else "are"
+    return "ready", f"Reviewed: {approved:,} of {trajectories} {are} approved, and {are} exported within a minute."

@@ -7,6 +7,7 @@ from curation.imports.row_kinds import AnyKind, import_kind, import_kinds
 from curation.imports.sources.rows import BadRow, Row, RowRefused
 from curation.projects.models import Project
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow]) -> s
         wanted = import_kind(given)
         if found and given not in [one.kind for one in found]:
             others = " or ".join(f"“{one.title}”" for one in found)
-            tried = f"of the first {len(rows)} rows" if len(rows) > 1 else "of the rows"
+            tried = f"of the first {counted(len(rows), 'row')}" if len(rows) > 1 else "of the rows"
             _refuse(f"None {tried} can be imported as “{wanted.title}”. They can be imported as {others}: choose that.")
         return given
     if not rows:

@@ -18,6 +18,7 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import InstructionsOverride, Project, Scope
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
+from curation.web.text.figures import counted
 
 MAX_CHARACTERS = 100_000
 
@@ -162,7 +163,7 @@ def _refuse_unusable(known: Shipped, text: str) -> None:
     if not text.strip():
         reason = "The text is empty. To undo an override, go back to the shipped text."
     elif len(text) > MAX_CHARACTERS:
-        reason = f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed."
+        reason = f"The text has {counted(len(text), 'character')}; at most {MAX_CHARACTERS:,} are allowed."
     elif "\x00" in text:
         reason = "The text contains a NUL character, which no model can read."
     elif lost := [p for p in known.placeholders if p not in text]:

@@ -89,7 +89,8 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
         )
     if count != expected:
         raise Conflict(
-            f"{count:,} samples match now, not the {expected:,} that you confirmed. Nothing was changed.",
+            f"{counted(count, 'sample')} {'matches' if count == 1 else 'match'} now, not the {expected:,} that you "
+            "confirmed. Nothing was changed.",
             code="count_changed",
             current={"count": count},
         )

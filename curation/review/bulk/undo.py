@@ -17,6 +17,7 @@ from curation.review.decisions.undo import NOT_DECIDING, Undone, last_step, undo
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
+from curation.web.text.figures import counted
 
 CHUNK = 1_000
 
@@ -31,8 +32,8 @@ class BulkUndone:
 
     @property
     def summary(self) -> str:
-        kept = f" {len(self.kept):,} were not restored, since they have changed in the meantime." if self.kept else ""
-        return f"Restored {self.restored:,} samples.{kept}"
+        kept = f" Not restored, because it has changed since: {counted(len(self.kept), 'sample')}." if self.kept else ""
+        return f"Restored {counted(self.restored, 'sample')}.{kept}"
 
 
 def undo_bulk(*, access: Access, batch: str) -> BulkUndone:

@@ -20,7 +20,7 @@ def approval_chart(bins: Sequence[Bin]) -> Figure:
             name,
             middles,
             values,
-            hover="%{y} samples around %{x}",
+            hover="samples: %{y}, score: about %{x}",
             width=WIDTH * 0.92,
             marker={"color": color(token)},
             customdata=[one.url for one in bins],

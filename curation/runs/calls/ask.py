@@ -21,7 +21,7 @@ from curation.runs.engine.waiting import wake
 from curation.runs.kinds import MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
 from curation.web.telemetry import Span
-from curation.web.text.figures import duration
+from curation.web.text.figures import counted, duration
 from curation.web.text.storable import storable, storable_json
 from judging.messages import ToolCall
 
@@ -97,7 +97,7 @@ async def ask(
             if tries > 1 and shard.wait_seconds and (outage := shard.limiter(target).outage):
                 raise _waiting(shard, item, EndpointPaused(target, outage)) from failure
             if is_last:
-                times = f" (tried {tried + unreached} times)" if tried + unreached > 1 else ""
+                times = f" (tried {counted(tried + unreached, 'time')})" if tried + unreached > 1 else ""
                 raise ItemFailed(f"{target.name}: {failure}{times}") from failure
             await asyncio.sleep(_pause(max(tried, unreached), failure.retry_after))
         except CallError as failure:

@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from curation.runs.engine.counters import count
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run
+from curation.web.text.figures import counted
 
 MOST_DEATHS = 5
 SUSPECT_AFTER = 2
@@ -59,24 +60,24 @@ def return_items(items: Sequence[Item], *, restarted: bool, shared: bool = False
     """
     if restarted:
         _return([item.pk for item in items])
-        return f"Workers stopped responding together; {len(items)} items are pending again."
+        return f"Workers stopped responding together; pending again: {counted(len(items), 'item')}."
     if shared:
         suspected = [item.pk for item in items if item.deaths + 1 >= SUSPECT_AFTER]
         _of(suspected).update(suspects=suspected[0] if suspected else None)
         _return([item.pk for item in items], deaths=F("deaths") + 1)
-        return f"A worker stopped responding; {len(items)} of its items are pending again."
+        return f"A worker stopped responding; pending again: {counted(len(items), 'item')}."
     if len(items) > 1:
         half = (len(items) + 1) // 2
         for part in (items[:half], items[half:]):
             _return([item.pk for item in part], suspects=part[0].pk)
-        return f"A worker stopped responding; {len(items)} of its items are pending again, in two halves."
+        return f"A worker stopped responding; pending again, in two halves: {counted(len(items), 'item')}."
     item = items[0]
     deaths = 1 if _made_progress(item) else item.deaths + 1
     if deaths < MOST_DEATHS:
         # The first time it is an accident, and the item keeps its place.
         _return([item.pk], suspects=item.pk if deaths > 1 else item.suspects, deaths=deaths)
         return f"A worker stopped responding; its item {item.key} is pending again (death {deaths} of {MOST_DEATHS})."
-    reason = f"Given up: its worker died {deaths} times while working on it alone."
+    reason = f"Given up: its worker died {counted(deaths, 'time')} while working on it alone."
     _of([item.pk]).update(
         state=ItemState.FAILED,
         reason=reason,
@@ -86,7 +87,7 @@ def return_items(items: Sequence[Item], *, restarted: bool, shared: bool = False
         finished_at=timezone.now(),
     )
     count(item.run_id, {"items_failed": 1})
-    return f"Item {item.key} was given up: its worker died {deaths} times while working on it alone."
+    return f"Item {item.key} was given up: its worker died {counted(deaths, 'time')} while working on it alone."
 
 
 def _return(ids: Collection[int], **changes: object) -> None:

@@ -17,6 +17,7 @@ from curation.runs.usage.api import UsageQuery
 from curation.runs.usage.charts import usage_charts
 from curation.runs.usage.figures import ENDED, Usage, usage_by_day
 from curation.web.lists.pages import Tab
+from curation.web.text.figures import counted
 
 PERIODS = (7, 30, 90)
 
@@ -50,7 +51,9 @@ def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse
         "total": _row(endpoint, total),
         "rows": rows[::-1],
         "charts": usage_charts(days, urls, total.since.date() - timedelta(days=1), last) if days else [],
-        "tabs": [Tab(f"{number} days", f"{request.path}?days={number}", number == params.days) for number in PERIODS],
+        "tabs": [
+            Tab(counted(number, "day"), f"{request.path}?days={number}", number == params.days) for number in PERIODS
+        ],
         "days": params.days,
         "may_change": access.may(Scope.ADMIN),
         "api_path": f"/api/v1/projects/{access.project.slug}/models/{endpoint.name}/usage?days={params.days}",

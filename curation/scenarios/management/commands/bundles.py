@@ -16,6 +16,7 @@ from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Problem
+from curation.web.text.figures import counted
 
 
 class Command(BaseCommand):
@@ -47,7 +48,7 @@ class Command(BaseCommand):
 
     def _export(self, project: Project, folder: Path, query: str) -> None:
         rows = ScenarioFilter.from_query(QueryDict(query)).apply(Scenario.objects.of(project))
-        self.stdout.write(f"{write_folder(files_of(rows), folder)} bundles in {folder}")
+        self.stdout.write(f"{counted(write_folder(files_of(rows), folder), 'bundle')} in {folder}")
 
     def _import(self, project: Project, source: Path, strict: bool, user_name: str) -> None:
         user = user_named(user_name)
@@ -58,7 +59,8 @@ class Command(BaseCommand):
             bad += read is None
             bundles += [read] if read else []
         if bad and strict:
-            raise CommandError(f"Nothing was imported, because {bad} of {bad + len(bundles)} are invalid.")
+            invalid = f"{bad} of {counted(bad + len(bundles), 'bundle')} {'is' if bad == 1 else 'are'} invalid"
+            raise CommandError(f"Nothing was imported, because {invalid}.")
         found = upsert_bundles(project=project, bundles=bundles, user=user)
         for name in found.updated:
             self.stdout.write(f"{name}: changed; it is a draft again")
@@ -66,7 +68,7 @@ class Command(BaseCommand):
         counts = [f"{len(names)} {what}" for what, names in figures.items()]
         self.stdout.write(", ".join([*counts, f"{bad} refused"]))
         if bad:
-            raise CommandError(f"{bad} of {bad + len(bundles)} bundles were refused.")
+            raise CommandError(f"Refused {bad} of {counted(bad + len(bundles), 'bundle')}.")
         if not bundles:
             raise CommandError(f"There is no bundle in {source}.")
 
