@@ -45,7 +45,7 @@ def delete_split(*, access: Access, split: Split) -> Deletion:
 def evaluations_and_checks(split: Split) -> Iterable[Rest]:
     slug = split.project.slug
     if split.run is not None and split.run.state in LIVE:
-        yield Rest("Its import is in progress.", reverse("run-page", args=[slug, split.run_id]))
+        yield Rest("The split's import is in progress.", reverse("run-page", args=[slug, split.run_id]))
     evaluations = Evaluation.objects.filter(split=split, run__deleting_at=None).count()
     if evaluations:
         use = f"{counted(evaluations, 'evaluation')} {'uses' if evaluations == 1 else 'use'}"

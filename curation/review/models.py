@@ -300,9 +300,9 @@ class Suggestion(models.Model):
         if self.outcome != self.Outcome.ASKED or (self.run is not None and self.run.state in LIVE):
             return ""
         if self.run is None:
-            return "Its run was deleted."
+            return "The run was deleted."
         reason = self.run.items.filter(state=ItemState.FAILED).values_list("reason", flat=True).first()
-        return reason or self.run.error or f"Its run was {self.run.get_state_display().lower()}."
+        return reason or self.run.error or f"The run was {self.run.get_state_display().lower()}."
 
     @property
     def flag_names(self) -> list[str]:

@@ -17,6 +17,16 @@ from curation.runs.models import ENDED, LIVE, OPEN, Call, Item, ItemState, Run, 
 from curation.web.problems import Conflict, FieldError
 from curation.web.text.figures import counted, price
 
+# How a refusal says the state of a run, and what was asked for.
+_STANDS = {
+    RunState.QUEUED: "is queued",
+    RunState.RUNNING: "is running",
+    RunState.SUCCEEDED: "succeeded",
+    RunState.FAILED: "failed",
+    RunState.CANCELLED: "was cancelled",
+}
+_VERBS = {"cancel": "cancelled", "resume": "resumed", "retry-failed": "retried"}
+
 
 def cancel(*, run: Run, user: User | None) -> Run:
     """Stop the run; workers release its items within seconds. Raise `Conflict` if it has ended."""
@@ -116,7 +126,7 @@ def _move(
         if Run.objects.filter(pk=run.pk, state__in=states).update(**changes) != 1:
             run.refresh_from_db()
             raise Conflict(
-                f"The run is {run.state}, so this has no effect: {verb}. Reload its page to see what it can do now.",
+                f"A run that {_STANDS[RunState(run.state)]} cannot be {_VERBS[verb]}.",
                 code="wrong_state",
             )
         RunEvent.objects.create(run=run, message=message)

@@ -17,7 +17,7 @@ def doubt_about(record: PullRequestRecord, *, repo: str, trajectory_repo: str, s
     `shown` are all texts of the trajectory. A record without a patch and files has nothing to compare.
     """
     if repo and trajectory_repo and not _same_repository(repo, trajectory_repo):
-        return f"It names the repository {repo}, the turns are of {trajectory_repo}."
+        return f"The record names the repository {repo}, but the turns are of {trajectory_repo}."
     text = RecordText(record)
     if not text.paths and not text.names:
         return ""

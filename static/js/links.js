@@ -1,6 +1,6 @@
 // Links to a part of a page: #turn-12, #turn-12-line-3, #verdict-4, #decision-9. Opening one unfolds, marks and focuses it; a turn that a
 // windowed transcript has not loaded is loaded first ([data-window]: the address of its windows).
-//   <a class="link-here" href="#turn-12">link</a>   copies its address; with a line of that turn selected, the address of the line
+//   <a class="link-here" href="#turn-12">Copy link</a>   copies its address; with a line of that turn selected, the address of the line
 //   <button data-outline aria-controls="…">         shows and hides the outline, whose lines are such links; <form data-jump> goes to a turn
 // An address is that of [data-permalink] around it, else of the page.
 

@@ -66,7 +66,7 @@ def changes_since(project: Project, reign: Reign) -> list[str]:
     """
     endpoint = Endpoint.objects.of(project).filter(name=reign.model).first()
     if endpoint is None:
-        return [f"Its endpoint {reign.model} was deleted."]
+        return [f"The endpoint {reign.model} was deleted."]
     blind = instructions_for(project, Side.KING).sha256
     now = king_version(target_of(endpoint), project.settings.generation, blind)
     if now.fingerprint == reign.king_fingerprint:

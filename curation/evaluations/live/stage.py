@@ -139,7 +139,7 @@ class EpisodeStage:
     async def work(self, context: LlmContext, item: Item, job: EpisodeJob | None) -> Write:
         """A broken environment fails the item after some attempts; it is never scored."""
         if job is None:
-            raise ItemFailed("Its scenario was deleted or is no longer admitted.")
+            raise ItemFailed("The scenario was deleted or is no longer admitted.")
         complete = self._complete(context, item, job)
         try:
             played = await (

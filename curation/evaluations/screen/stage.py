@@ -94,7 +94,7 @@ class ScreenStage:
         An endpoint that was down for too long gave no answer to judge: then the item fails.
         """
         if job is None:
-            raise ItemFailed("Its row was deleted.")
+            raise ItemFailed("The row was deleted.")
         try:
             answer = await context.ask(item, job.target, job.request, fresh=job.fresh)
         except EndpointDown:

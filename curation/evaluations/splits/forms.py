@@ -19,7 +19,9 @@ class SplitForm(forms.Form):
     """A split from one of an export's files."""
 
     export = forms.ChoiceField(label="Export")
-    split = forms.ChoiceField(choices=[("val", "val"), ("reserve", "reserve"), ("train", "train")], label="Its split")
+    split = forms.ChoiceField(
+        choices=[("val", "val"), ("reserve", "reserve"), ("train", "train")], label="Split of the export"
+    )
     name = forms.CharField(required=False, max_length=180, label="Name")
 
     def __init__(self, project: Project, *args: Any, **values: Any) -> None:

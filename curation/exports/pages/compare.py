@@ -30,14 +30,14 @@ Change = Literal["added", "removed", "changed", "moved"]
 class ChangeReason(models.TextChoices):
     """Why a row differs, where no `SkipReason` says it."""
 
-    NOT_MATCHED = "not_matched", "The filter did not match its sample."
-    DELETED = "deleted", "Its sample was deleted."
-    OTHER_ROWS = "other_rows", "Its sample gave other rows: the formats, sources or pairs differ."
-    TEXT = "text", "Another text of its sample is approved."
-    MASKED = "masked", "Other values of it are masked."
-    SCORED = "scored", "Its sample has another score or bucket."
-    WRITTEN = "written", "Its approved text is the same; the rest of the row, or the way it is written, differs."
-    SPLIT = "split", "Its group is in another split."
+    NOT_MATCHED = "not_matched", "The filter did not match the sample."
+    DELETED = "deleted", "The sample was deleted."
+    OTHER_ROWS = "other_rows", "The sample gave other rows: the formats, sources or pairs differ."
+    TEXT = "text", "Another text of the sample is approved."
+    MASKED = "masked", "Other values of the row are masked."
+    SCORED = "scored", "The sample has another score or bucket."
+    WRITTEN = "written", "The approved text is the same; the rest of the row, or its format, differs."
+    SPLIT = "split", "The group is in another split."
 
 
 class RowKey(NamedTuple):

@@ -108,7 +108,7 @@ class RecipeForm(forms.Form):
         label="Near duplicates from",
         help_text="Part of the three-word sequences that two texts share. Empty: only exact duplicates are left out.",
     )
-    contaminated = forms.ChoiceField(required=False, choices=CONTAMINATED, label="Samples that contain one")
+    contaminated = forms.ChoiceField(required=False, choices=CONTAMINATED, label="Contaminated samples")
     caps = NumbersField(
         required=False,
         label="Limits per value",

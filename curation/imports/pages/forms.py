@@ -20,7 +20,7 @@ class ImportForm(ProblemForm):
     """`upload` is the storage key of a file that a preview has stored."""
 
     path_prefix = "options."
-    kind = forms.ChoiceField(required=False, label="Rows are", choices=_kinds)
+    kind = forms.ChoiceField(required=False, label="Kind of rows", choices=_kinds)
     file = forms.FileField(
         required=False,
         label="File",
@@ -36,9 +36,9 @@ class ImportForm(ProblemForm):
     count = forms.IntegerField(required=False, label="Turns to sample", help_text="Empty imports all turns.")
     seed = forms.IntegerField(required=False, help_text="The same seed and source give the same turns.")
     windows = forms.IntegerField(
-        required=False, label="Windows", help_text="Rows are read from this many places of the file. 64 if empty."
+        required=False, label="Windows", help_text="Rows are read from this many places of the file. Empty: 64."
     )
-    window_size = forms.IntegerField(required=False, label="Rows per window", help_text="32 if empty.")
+    window_size = forms.IntegerField(required=False, label="Rows per window", help_text="Empty: 32.")
     turns_per_row = forms.IntegerField(required=False, label="Most turns per row")
     keep_all = forms.BooleanField(
         required=False,

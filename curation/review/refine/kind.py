@@ -100,7 +100,7 @@ class RejudgeRun(Kind[RejudgeParams]):
                 "The revision changes the king. Only a revision of the challenger's answer is judged against the king."
             )
         if revision.sample.duel.opponent == "none":
-            raise Invalid("Its sample has one answer, so there is no king to judge it against.")
+            raise Invalid("The sample has one answer, so there is no king to judge it against.")
         params.settle(project)
 
     def estimate(self, project: Project, params: RejudgeParams) -> Estimate:

@@ -18,7 +18,7 @@ TONES = {"approve": "primary", "reject": "bad", "queue": "primary"}
 AFTERWARDS = {
     "approve": "You are recorded as their reviewer. Exports can include them.",
     "reject": "You are recorded as their reviewer. Exports do not include them.",
-    "queue": "They are pending again, and reviewers get them from the queue.",
+    "queue": "The samples are pending again, and reviewers get them from the queue.",
 }
 
 

@@ -30,7 +30,8 @@ def clear_axes(
             raise Stale.version(seen_version, row.version)
         if row.status != Status.HELD:
             raise Conflict(
-                f"Its status is {row.status}: only the axes of a held scenario are cleared.", code="not_held"
+                f"The scenario is {row.get_status_display().lower()}. Only the axes of a held scenario can be cleared.",
+                code="not_held",
             )
         wrong = {check.axis: check for check in open_mismatches(row)}
         unknown = [axis for axis in axes if axis not in wrong]

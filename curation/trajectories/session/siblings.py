@@ -127,7 +127,7 @@ def _divergence(mine: Session, theirs: Session, at: int) -> str:
         steps = f"{at - 1} {'step' if at == 2 else 'steps'}"
         return f"After {steps} {'this one' if at == len(mine) else 'the sibling'} has ended."
     if at == 0:
-        return "They were shown different orientations."
+        return "The two sessions began with different orientations."
     one, two = mine.places[at].action, theirs.places[at].action
     if one is not None and two is not None and mine.raw_text(one) == theirs.raw_text(two):
         return f"Step {at}: the same command, another output."

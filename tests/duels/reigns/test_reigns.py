@@ -219,7 +219,7 @@ def test_a_deleted_king_is_not_replaced_in_silence(court: Court) -> None:
 
     assert (answer.status_code, answer.json()["code"]) == (422, "king_deleted")
     assert answer.json()["errors"][0]["path"] == "params.king_model"
-    assert court.reigns()[0]["notes"] == ["Its endpoint challenger was deleted."]
+    assert court.reigns()[0]["notes"] == ["The endpoint challenger was deleted."]
     assert court.duel(king_model="king").state == "succeeded", "a run may name another"
 
 

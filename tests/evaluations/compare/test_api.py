@@ -39,7 +39,7 @@ def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -
     table = list(csv.DictReader(io.StringIO(script("get", f"{here}/comparison.csv").content.decode())))
     assert {(row["part"], row["metric"]): row["delta"] for row in table}["all", "exact"] == "1.0"
     text = script("get", f"{here}/comparison.md").content.decode()
-    assert "| exact | 0% | 100% | +100.0 pp |" in text and "## Gains: 24" in text
+    assert "| Exact command | 0 % | 100 % | +100.0 pp |" in text and "## Gains: 24" in text
     assert script("get", f"{here}/comparison.exe").status_code == 404
 
 

@@ -33,9 +33,9 @@ def test_the_recorded_models_are_concluded_as_the_published_report_does() -> Non
     found = recorded()
     best = found["qwen2.5-coder-3b-instruct"]
     assert best.train.startswith("yes") and [one.words for one in best.targets] == [
-        "fmt 85 %, 15 points to 100 %",
-        "op 63 %, 27 points to 90 %",
-        "exact 41 %, 34 points to 75 %",
+        "Command alone 85 %, 15 points to 100 %",
+        "Same operation 63 %, 27 points to 90 %",
+        "Exact command 41 %, 34 points to 75 %",
     ]
     assert any("format tuning" in weakness for weakness in best.weaknesses)
     assert best.generations == 4000 and best.hours == pytest.approx(4000 * 3.1 / 3600, abs=0.1)

@@ -72,7 +72,7 @@ def test_an_evaluation_shows_its_table_with_intervals_tiers_and_no_check(client:
     assert shown.index(">good<") < shown.index(">bad<")
     assert "By tier" in shown and "57–100" in shown  # Wilson, 5 of 5
     figure = client.get(reverse("evaluation-chart", args=[project.slug, evaluation.pk])).json()
-    assert [bar["name"] for bar in figure["data"]][:3] == ["fmt", "+xtr", "exact"]
+    assert [bar["name"] for bar in figure["data"]][:3] == ["Command alone", "Command found", "Exact command"]
     run = page(client, project, "run-page", evaluation.run_id)
     assert f"Evaluation {evaluation.pk}" in run
 

@@ -17,7 +17,7 @@ from tests.factories import make_bearer, make_member, make_project, make_scenari
 
 SFT = {"formats": ["sft-messages", "dpo"]}
 BALANCE = {"kept": 4, "exit": 0.75, "panic": 0.25, "empty_queue": 0.25, "blocked": 0.25}
-WARNING = "25% of 4 kept trajectories end in panic, more than the project's band of 5% to 20%."
+WARNING = "25 % of 4 kept trajectories end in panic, more than the project's band of 5 % to 20 %."
 
 
 def filled(**band: float) -> Project:
@@ -46,7 +46,7 @@ def test_the_manifest_and_the_card_have_the_shares_and_the_warning() -> None:
     counts = orjson.loads(content(export, "manifest.json"))["counts"]
     assert (counts["balance"], counts["warnings"]) == (BALANCE, [WARNING])
     card = content(export, "README.md").decode()
-    assert "| panic | 25.0% |" in card and "| empty-queue | 25.0% |" in card and WARNING in card
+    assert "| panic | 25.0 % |" in card and "| empty-queue | 25.0 % |" in card and WARNING in card
 
 
 @pytest.mark.django_db(transaction=True)

@@ -105,7 +105,7 @@ def test_the_diff_of_two_exports_has_the_same_reasons() -> None:
         str(second.pk): "leak",
     }
     page = client.get(f"/p/{project.slug}/exports/{after.pk}/compare/?with={before.pk}").content.decode()
-    assert "A person rejected it." in page
+    assert "A person rejected the sample." in page
 
 
 def test_page_and_api_compare_with_the_last_export_of_the_recipe() -> None:
@@ -128,7 +128,7 @@ def test_page_and_api_compare_with_the_last_export_of_the_recipe() -> None:
     form |= {"sources": ["duels", "scenarios"], "near_duplicates": "0.85"}
     fragment = client.post(f"/p/{project.slug}/exports/preview/", form).content.decode()
     assert f"export {last.pk}</a>" in fragment
-    assert "A person rejected it." in fragment
+    assert "A person rejected the sample." in fragment
     again = client.post(f"/p/{project.slug}/exports/preview/", {**form, "formats": "kto", "since": str(last.pk)})
     assert f"export {last.pk}</a>" in again.content.decode()
     assert Export.objects.count() == 3

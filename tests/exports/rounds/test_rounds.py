@@ -73,7 +73,7 @@ def test_a_round_trip_from_rollout_to_the_next_round(client: Client, project: Pr
     found = get(client, first)
     kept = 1
     assert (found["state"], found["rows"], found["export"]) == ("review", 0, None)
-    assert found["says"] == f"Waiting for review: {kept} of {kept} kept trajectories are undecided."
+    assert found["says"] == "Waiting for review: 1 of 1 kept trajectory is undecided."
     refused = client.post(f"/api/v1/rounds/{first.pk}/export", {}, JSON)
     assert (refused.status_code, refused.json()["code"]) == (409, "not_ready")
     early = client.post(URL, {"operator": "student-1", "before": str(first.pk)}, JSON)
@@ -96,7 +96,7 @@ def test_a_round_trip_from_rollout_to_the_next_round(client: Client, project: Pr
     assert (rates["task=file-edit"], rates["task=cleanup"], rates["provider=script"]) == (1.0, 1.0, 1.0)
 
     page = client.get(reverse("round-list", args=["shell"])).content.decode()
-    assert "Round 1" in page and "Round 2" in page and "student-1" in page and "100 % (34–100), n 2" in page
+    assert "Round 1" in page and "Round 2" in page and "student-1" in page and "100 % (34–100 %), n 2" in page
     assert "Waiting for review: 2 of 2" in page and "cleanup" in page
     listed = client.get(URL).json()["data"]
     assert [row["number"] for row in listed] == [2, 1]

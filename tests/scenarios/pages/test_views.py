@@ -115,7 +115,7 @@ class TestPage:
 
     def test_a_binary_file_is_shown_by_its_size(self, client: Client, project: Project) -> None:
         row = make_scenario(project, bundle={"fixtures": [{"path": "/srv/b", "mode": "644", "base64": "AAEC"}]})
-        assert "This file is no text" in html(client, "scenario-page", row.pk)
+        assert "Binary file, not shown." in html(client, "scenario-page", row.pk)
 
     def test_hostile_text_does_nothing(self, client: Client, project: Project) -> None:
         bundle = {

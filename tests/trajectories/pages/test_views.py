@@ -61,7 +61,7 @@ def test_an_empty_list_a_filter_without_matches_and_an_invalid_filter(client: Cl
     make_trajectory(project)
     assert "No trajectory matches" in html(client, "trajectories/?keep=false")
     refused = html(client, "trajectories/?keep=perhaps", status=400)
-    assert "This filter is not understood" in refused
+    assert "The filter has an error" in refused
     assert "cannot be sorted" in html(client, "trajectories/?sort=colour", status=400)
 
 
@@ -218,7 +218,7 @@ def test_pairs_link_to_both_sides(client: Client, project: Project) -> None:
     chosen = make_trajectory(project, scenario)
     rejected = make_trajectory(project, scenario, outcome="wrong_terminal", sample_index=1)
     run = make_run(project, "pairs")
-    assert "No pairs here" in html(client, "pairs/")
+    assert "No pairs yet" in html(client, "pairs/")
     Pair.objects.create(project=project, run=run, scenario=scenario, chosen=chosen, rejected=rejected, at=3)
     shown = html(client, f"pairs/?run={run.pk}")
     assert f"/p/acme/trajectories/{chosen.pk}/?with={rejected.pk}#siblings" in shown and "Wrong terminal" in shown

@@ -20,8 +20,8 @@ def test_shares_are_of_kept_trajectories() -> None:
     found = terminal_balance(Trajectory.objects.of(project))
     assert (found.kept, found.exit, found.panic, found.empty_queue, found.blocked) == (4, 0.75, 0.25, 0.25, 0.25)
     assert found.warnings(Balance()) == []
-    assert "more than the project's band of 5% to 20%" in found.warnings(Balance(panic_high=0.2))[0]
-    assert "fewer than the project's band of 30% to 50%" in found.warnings(Balance(panic_low=0.3))[0]
+    assert "more than the project's band of 5 % to 20 %" in found.warnings(Balance(panic_high=0.2))[0]
+    assert "fewer than the project's band of 30 % to 50 %" in found.warnings(Balance(panic_low=0.3))[0]
 
 
 def test_without_a_kept_trajectory_there_is_no_warning() -> None:

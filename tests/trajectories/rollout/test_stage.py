@@ -283,7 +283,7 @@ def test_figures_of_a_run(operators: Operators, rooms: FakeBackend) -> None:
     result = run_to_end(project).result
     assert (result["trajectories"], result["kept"], result["outcomes"]) == (3, 3, {"solved": 3})
     assert result["balance"] == {"kept": 3, "exit": 1.0, "panic": 0.0, "empty_queue": 0.3333, "blocked": 0.0}
-    assert "0% of 3 kept trajectories end in panic, fewer than" in result["warnings"][0]
+    assert "0 % of 3 kept trajectories end in panic, fewer than" in result["warnings"][0]
 
 
 class TestLaunch:

@@ -60,7 +60,7 @@ def test_equal_sessions_do_not_diverge() -> None:
 
 def test_another_orientation_is_the_first_difference() -> None:
     found = pair(("ls",), ("ls",), turns=make_turns("ls", banner="Other news\n")).comparison
-    assert found and found.shared == 0 and found.divergence == "They were shown different orientations."
+    assert found and found.shared == 0 and found.divergence == "The two sessions began with different orientations."
 
 
 def test_without_siblings_there_is_nothing_to_compare() -> None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.template import Context, Template
 
-from curation.web.text.figures import cost, counted, duration, money
+from curation.web.text.figures import cost, counted, duration, money, number, percent, price
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,45 @@ def test_a_duration(seconds: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "noun", "text"),
-    [(1, "item", "1 item"), (0, "item", "0 items"), (12000, "copy", "12,000 copies"), (2, "day", "2 days")],
+    [
+        (1, "item", "1 item"),
+        (0, "item", "0 items"),
+        (12000, "copy", "12,000 copies"),
+        (2, "day", "2 days"),
+        (3, "sandbox", "3 sandboxes"),
+    ],
 )
 def test_a_number_of_things(number: int, noun: str, text: str) -> None:
     assert counted(number, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "decimals", "text"),
+    [(0.62, 0, "62 %"), (0.625, 1, "62.5 %"), (-0.0001, 1, "0.0 %"), (None, 0, "–"), ("0.5", 0, "–")],
+)
+def test_a_share(share: object, decimals: int, text: str) -> None:
+    assert percent(share, decimals) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"), [(-0.04, 1, "0.0"), (-0.06, 1, "-0.1"), (12345, 0, "12,345"), (None, 1, "–")]
+)
+def test_a_number_that_is_rounded_to_zero_has_no_sign(value: object, decimals: int, text: str) -> None:
+    assert number(value, decimals) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (None, "unknown"),
+        (Decimal("0.000000"), "$0"),
+        (Decimal("2.500000"), "$2.50"),
+        (Decimal("0.037500"), "$0.0375"),
+        (Decimal(1200), "$1,200.00"),
+    ],
+)
+def test_a_price_has_every_digit(amount: Decimal | None, text: str) -> None:
+    assert price(amount) == text
 
 
 def test_every_template_has_the_filters() -> None:
