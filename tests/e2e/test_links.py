@@ -140,7 +140,7 @@ def test_a_view_is_saved_with_the_filter_that_is_shown_and_opened_from_the_menu(
     tab.get_by_label("Status", exact=True).select_option("pending")  # htmx replaces the table
     tab.wait_for_url("**status=pending*")
     tab.get_by_text("Views", exact=True).click()
-    tab.get_by_role("button", name="Save this view").click()
+    tab.locator(".menu__list").get_by_role("button", name="Save this view").click()
     tab.get_by_label("Name").fill("Undecided")
     tab.keyboard.press("Enter")
     expect(tab.get_by_text("View “Undecided” saved.")).to_be_visible()

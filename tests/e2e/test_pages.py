@@ -145,7 +145,7 @@ def test_two_exports_are_compared_on_a_page_that_fits(open_tab: OpenTab, product
 def test_two_models_are_compared_on_a_page_that_fits(open_tab: OpenTab, product: Product) -> None:
     tab = open_tab(width=400).page
     open_page(tab, "/p/demo/evaluations/leaderboard/")
-    tab.get_by_role("link", name="compare", exact=True).first.click()
+    tab.get_by_role("link", name="Compare", exact=True).first.click()
     expect(tab.locator("h1")).to_contain_text("scripted-tuned-cli")
     tab.locator(".chart").scroll_into_view_if_needed()
     expect(tab.locator(".chart[data-state=ready]")).to_have_count(1, timeout=15_000)

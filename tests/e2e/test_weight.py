@@ -52,4 +52,4 @@ def _comparison(browser: Browser, signed_in: StorageState, product: Product) -> 
     with browser.new_context(base_url=product.url, storage_state=signed_in) as context:
         tab = context.new_page()
         tab.goto("/p/demo/evaluations/leaderboard/")
-        return tab.get_by_role("link", name="compare", exact=True).first.get_attribute("href") or ""
+        return tab.get_by_role("link", name="Compare", exact=True).first.get_attribute("href") or ""

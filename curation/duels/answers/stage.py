@@ -185,7 +185,7 @@ class AnswerStage:
 
     async def work(self, context: LlmContext, item: Item, job: AnswerJob | None) -> Write:
         if job is None:
-            raise ItemFailed("its prompt was deleted")
+            raise ItemFailed("The prompt was deleted.")
         messages = self._messages(job)
         if job.unread is not None:
             return await self._read_again(context, item, job, job.unread)
@@ -219,7 +219,7 @@ class AnswerStage:
     async def _read_again(self, context: LlmContext, item: Item, job: AnswerJob, answer: Answer) -> Write:
         """Have an existing answer read."""
         if job.record is None or job.plan.reader is None:
-            raise ItemFailed("its pull-request record or the leak reader is missing")
+            raise ItemFailed("The pull-request record or the leak reader is missing.")
         reading = await read_answer(context, item, job.plan.reader, answer.text.text, job.history, job.record)
 
         def write() -> Json:
@@ -233,7 +233,7 @@ class AnswerStage:
         if self._side == Side.KING:
             return _with_system(job.plan.instructions.text, job.history)
         if job.record is None:
-            raise ItemFailed("its pull-request record was deleted or became doubtful")
+            raise ItemFailed("The pull-request record was deleted or became doubtful.")
         return _challenger_messages(job.plan.instructions.text, job.history, job.record)
 
     def _save(self, run: Run, item: Item, job: AnswerJob, attempt: Attempt, lint: Lint | None, reading: Json) -> int:

@@ -129,7 +129,7 @@ class JudgeStage:
 
     async def work(self, context: LlmContext, item: Item, job: JudgeJob | None) -> Write:
         if job is None:
-            raise ItemFailed("its duel was deleted")
+            raise ItemFailed("The duel was deleted.")
         prompt = _prompt(job)
         params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
         readings: list[Reading] = []

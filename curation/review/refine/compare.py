@@ -82,7 +82,7 @@ class CompareStage:
 
     async def work(self, context: LlmContext, item: Item, job: CompareJob | None) -> Write:
         if job is None:
-            raise ItemFailed("its sample was deleted")
+            raise ItemFailed("The sample was deleted.")
         judge, plan = item.data["judge"], job.plan
         messages = _messages(job, item.data["order"])
         for number in range(1, plan.panel.attempts + 1):

@@ -128,7 +128,7 @@ class SuggestStage:
 
     async def work(self, context: LlmContext, item: Item, job: RefineJob | None) -> Write:
         if job is None:
-            raise ItemFailed("its sample was deleted")
+            raise ItemFailed("The sample was deleted.")
         # Another press of the button asks for another text.
         answered = await improve(context, item, job, fresh=True)
         found = await text_columns(context.run, job, answered)

@@ -123,7 +123,7 @@ class RefineStage:
 
     async def work(self, context: LlmContext, item: Item, job: RefineJob | None) -> Write:
         if job is None:
-            raise ItemFailed("its duel was deleted")
+            raise ItemFailed("The duel was deleted.")
         answered = await improve(context, item, job, attempts=self._params.attempts, fresh=self._params.fresh)
         found = await text_columns(context.run, job, answered)
 

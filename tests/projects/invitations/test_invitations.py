@@ -62,7 +62,7 @@ class TestNames:
         pages = [client.post(PAGE, {**given, "username": name}) for name in ("exists", "absent")]
         assert [page.status_code for page in pages] == [201, 201]
         assert client.post(f"{PAGE}add/", {"username": "absent", "role": "viewer"}).status_code == 403
-        assert "Add a user at once" not in client.get(PAGE).content.decode()
+        assert "Add a user without an invitation" not in client.get(PAGE).content.decode()
 
     def test_staff_add_a_user_at_once(self, client: Client, project: Project) -> None:
         make_user("bob")

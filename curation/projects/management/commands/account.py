@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the username: letters, digits and @ . + - _")
-        parser.add_argument("--staff", action="store_true", help="may create projects and add users at once")
+        parser.add_argument("--staff", action="store_true", help="may create projects and add users without an invitation")
 
     def handle(self, *args: Any, **options: Any) -> None:
         password = get_random_string(PASSWORD_LENGTH)
@@ -32,4 +32,4 @@ class Command(BaseCommand):
             user.save()
             record(actor=None, action="account.create", subject=user.username, data={"staff": user.is_staff})
         self.stdout.write(f"The account {user.username} is made. Its password is {password}")
-        self.stdout.write("Let the person change it: under their name in the sidebar, Change password.")
+        self.stdout.write("Let the person change it on the page Account: the name at the foot of the sidebar.")
