@@ -18,7 +18,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the username: letters, digits and @ . + - _")
-        parser.add_argument("--staff", action="store_true", help="may create projects and add users without an invitation")
+        parser.add_argument(
+            "--staff", action="store_true", help="may create projects and add users without an invitation"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         password = get_random_string(PASSWORD_LENGTH)
