@@ -11,9 +11,11 @@ from django.db import connection
 from curation.projects.models import AuditEntry
 from curation.runs.control import cancel, clone, resume, retry_failed
 from curation.runs.engine.worker import drive
+from curation.runs.kinds import stages_of
 from curation.runs.launch import launch
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from curation.web.problems import Conflict, Invalid
+from tests.factories import make_project, make_run
 from tests.model_server import ModelServer
 from tests.runs.asking import SCRIPT, asked, end, make_asked, start
 
@@ -197,3 +199,23 @@ def test_a_launch_that_is_refused_leaves_nothing(server: ModelServer) -> None:
         launch(project=make_asked(server), kind="asking", params={"n": "many", "m": 1}, user=None)
     assert {error.path for error in refused.value.errors} == {"params.n", "params.m"}
     assert (Run.objects.count(), Item.objects.count(), AuditEntry.objects.count()) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [(RunState.SUCCEEDED, "A run that succeeded cannot be resumed."), (RunState.RUNNING, "A run that is running")],
+)
+def test_what_a_run_cannot_do_is_said_with_its_state(state: RunState, says: str) -> None:
+    run = make_run(make_project(), "test", params={"model": "large"}, state=state)
+    with pytest.raises(Conflict, match=says):
+        resume(run=run, user=None)
+
+
+def test_one_failed_item_is_tried_again_in_the_singular() -> None:
+    run = make_run(
+        make_project(), "test", params={"model": "large"}, state=RunState.FAILED, items_total=1, items_failed=1
+    )
+    stage = stages_of(run)[0].name
+    Item.objects.create(run=run, stage=stage, key="a", state=ItemState.FAILED)
+    retry_failed(run=run, user=None)
+    assert RunEvent.objects.filter(run=run, message="Trying 1 failed item again.").exists()

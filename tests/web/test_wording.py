@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -216,7 +217,7 @@ def world(client: Client) -> dict[str, list[str]]:
 
 
 QUERY = {"sample-bulk-confirm": "?action=approve&all=1"}
-ONE_ITEM = {
+ONE_ITEM: dict[str, Any] = {
     "items_total": 1,
     "items_failed": 1,
     "calls": 1,
@@ -290,7 +291,7 @@ def _evaluation(project: Project) -> tuple[Evaluation, ScreenedAnswer]:
     return evaluation, answer
 
 
-RANK = {"xtr": 1.0, "exact": 1.0, "lat": 12.345}
+RANK: dict[str, Any] = {"xtr": 1.0, "exact": 1.0, "lat": 12.345}
 
 
 @pytest.mark.django_db
@@ -301,3 +302,32 @@ def test_pages_with_one_row_of_everything(client: Client, world: dict[str, list[
         assert answer.status_code == 200, name
         found += [f"{name}: {wrong}" for wrong in wrong_in(shown_text(answer.content.decode()))]
     assert found == []
+
+
+@pytest.mark.django_db
+def test_a_filter_has_the_words_of_the_badges(client: Client, world: dict[str, list[str]]) -> None:
+    url = reverse("sample-list", args=world["sample-list"])
+    page = client.get(f"{url}?status=needs_refine").content.decode()
+    assert '<option value="needs_refine" selected>Needs refining</option>' in page
+    assert "status <b>Needs refining</b>" in page
+    several = client.get(f"{url}?bucket=final,refined").content.decode()
+    assert '<option value="final,refined" selected>Final or Refined</option>' in several
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "query", "text"),
+    [
+        ("duel-list", "?bucket=final", "No duel matches"),
+        ("run-list", "?state=queued", "No run matches"),
+        ("suggestion-list", "?outcome=kept", "No suggestion matches"),
+        ("call-list", "?model=other", "No call matches"),
+    ],
+)
+def test_a_filter_without_rows_can_be_cleared(client: Client, name: str, query: str, text: str) -> None:
+    user = make_user()
+    url = reverse(name, args=[make_project("demo", user=user).slug])
+    client.force_login(user)
+    page = client.get(url + query).content.decode()
+    assert text in page and f'href="{url}">Clear the filter</a>' in page
+    assert text not in client.get(url).content.decode()

@@ -129,7 +129,9 @@ def _sentence(figures: Json, pair: PairReport, *, several: bool) -> str:
     margin = figures.get("margin")
     if margin is None:
         return f"{word}: no duel has a score."
-    leads = "leads by" if round(margin, 1) >= 0 else "is behind by"
+    if round(margin, 1) == 0:
+        return f"{word}: the challenger is level with its opponent; the lower bound is {pair.lcb}."
+    leads = "leads by" if margin > 0 else "is behind by"
     return f"{word}: the challenger {leads} {number(abs(margin), 1)} points; the lower bound is {pair.lcb}."
 
 

@@ -8,12 +8,13 @@ from django.test import Client
 
 from curation.duels.models import Duel
 from curation.duels.prompts.exclusions import exclude
+from curation.duels.verdict.report import conclusion_of, report_of
 from curation.duels.verdict.run_section import TEMPLATE, report_section
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.models import Run
 from tests.duels.running import DIMENSIONS, Models, first, make_arena, prose, run_to_end
-from tests.factories import make_bearer, make_member, make_prompt, make_run, make_user
+from tests.factories import make_bearer, make_member, make_project, make_prompt, make_run, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOSTILE = "<script>alert(1)</script>|x`y`[z](javascript:1)\x1b[31m\\"
@@ -164,3 +165,10 @@ def _hurt_reason(run: Run) -> None:
 def test_a_stranger_gets_404(client: Client, run: Run) -> None:
     stranger = make_bearer(make_member(Project.objects.create(slug="elsewhere", name="Elsewhere")))
     assert client.get(f"/api/v1/runs/{run.pk}/report.md", headers=stranger).status_code == 404
+
+
+def test_a_margin_that_is_rounded_to_zero_is_no_lead_and_has_no_sign() -> None:
+    run = make_run(make_project(), result={"accepted": False, "margin": -0.04, "lcb": -0.04, "leaks": 1})
+
+    assert conclusion_of(run) == "Not accepted: the challenger is level with its opponent; the lower bound is 0.0."
+    assert report_of(run).pairs[0].without_leaks.startswith("Without the duel that has a leak flag: ")
