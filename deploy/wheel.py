@@ -14,6 +14,7 @@ SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs
 BUILD = (
     "deploy/wheel.py",
     "requirements/base.in",
+    "requirements/data.in",
     "requirements/live.in",
     "requirements/mcp.in",
     "requirements/s3.in",

@@ -22,6 +22,7 @@ COMMANDS = {
     "import": "import a file or an address, and wait for the end",
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",
+    "remote": "run, import or export on a site elsewhere, with an API token",
     "backup": "write database, files and key to one archive, while Winnow runs",
     "docs": "write the documentation to a folder, as a static site",
     "mcp": "serve a running Winnow to agents, by the Model Context Protocol",
@@ -47,6 +48,10 @@ def main() -> None:
         print(_usage())
     elif command == "--version":
         print(f"winnow {_version()}")
+    elif command == "remote":
+        from winnow.client.command import main as work_remotely
+
+        work_remotely(options)
     elif command == "mcp":
         from winnow.mcp import main as serve_agents
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from tests.client.faulty_proxy import AFTER, BEFORE, Proxy
 from tests.exports.exporting import make_approved
 from tests.factories import make_bearer, make_duel, make_project, make_sample, make_user
 from winnow import client
-from winnow.client import transport
+from winnow.client import command, transport
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).resolve().parents[2]
@@ -171,10 +172,10 @@ def test_a_table_or_a_dataset_without_its_package_says_what_to_install(
         return real(name, *given, **named)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(client.MissingPackage, match="pip install pandas"):
+    with pytest.raises(client.MissingPackage, match=r"pandas: pip install 'winnow-curation\[data\]'"):
         project.samples().to_dataframe()
     export = client.Export(project._transport, {"id": "1", "files": []})
-    with pytest.raises(client.MissingPackage, match="pip install datasets"):
+    with pytest.raises(client.MissingPackage, match=r"datasets: pip install 'winnow-curation\[data\]'"):
         export.dataset()
 
 
@@ -293,3 +294,58 @@ def test_without_a_token_it_says_where_to_get_one(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("WINNOW_TOKEN", raising=False)
     with pytest.raises(ValueError, match="WINNOW_TOKEN"):
         client.Winnow("http://127.0.0.1:8000")
+
+
+def test_winnow_remote_imports_runs_and_exports_on_the_site(
+    project: client.Project,
+    row: ProjectRow,
+    ada: User,
+    proxy: Proxy,
+    token: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("WINNOW_TOKEN", token)
+    monkeypatch.setenv("WINNOW_URL", proxy.url)
+
+    def work(seconds: float) -> None:
+        for live in RunRow.objects.filter(state__in=["queued", "running"]):
+            drive(live.pk)
+
+    monkeypatch.setattr("winnow.client.records.sleep", work)
+
+    def remote(*arguments: str) -> str:
+        command.main(arguments)
+        return capsys.readouterr().out
+
+    messages = [{"role": "user", "content": "Fix it."}, {"role": "assistant", "content": "```bash\nls\n```"}]
+    turns = tmp_path / "turns.jsonl"
+    turns.write_text(json.dumps({"instance_id": "acme-1", "messages": messages}) + "\n{}\n")
+    command.main(["import", str(turns), "--project", "acme"])
+    said = capsys.readouterr()
+    assert json.loads(said.out)["result"]["prompts"] == 1 and "row 2: no messages" in said.err
+
+    project.add_model("king", "scripted/king")
+    config = tmp_path / "king.toml"
+    config.write_text('kind = "king"\nproject = "acme"\nbudget = 2.5\n[params]\nmodel = "nobody"\n')
+    printed = json.loads(remote("run", "--config", str(config), "--param", "model=king", "--follow"))
+    assert (printed["kind"], printed["state"], printed["params"]["model"]) == ("king", "succeeded", "king")
+    assert RunRow.objects.get(pk=printed["id"]).budget == Decimal("2.5")
+
+    make_approved(row, by=ada, challenger="THOUGHT: I read it.\n\n```bash\ncat file\n```")
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(json.dumps({"formats": ["dpo"], "filter": {"status": "approved"}}))
+    written = remote("export", "--project", "acme", "--recipe", str(recipe), "--to", str(tmp_path / "out")).split()
+    assert str(tmp_path / "out" / "dpo.train.jsonl") in written and all(Path(one).is_file() for one in written)
+
+    config.write_text("kinds = 1")
+    for wrong, reason in (
+        (["export", "--project", "acme", "--recipe", "x", "--to", str(tmp_path / "out")], "is not empty"),
+        (["run", "--config", str(config)], "kinds is unknown"),
+        (["run", "king", "--project", "nosuch"], "nosuch"),
+        (["run", "king"], "--project"),
+        (["import", str(tmp_path / "missing"), "--project", "acme"], "No such file"),
+    ):
+        with pytest.raises(SystemExit, match=reason):
+            command.main(wrong)

@@ -251,7 +251,7 @@ class Export(Record):
         try:
             import datasets
         except ImportError as error:
-            raise MissingPackage("A Dataset needs the package datasets: pip install datasets") from error
+            raise MissingPackage("A Dataset needs the package datasets: pip install 'winnow-curation[data]'") from error
         file = self._file(split, format)
         read = datasets.Dataset.from_parquet if file["name"].endswith(".parquet") else datasets.Dataset.from_json
         with TemporaryDirectory() as folder:

@@ -44,7 +44,7 @@ class Rows(Generic[R]):
         try:
             import pandas
         except ImportError as error:
-            raise MissingPackage("A table needs pandas: pip install pandas") from error
+            raise MissingPackage("A table needs pandas: pip install 'winnow-curation[data]'") from error
         return pandas.DataFrame(list(self._read()))
 
     def _read(self) -> Iterator[Json]:
