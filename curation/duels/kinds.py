@@ -1,8 +1,8 @@
 """The run kinds `king`, `challenger`, `judge`, `duel` and `rescore`, and their stages."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.urls import reverse
 
@@ -13,25 +13,41 @@ from curation.duels.filters import check_filter, duels_in
 from curation.duels.judge.pairing import Entrants
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
-from curation.duels.params import AnswerParams, DuelParams, JudgeParams, RescoreParams, model_name, panel_of
+from curation.duels.params import (
+    AnswerParams,
+    DuelParams,
+    JudgeParams,
+    RescoreParams,
+    judges_needed,
+    model_name,
+    panel_of,
+)
 from curation.duels.reigns.crown import crown_by_setting, king_by_default, king_note, reigning
 from curation.duels.reigns.pages import crownings
 from curation.duels.score.stage import ScoreStage
 from curation.duels.verdict.report import conclusion_of
 from curation.duels.verdict.run_section import TEMPLATE, report_section
-from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_reasons
+from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_facts, skip_reasons
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Preset, Stage
+from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Preset, Stage
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.list.queries import review_steps
 from curation.web.ids import find
 from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.text.figures import counted
 
 SCORED_KINDS = ("duel", "judge", "rescore")
 NO_TURNS = "Import turns first."
+LEAK_WORDS = {
+    "lint": "Flagged by the leak lint",
+    "read": "Read by the second reader",
+    "reader": "With findings of the second reader",
+    "unparsed": "Replies of the second reader that could not be read",
+    "dropped": "Findings without their quotes, not counted",
+}
 
 
 class AnswerRun(Kind[AnswerParams]):
@@ -62,6 +78,16 @@ class AnswerRun(Kind[AnswerParams]):
 
     def estimate(self, project: Project, params: AnswerParams) -> Estimate:
         return answer_estimate(project, self.side, params.model, params)
+
+    def conclude(self, run: Run) -> str:
+        leaks = run.result.get("leak_findings") or {}
+        flagged = f"; the leak lint flags {leaks['lint']:,}" if leaks else ""
+        return f"{counted(run.items_done, 'answer')} of {run.params['model']}{flagged}."
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        leaks = run.result.get("leak_findings") or {}
+        found = [Fact(words, f"{leaks[name]:,}") for name, words in LEAK_WORDS.items() if leaks.get(name)]
+        return [Fact("Answers", f"{run.items_done:,}"), *found, *skip_facts(run.result.get("skipped", {}))]
 
     def finish(self, run: Run, params: AnswerParams) -> Json:
         found = {"leak_findings": leak_figures(run)} if self.side == Side.CHALLENGER else {}
@@ -103,6 +129,9 @@ class JudgeRun(Kind[JudgeParams]):
     def stages(self, params: JudgeParams) -> Sequence[Stage]:
         entrants = Entrants(king_model=params.king_model or "", challenger_model=params.challenger_model or "")
         return _judged(params, lambda run: entrants)
+
+    def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
+        return judges_needed(project.settings)
 
     def check(self, project: Project, params: JudgeParams) -> None:
         _check_panel(project, params)
@@ -177,6 +206,15 @@ class DuelRun(Kind[DuelParams]):
         note = king_note(project, params.king_model or "") if params.mode == 2 else ""
         return Estimate.total([*sides, judge_estimate(project, params)], *filter(None, [note]))
 
+    def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
+        """The king only where the challenger's answer is compared with it."""
+        settings = project.settings
+        sides = [] if settings.generation.challenger_model else ["challenger_model"]
+        against_king = str(given.get("mode") or settings.panel.mode) == "2"
+        if against_king and not (king_by_default(project) or settings.generation.king_model):
+            sides.append("king_model")
+        return [*sides, *judges_needed(project.settings)]
+
     def presets(self, project: Project) -> Mapping[str, Preset]:
         king = reigning(project)
         if king is None:
@@ -224,6 +262,9 @@ class RescoreRun(Kind[RescoreParams]):
                 yield from rows.filter(pk__in=IdList(chunk))
 
         return [ScoreStage(params, duels), VerdictStage(params, duels_scored_by)]
+
+    def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
+        return [] if given.get("run") else judges_needed(project.settings)
 
     def check(self, project: Project, params: RescoreParams) -> None:
         """The judges come from the run that is scored again, else from the settings."""

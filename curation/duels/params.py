@@ -131,6 +131,11 @@ def panel_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> 
     )
 
 
+def judges_needed(settings: ProjectSettings) -> list[str]:
+    """Return the parameters that a launch must name, because the settings have no panel."""
+    return [] if settings.panel.judges else ["judges"]
+
+
 def controls_wanted(duels: int, share: float, *, first: bool) -> int:
     """Return how many controls go with these duels: the share, in the first part at least 10. 0 of none.
 

@@ -21,8 +21,10 @@ from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
+from curation.scenarios.filters import ScenarioFilter
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.text.figures import counted
 
 # Tokens of a one-line command, measured on small models.
 ANSWER_TOKENS = 30
@@ -35,6 +37,7 @@ class EvaluateRun(Kind[EvaluateParams]):
     pipeline = Pipeline.EVALUATION
     summary = "Models answer a held-out split, or act in live episodes."
     params = EvaluateParams
+    filter = ScenarioFilter
     feeds_others = False
     launch_page = "evaluation-new"
     section_template = "evaluations/screen/_run_section.html"
@@ -113,6 +116,21 @@ class EvaluateRun(Kind[EvaluateParams]):
         result = save_figures(evaluation, live_rows(evaluation) if live else overall(evaluation))
         compare_with_baseline(evaluation)
         return result
+
+    def form_url(self, project: Project, again: Run | None = None) -> str:
+        if again is None or again.params.get("kind") != EvaluationKind.LIVE:
+            return super().form_url(project, again)
+        return f"{reverse('evaluation-new-live', args=[project.slug])}?from={again.pk}"
+
+    def conclude(self, run: Run) -> str:
+        rows = [row for row in run.result.get("models", []) if row.get("n")]
+        if not rows:
+            return "No model has answered."
+        best, live = rows[0], run.params.get("kind") == EvaluationKind.LIVE
+        share, of = (best["completion_rate"], "episode") if live else (best["exact"], "row")
+        did = "completes" if live else "matches exactly on"
+        first = f"{best['model']} {did} {100 * share:.1f}% of {counted(best['n'], of)}"
+        return f"{first}, the best of {counted(len(rows), 'model')}." if len(rows) > 1 else f"{first}."
 
     def max_in_progress(self, params: EvaluateParams) -> int | None:
         return params.max_concurrency if params.kind == "live" else None

@@ -27,7 +27,6 @@ urlpatterns = [
     path(EXPERIMENTS, experiment_views.experiment_list, name="experiment-list"),
     path(f"{EXPERIMENTS}<str:pk>/delete/", experiment_views.experiment_delete, name="experiment-delete"),
     path(SPLITS, split_views.split_list, name="split-list"),
-    path(f"{SPLITS}new/", split_views.split_new, name="split-new"),
     path(f"{SPLITS}<str:pk>/", split_views.split_page, name="split-page"),
     path(f"{SPLITS}<str:pk>/check/", split_views.split_check, name="split-check"),
     path(f"{HERE}<str:pk>/", views.evaluation_page, name="evaluation-page"),

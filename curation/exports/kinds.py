@@ -13,11 +13,13 @@ from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
+from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project, Scope
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
-from curation.web.problems import Invalid
+from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
 
@@ -127,6 +129,7 @@ class ExportRun(Kind[ExportParams]):
     feeds_others = False
     scope = Scope.EXPORT
     launch_page = "export-new"
+    set_at_launch = frozenset({"embedding"})
 
     def stages(self, params: ExportParams) -> Sequence[Stage]:
         embed = [EmbedStage(params.embedding, _tasks)] if params.embedding else []
@@ -134,7 +137,9 @@ class ExportRun(Kind[ExportParams]):
 
     def check(self, project: Project, params: ExportParams) -> None:
         recipe = resolve_recipe(project, params.recipe)
-        recipe.samples(project)
+        if not recipe.samples(project).exists():
+            detail = "No sample matches this filter, so there is nothing to export. Change it or approve samples."
+            raise Invalid(detail, code="no_samples", errors=[FieldError("recipe.filter", detail)])
         find_held_out(project, recipe.held_out)
         params.embedding = project.settings.evaluation.embedding if recipe.held_out else ""
         if params.embedding:
@@ -155,6 +160,28 @@ class ExportRun(Kind[ExportParams]):
             recipe_name=params.recipe if isinstance(params.recipe, str) else "",
         )
         return {"export": str(export.pk)}
+
+    def form_url(self, project: Project, again: Run | None = None) -> str:
+        url = reverse(self.launch_page, args=[project.slug])
+        return f"{url}?from={again.result['export']}" if again is not None and "export" in again.result else url
+
+    def conclude(self, run: Run) -> str:
+        counts = run.result.get("counts", {})
+        exported, samples = counts.get("exported", 0), counts.get("samples", 0)
+        return f"{exported:,} of {counted(samples, 'sample')} {'is' if exported == 1 else 'are'} exported."
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        counts = run.result.get("counts", {})
+        rows = [
+            Fact(f"Rows of {name}", ", ".join(f"{split} {number:,}" for split, number in by_split.items()))
+            for name, by_split in counts.get("rows", {}).items()
+        ]
+        skipped = [
+            Fact(f"Left out: {SkipReason(code).label}", counted(number, "sample"))
+            for code, number in counts.get("excluded", {}).items()
+        ]
+        url = reverse("export-page", args=[run.project.slug, run.result["export"]]) if "export" in run.result else ""
+        return [Fact("Export", f"Export {run.result.get('export', '–')}", url), *rows, *skipped]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         slug, export = run.project.slug, run.result.get("export")

@@ -10,6 +10,8 @@ from curation.projects.models import Project
 from curation.runs.models import Run, RunState
 from curation.samples.models import Sample
 
+SHOWN_CHOICES = 200
+
 
 class SavedRecipe(models.Model):
     """A recipe (`curation.exports.recipes.recipe`) under a name."""
@@ -226,3 +228,9 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"round {self.number}"
+
+
+def export_choices(project: Project) -> list[tuple[str, str]]:
+    """The newest exports that are written, for a form."""
+    exports = Export.objects.of(project).filter(ready=True).order_by("-id")[:SHOWN_CHOICES]
+    return [(str(export.pk), f"Export {export.pk} {export.recipe_name}".strip()) for export in exports]

@@ -183,6 +183,9 @@ class ImportRun(Kind[ImportParams]):
         rest = f"{bad:,} of them could not be imported" if bad else "all could be imported"
         return f"{counted(run.result.get('rows', 0), 'row')} read; {rest}."
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return import_kind(run.params["kind"]).links(run)
+
     def section(self, run: Run) -> Mapping[str, object]:
         """What came in, and where it is. Counts of zero are left out."""
         kind, result = import_kind(run.params["kind"]), run.result
@@ -194,7 +197,6 @@ class ImportRun(Kind[ImportParams]):
             "bad_rows_url": bad_rows_url,
             "counts": [(words, result[name]) for name, words in kind.words.items() if result.get(name)],
             "notes": [(words, result[name]) for name, words in kind.note_words.items() if result.get(name)],
-            "links": kind.links(run),
         }
 
 

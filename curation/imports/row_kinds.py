@@ -99,7 +99,7 @@ class ImportKind(ABC, Generic[O, E]):
         return {}
 
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Words and addresses of what came in and of the next step, for the run's page."""
+        """Words and addresses of the next step and of what came in, the likeliest first."""
         return []
 
     def weight(self, entry: E) -> int:

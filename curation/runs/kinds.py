@@ -1,12 +1,14 @@
 """Run kinds: each app registers its own when it is ready, and the engine knows them only from here."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from urllib.parse import urlencode
 
+from django.urls import reverse
 from pydantic import BaseModel
 
 from curation.llm.client.completion import Request, Target
@@ -175,6 +177,14 @@ class Preset(NamedTuple):
     why: str
 
 
+class Fact(NamedTuple):
+    """A parameter or a result of a run, in words, and the page that shows it."""
+
+    label: str
+    words: str
+    url: str = ""
+
+
 class Pipeline(StrEnum):
     """Groups of kinds on the launch page, in their order."""
 
@@ -194,7 +204,8 @@ class Kind(ABC, Generic[P]):
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
     permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
     it makes if `feeds_others`. `needs` says what comes first where there is nothing to work on. `tells_of_samples` is
-    false where its results tell nothing of answers, verdicts and outcomes, which blind review hides.
+    false where its results tell nothing of answers, verdicts and outcomes, which blind review hides. `set_at_launch` are
+    parameters that the check decides: the form does not ask for them.
     """
 
     name: ClassVar[str]
@@ -209,6 +220,7 @@ class Kind(ABC, Generic[P]):
     feeds_others: ClassVar[bool] = True
     needs: ClassVar[str] = ""
     tells_of_samples: ClassVar[bool] = True
+    set_at_launch: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def stages(self, params: P) -> Sequence[Stage]:
@@ -224,6 +236,22 @@ class Kind(ABC, Generic[P]):
     def presets(self, project: Project) -> Mapping[str, Preset]:
         """Return what the launch form shows in a field of these names, instead of the settings' value."""
         return {}
+
+    def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
+        """Return the parameters that a launch with these others must name, because the project has no default."""
+        return [name for name, info in self.params.model_fields.items() if info.is_required()]
+
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Return the values and words that the launch form offers in a field of these names."""
+        return {}
+
+    def form_url(self, project: Project, again: Run | None = None) -> str:
+        """Return the address of the form that launches it, with the parameters of the run `again`."""
+        query = {"kind": self.name} if self.launch_page == "run-new" else {}
+        if again is not None:
+            query["from"] = str(again.pk)
+        url = reverse(self.launch_page, args=[project.slug])
+        return f"{url}?{urlencode(query)}" if query else url
 
     def estimate(self, project: Project, params: P) -> Estimate:
         return Estimate(items=1, notes=("No model is called.",))
@@ -247,6 +275,10 @@ class Kind(ABC, Generic[P]):
     def section(self, run: Run) -> Mapping[str, object]:
         """Return the context of `section_template`."""
         return {}
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        """Return what came out, in words, for a kind without a section."""
+        return []
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         """Return words and addresses of what comes after a run that succeeded, the likeliest first."""

@@ -15,7 +15,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{RUNS}<str:pk>/items/", views.run_items, name="run-items"),
     path(f"{RUNS}<str:pk>/calls/", views.run_calls, name="run-calls"),
     re_path(
-        r"^p/(?P<slug>[-\w]+)/runs/(?P<pk>\d+)/(?P<verb>cancel|resume|retry-failed|clone)/$",
+        r"^p/(?P<slug>[-\w]+)/runs/(?P<pk>\d+)/(?P<verb>cancel|resume|retry-failed)/$",
         views.run_control,
         name="run-control",
     ),

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from django.urls import reverse
+
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
@@ -22,7 +24,7 @@ from curation.trajectories.params import (
 from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import RolloutStage
-from curation.web.problems import Invalid
+from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
 
 # Tokens of the instructions and the orientation, of a reply, and of what each turn adds to the conversation.
@@ -102,6 +104,12 @@ class ReplayRun(Kind[ReplayParams]):
     def finish(self, run: Run, params: ReplayParams) -> Json:
         return replay_figures(run)
 
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug = run.project.slug
+        differing = [("Show the replays that differ", f"{reverse('trajectory-list', args=[slug])}?replay=differs")]
+        pairs = ("Launch pairs", f"{reverse('run-new', args=[slug])}?kind=pairs")
+        return [*(differing if run.result.get("differ") else []), pairs]
+
     def conclude(self, run: Run) -> str:
         agree, differ = run.result["agree"], run.result["differ"]
         return (
@@ -125,7 +133,9 @@ class PairsRun(Kind[PairParams]):
         return [PairStage(params)]
 
     def check(self, project: Project, params: PairParams) -> None:
-        matching_trajectories(project, params.filter)
+        if not matching_trajectories(project, params.filter).exists():
+            detail = "No trajectory matches, so there is nothing to pair. Change the filter, or launch a rollout."
+            raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
 
     def estimate(self, project: Project, params: PairParams) -> Estimate:
         batches = batches_of(scenarios_with_both(project, params.filter))
@@ -134,6 +144,11 @@ class PairsRun(Kind[PairParams]):
 
     def finish(self, run: Run, params: PairParams) -> Json:
         return pair_figures(run)
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug = run.project.slug
+        shown = ("Show the pairs", reverse("pair-list", args=[slug]))
+        return [("New export", reverse("export-new", args=[slug])), shown]
 
     def conclude(self, run: Run) -> str:
         return f"{counted(run.result['pairs'], 'new pair')}; {run.result['there_already']:,} existed."

@@ -198,7 +198,7 @@ NO_PAGES = {
         "baseline-pin",
         "baseline-unpin",
     ),
-    *("split-new", "split-check", "evaluation-line-up"),
+    *("split-check", "evaluation-line-up"),
     *("prompt-window", "prompt-find", "prompt-raw", "prompt-turn"),
     *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
 }

@@ -71,8 +71,8 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
         slug = run.project.slug
         shown = [("Show the turns with a record", f"{reverse('prompt-list', args=[slug])}?has_record=true")]
         if run.result.get("doubtful"):
-            shown.append(("Check doubtful records", f"{reverse('prompt-list', args=[slug])}?doubtful=true"))
-        return [*shown, ("Launch a duel run", f"{reverse('run-new', args=[slug])}?kind=duel")]
+            shown.insert(0, ("Check doubtful records", f"{reverse('prompt-list', args=[slug])}?doubtful=true"))
+        return [("Launch a duel run", f"{reverse('run-new', args=[slug])}?kind=duel"), *shown]
 
     def parse(self, row: Row, options: RecordOptions) -> PullRequestRow:
         value = row.value

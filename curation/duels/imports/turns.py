@@ -74,7 +74,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         sources = [run.result[name] for name in ("source", "also_as") if run.result.get(name)]
         turns = f"{reverse('prompt-list', args=[run.project.slug])}?{urlencode({'source': sources}, doseq=True)}"
         launch = reverse("run-new", args=[run.project.slug])
-        return [("Show the turns", turns), ("Launch a duel run", f"{launch}?kind=duel")]
+        return [("Launch a duel run", f"{launch}?kind=duel"), ("Show the turns", turns)]
 
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations

@@ -16,10 +16,11 @@ from curation.duels.score.facts import AnswerFacts
 from curation.duels.score.readings import readings_of
 from curation.duels.score.stage import Scored, read_scores
 from curation.duels.verdict.usage import Usage, usage_of
-from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import Fact, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket
 from curation.web.lists.id_list import IdList
+from curation.web.text.figures import counted
 from judging.controls.faults import Control
 from judging.panel.scoring import score_duel
 from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
@@ -266,6 +267,11 @@ def skip_reasons(run: Run) -> Json:
     for row in counted[:MAX_REASONS]:
         found.setdefault(row["stage"], {})[row["reason"]] = row["n"]
     return found
+
+
+def skip_facts(found: Json) -> list[Fact]:
+    """Return the reasons of `skip_reasons` in words."""
+    return [Fact(reason, counted(n, "item")) for reasons in found.values() for reason, n in reasons.items()]
 
 
 def duels_of(run: Run) -> Iterator[int]:

@@ -5,7 +5,8 @@ from typing import Any
 from django import forms
 
 from curation.evaluations.models import Split
-from curation.evaluations.splits.forms import NONE, export_choices, set_choices, split_choices
+from curation.evaluations.splits.forms import NONE, set_choices, split_choices
+from curation.exports.models import export_choices
 from curation.imports.sources.stored import store_upload
 from curation.runs.kinds import Json
 

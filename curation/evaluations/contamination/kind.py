@@ -1,18 +1,24 @@
 """The run kind `contamination`: which rows of a split are in the training data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from django.urls import reverse
 
 from curation.evaluations.contamination.stage import CheckStage, tasks_of
 from curation.evaluations.contamination.training import CheckParams, training_data
 from curation.evaluations.models import ContaminationCheck, Split
+from curation.evaluations.splits.forms import SHOWN, split_choices
 from curation.exports.hygiene.embed import EmbedStage
-from curation.imports.sources.stored import check_upload, hold_upload
+from curation.exports.models import export_choices
+from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
+from judging.contamination.levels import Level
 
 
 class ContaminationRun(Kind[CheckParams]):
@@ -22,7 +28,7 @@ class ContaminationRun(Kind[CheckParams]):
     summary = "Looks for the rows of a split in training data."
     params = CheckParams
     feeds_others = False
-    launch_page = "split-list"
+    set_at_launch = frozenset({"embedding"})
 
     def stages(self, params: CheckParams) -> Sequence[Stage]:
         check = CheckStage(params)
@@ -45,6 +51,35 @@ class ContaminationRun(Kind[CheckParams]):
                 errors=[FieldError("params.split", "has no rows yet")],
             )
 
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return {
+            "split": split_choices(project),
+            "export": export_choices(project),
+            "upload": _uploads(project),
+            "training_split": split_choices(project),
+        }
+
+    def conclude(self, run: Run) -> str:
+        found, rows = run.result.get("contaminated", 0), run.result.get("rows", 0)
+        if not found:
+            return f"None of the {counted(rows, 'row')} is in the training data."
+        return f"{found:,} of {counted(rows, 'row')} {'is' if found == 1 else 'are'} in the training data."
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        url = reverse("split-page", args=[run.project.slug, run.params["split"]])
+        levels = [
+            Fact(level.sentence.capitalize(), counted(number, "row"), f"{url}?level={level.value}")
+            for level in Level
+            if (number := run.result.get(level.value, 0))
+        ]
+        rows = [Fact("Rows compared", f"{run.result['rows']:,}", url)] if "rows" in run.result else []
+        return [*rows, *levels]
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug, split = run.project.slug, run.params["split"]
+        evaluate = f"{reverse('evaluation-new', args=[slug])}?split={split}"
+        return [("Evaluate models on it", evaluate), ("Open the split", reverse("split-page", args=[slug, split]))]
+
     def estimate(self, project: Project, params: CheckParams) -> Estimate:
         if not params.embedding:
             return super().estimate(project, params)
@@ -63,3 +98,10 @@ class ContaminationRun(Kind[CheckParams]):
 
     def finish(self, run: Run, params: CheckParams) -> Json:
         return dict(ContaminationCheck.objects.get(run=run).counts)
+
+
+def _uploads(project: Project) -> list[tuple[str, str]]:
+    """The training files that earlier checks of the project have, the newest first."""
+    runs = Run.objects.of(project).filter(kind=ContaminationRun.name, params__upload__startswith=UPLOADS)
+    keys = dict.fromkeys(runs.order_by("-id").values_list("params__upload", flat=True)[:SHOWN])
+    return [(key, key.rsplit("/", 1)[-1]) for key in keys]

@@ -35,7 +35,7 @@ class CheckParams(BaseModel):
 
     split: str
     export: str = ""
-    upload: str = Field("", max_length=300)
+    upload: str = Field("", max_length=300, title="Training file")
     training_split: str = ""
     embedding: str = Field("", max_length=60, description="Set at launch: the endpoint of the project's settings.")
 

@@ -12,7 +12,8 @@ from curation.evaluations.experiments.api import experiments_of
 from curation.evaluations.experiments.card import expectations
 from curation.evaluations.experiments.change import LONGEST_NAME, LONGEST_TRAINING, Card, delete_card, write_card
 from curation.evaluations.models import EvaluatedModel, Experiment
-from curation.evaluations.splits.forms import NONE, export_choices, set_choices
+from curation.evaluations.splits.forms import NONE, set_choices
+from curation.exports.models import export_choices
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.pages.forms import MappingField

@@ -1,8 +1,9 @@
 """The run kind `split`: a split from one of an export's files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split, SplitRow
@@ -10,16 +11,17 @@ from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.evaluations.splits.origins import samples_of_file
 from curation.evaluations.splits.rows import LONGEST_LABEL
 from curation.exports.files.write import FROZEN
-from curation.exports.models import Export, ExportFile
+from curation.exports.models import Export, ExportFile, export_choices
 from curation.imports.kinds import ImportParams, ImportStage
 from curation.projects.models import Project
-from curation.runs.kinds import Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import Fact, Json, Kind, Pipeline, PlannedItem, Preset, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 
-MESSAGES = "sft-messages"
+MESSAGES, TRAIN = "sft-messages", "train"
 CHUNK = 500
 
 
@@ -85,7 +87,7 @@ class SplitRun(Kind[SplitParams]):
     summary = "Makes the held-out rows of an export a split."
     tells_of_samples = False
     params = SplitParams
-    launch_page = "split-list"
+    set_at_launch = frozenset({"upload", "frozen"})
 
     def stages(self, params: SplitParams) -> Sequence[Stage]:
         file = ImportParams(kind=EvalRowKind.name, upload=params.upload, name=params.name)
@@ -98,6 +100,34 @@ class SplitRun(Kind[SplitParams]):
         frozen = ExportFile.objects.filter(export=file.export_id, name=FROZEN).first()
         params.frozen = frozen.stored_as if frozen else ""
         params.name = params.name or f"export {file.export_id}: {params.split}"
+
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        files = ExportFile.objects.filter(export__in=Export.objects.of(project), format=MESSAGES)
+        names = files.order_by("split").values_list("split", flat=True).distinct()
+        return {"export": export_choices(project), "split": [(name, name) for name in names]}
+
+    def presets(self, project: Project) -> Mapping[str, Preset]:
+        """The newest export that holds rows back, and the first split of it that is not for training."""
+        files = ExportFile.objects.filter(export__in=Export.objects.of(project).filter(ready=True), format=MESSAGES)
+        held = files.exclude(split=TRAIN).order_by("-export", "-split").first()
+        newest = held or files.order_by("-export").first()
+        if newest is None:
+            return {}
+        return {
+            "export": Preset(str(newest.export_id), f"Its rows are those of its {MESSAGES} file."),
+            "split": Preset(newest.split, "The split of the export whose rows it takes."),
+        }
+
+    def conclude(self, run: Run) -> str:
+        rows, bad = run.result.get("rows", 0), run.result.get("bad_rows", 0)
+        return f"A split of {counted(rows - bad, 'row')}{f'; {bad:,} could not be read' if bad else ''}."
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        url = reverse("split-page", args=[run.project.slug, run.result["split"]]) if "split" in run.result else ""
+        return [Fact("Split", run.params.get("name") or "split", url), Fact("Rows", f"{run.result.get('rows', 0):,}")]
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return EvalRowKind().links(run)
 
     def begin(self, run: Run, params: SplitParams) -> Json:
         return {"rows": 0, "bad_rows": 0, **EvalRowKind().begin(run)}

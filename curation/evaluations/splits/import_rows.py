@@ -41,7 +41,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         if split is None:
             return []
         launch = f"{reverse('evaluation-new', args=[slug])}?split={split}"
-        return [("Show the split", reverse("split-page", args=[slug, split])), ("Evaluate models on it", launch)]
+        return [("Evaluate models on it", launch), ("Show the split", reverse("split-page", args=[slug, split]))]
 
     def parse(self, row: Row, options: EvalRowOptions) -> Entry:
         return row.offset, each_command(read_row(row.value))

@@ -8,11 +8,12 @@ from django.views.decorators.http import require_GET, require_POST
 from curation.evaluations.contamination.forms import CheckForm
 from curation.evaluations.contamination.pages import contamination_of
 from curation.evaluations.models import ContaminationCheck, Split
+from curation.evaluations.splits.export_kind import SplitRun
 from curation.evaluations.splits.filters import SplitList, SplitPageParams
-from curation.evaluations.splits.forms import SplitForm
 from curation.evaluations.splits.pages import row_lines
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.runs.kinds import kind_of
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
 from curation.web.ids import find
@@ -27,21 +28,10 @@ def split_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = params.page(params.narrow(Split.objects.of(access.project).for_list()))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/splits"),
-        "form": SplitForm(access.project) if access.may(Scope.RUN) else None,
         "import_url": f"{reverse('import-new', args=[access.project.slug])}?kind=eval_rows",
+        "make_url": kind_of(SplitRun.name).form_url(access.project),
     }
     return render(request, "evaluations/splits/list.html", context)
-
-
-@require_POST
-@project_page(Scope.RUN)
-def split_new(request: HttpRequest, access: Access) -> HttpResponse:
-    """A split from an export's file, then the page of its run."""
-    form = SplitForm(access.project, request.POST)
-    if not form.is_valid():
-        raise Problem(f"The split cannot be made: {form.errors.as_text()}")
-    run = launch(project=access.project, kind="split", params=form.cleaned_data, user=access.user)
-    return redirect("split-page", access.project.slug, run.result["split"])
 
 
 @require_GET

@@ -2,21 +2,23 @@
 
 import hashlib
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import BinaryIO
 
 from django.core.files.storage import default_storage
+from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.exports.hub.token import TokenMissing, check_push, read_token, why_refused
-from curation.exports.models import Export, ExportFile
+from curation.exports.models import Export, ExportFile, export_choices
 from curation.projects.audit import record
 from curation.projects.models import Project, Scope
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.figures import counted
 
 NAME = "push"
 _CHUNK = 1024 * 1024
@@ -98,7 +100,6 @@ class PushRun(Kind[PushParams]):
     params = PushParams
     feeds_others = False
     scope = Scope.EXPORT
-    launch_page = "export-list"
 
     def stages(self, params: PushParams) -> Sequence[Stage]:
         return (PushStage(params),)
@@ -112,6 +113,25 @@ class PushRun(Kind[PushParams]):
 
     def estimate(self, project: Project, params: PushParams) -> Estimate:
         return Estimate(items=1, notes=("A push calls no model.",))
+
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return {"export": export_choices(project)}
+
+    def conclude(self, run: Run) -> str:
+        files = len(run.result.get("files", []))
+        return f"{counted(files, 'file')} of export {run.params['export']} pushed to {run.params['repository']}."
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        result = run.result
+        commit = [Fact("Commit", result["commit"][:12], result["url"])] if "commit" in result else []
+        export = reverse("export-page", args=[run.project.slug, run.params["export"]])
+        files = [Fact("Files", ", ".join(result["files"]))] if result.get("files") else []
+        return [Fact("Export", f"Export {run.params['export']}", export), *commit, *files]
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug = run.project.slug
+        evaluate = ("Evaluate a model", reverse("evaluation-new", args=[slug]))
+        return [evaluate, ("Open the export", reverse("export-page", args=[slug, run.params["export"]]))]
 
     def begin(self, run: Run, params: PushParams) -> Json:
         return {"export": params.export, "repository": params.repository}

@@ -12,8 +12,10 @@ from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.hygiene.held_out import held_out_choices
 from curation.exports.recipes.recipe import PLAIN, SPLITS, Recipe, read_recipe
 from curation.projects.models import Project
-from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Bucket, SavedView, Status
+from curation.samples.list.filters import SampleFilter, SampleList
+from curation.samples.models import SavedView, Status
+from curation.web.forms import ProblemForm
+from curation.web.lists.form_field import FilterField
 from curation.web.problems import Problem
 
 SOURCES = (
@@ -40,6 +42,7 @@ _NAMED = (
     "caps",
     "parquet",
     "held_out",
+    "filter",
 )
 FIELD_OF = {"splits": "train", "parquet": "parquet", **{name: name for name in _NAMED}}
 
@@ -67,7 +70,8 @@ def as_words(numbers: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={number}" for name, number in numbers.items())
 
 
-class RecipeForm(forms.Form):
+class RecipeForm(ProblemForm):
+    path_prefix = "recipe."
     trainer = forms.ChoiceField(
         required=False,
         choices=[(PLAIN, "none"), *((trainer.name, trainer.title) for trainer in TRAINERS.values())],
@@ -79,17 +83,7 @@ class RecipeForm(forms.Form):
         initial=["sft-messages", "dpo"],
     )
     view = forms.ChoiceField(required=False, label="Saved view", help_text="Replaces the filter below.")
-    query = forms.CharField(
-        required=False,
-        label="Filter",
-        initial=f"status={Status.APPROVED.value}",
-        help_text="As in the URL of the samples list, for example status=approved&bucket=final,refined.",
-    )
-    bucket = forms.MultipleChoiceField(
-        required=False, label="Buckets", choices=Bucket.choices, widget=forms.CheckboxSelectMultiple
-    )
-    score_min = forms.FloatField(required=False, label="Score from", min_value=0, max_value=100)
-    score_max = forms.FloatField(required=False, label="Score to", min_value=0, max_value=100)
+    filter = FilterField(SampleFilter, required=False, label="Filter", initial={"status": Status.APPROVED.value})
     train = forms.FloatField(initial=1.0, min_value=0, max_value=1, label="Train", widget=forms.NumberInput())
     val = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Val")
     test = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Test")
@@ -138,7 +132,7 @@ class RecipeForm(forms.Form):
         )
         formats_url = reverse("export-formats", args=[project.slug])
         self.fields["trainer"].widget.attrs |= {"hx-get": formats_url, "hx-target": "#formats"}
-        for name in (*SPLITS, "near_duplicates", "score_min", "score_max"):
+        for name in (*SPLITS, "near_duplicates"):
             self.fields[name].widget.attrs["step"] = "any"
 
     def recipe(self) -> Recipe | None:
@@ -149,11 +143,11 @@ class RecipeForm(forms.Form):
             return read_recipe(self._document())
         except Problem as problem:
             for error in problem.errors:
-                # An error in the recipe names its field; one in the filter does not.
+                # An error in the recipe names its field; one in a saved view does not.
                 name = FIELD_OF.get(error.path.removeprefix("recipe.").split(".")[0], "")
-                self.add_error(name or "query", error.sentence() if name else f"“{error.path}”: {error.sentence()}")
+                self.add_error(name or "view", error.sentence() if name else f"“{error.path}”: {error.sentence()}")
             if not problem.errors:
-                self.add_error("query", problem.detail)
+                self.add_error(None, problem.detail)
             return None
 
     def _document(self) -> dict[str, object]:
@@ -167,15 +161,9 @@ class RecipeForm(forms.Form):
     def _filter(self) -> SampleFilter:
         given = self.cleaned_data
         chosen = self._views.get(given["view"])
-        query = QueryDict(chosen.query if chosen else given["query"].lstrip("?"), mutable=True)
-        if given["bucket"]:
-            query.appendlist("bucket", ",".join(given["bucket"]))
-        for name in ("score_min", "score_max"):
-            if given[name] is not None:
-                query[name] = str(given[name])
-        for name in ("sort", "limit", "cursor", "count"):
-            query.pop(name, None)
-        return SampleFilter.from_query(query)
+        if chosen is None:
+            return SampleFilter.from_json(given["filter"])
+        return SampleFilter.from_query(QueryDict(chosen.query), ignore=SampleList.beside)
 
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
@@ -184,4 +172,4 @@ def initial_of(recipe: Recipe) -> dict[str, object]:
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
     more = {name: share for name, share in recipe.splits.items() if name not in SPLITS}
     values |= {"more_splits": as_words(more), "caps": as_words(recipe.caps)}
-    return values | {"max_tokens": recipe.max_tokens, "query": recipe.filter.to_query()}
+    return values | {"max_tokens": recipe.max_tokens, **recipe.model_dump(include={"filter"})}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -67,8 +67,10 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
         save_recipe(access=access, name=name, recipe=recipe)
         messages.success(request, f"Recipe {name} is saved.")
         return redirect("export-list", access.project.slug)
-    run = launch(project=access.project, kind="export", params={"recipe": recipe}, user=access.user)
-    return redirect("export-page", access.project.slug, run.result["export"])
+    with form.shows_problem():
+        run = launch(project=access.project, kind="export", params={"recipe": recipe}, user=access.user)
+        return redirect("export-page", access.project.slug, run.result["export"])
+    return _form_page(request, access, form, status=form.status)
 
 
 @require_GET
@@ -227,7 +229,7 @@ def _initial(request: HttpRequest, access: Access) -> dict[str, object]:
     if pk := request.GET.get("from"):
         export = find(Export.objects.of(access.project), pk, "export")
         return initial_of(Recipe.model_validate(export.recipe))
-    return {"query": request.GET["query"]} if "query" in request.GET else {}
+    return {"filter": QueryDict(request.GET["query"].lstrip("?"))} if "query" in request.GET else {}
 
 
 def _form_page(request: HttpRequest, access: Access, form: RecipeForm, *, status: int = 200) -> HttpResponse:

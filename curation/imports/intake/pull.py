@@ -21,7 +21,7 @@ from curation.imports.intake.spool import keep_batch
 from curation.imports.sources.stored import hold_uploads
 from curation.llm.endpoints.keys import rules_of
 from curation.projects.models import Project
-from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Preset, Stage, WorkContext, Write
+from curation.runs.kinds import Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Preset, Stage, WorkContext, Write
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run, RunState
 from curation.web.outbound.addresses import IMPORTS, refuse_private
@@ -150,8 +150,13 @@ class PullRun(Kind[PullParams]):
         read = counted(run.result.get("read", 0), "span")
         return f"{read} read, {counted(stored, 'model call')} stored{others}.{then}"
 
+    def results(self, run: Run) -> Sequence[Fact]:
+        figures = {"read": "Spans read", "stored": "Model calls stored", "unreadable": "Unreadable spans"}
+        numbers = [Fact(words, f"{run.result[name]:,}") for name, words in figures.items() if name in run.result]
+        return [Fact("Source", run.result["source"]), Fact("Calls before", run.result["until"]), *numbers]
+
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
-        return [("Imports", f"{reverse('run-list', args=[run.project.slug])}?kind=import")]
+        return [("Show the imports", f"{reverse('run-list', args=[run.project.slug])}?kind=import")]
 
 
 def pull_sources() -> list[Run]:

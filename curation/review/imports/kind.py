@@ -58,7 +58,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         slug = run.project.slug
         sources = [run.result[name] for name in ("source", "also_as") if run.result.get(name)]
         shown = f"{reverse('sample-list', args=[slug])}?{urlencode({'source': sources}, doseq=True)}"
-        return [("Show the samples", shown), ("Review", reverse("queue", args=[slug]))]
+        return [("Review", reverse("queue", args=[slug])), ("Show the samples", shown)]
 
     def begin(self, run: Run) -> Json:
         if _decides(run) and _person(run) is None:

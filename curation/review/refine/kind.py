@@ -1,10 +1,12 @@
 """The run kinds `refine` and `rejudge`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from django.db.models import Avg, Count, QuerySet
 from django.urls import reverse
 
+from curation.duels.params import judges_needed
 from curation.duels.verdict.stage import skip_reasons
 from curation.projects.models import Project, Scope
 from curation.review.models import Pick, Revision, Suggestion
@@ -19,6 +21,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Bucket, Sample
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
+from curation.web.text.figures import counted
 
 DEFAULT_FILTER = {"bucket": Bucket.REFINED.value}
 # Typical tokens, as in `curation.duels.estimate`.
@@ -39,6 +42,9 @@ class RefineRun(Kind[RefineParams]):
 
     def stages(self, params: RefineParams) -> Sequence[Stage]:
         return [RefineStage(params), CompareStage(params, _suggestions), SettleStage(params, _suggestions)]
+
+    def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
+        return [*super().needed(project, given), *judges_needed(project.settings)]
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
         why = "Decided samples, trajectories and duels without a king are skipped."
@@ -65,6 +71,19 @@ class RefineRun(Kind[RefineParams]):
 
     def finish(self, run: Run, params: RefineParams) -> Json:
         return {**outcomes(run), "skipped": skip_reasons(run)}
+
+    def conclude(self, run: Run) -> str:
+        found = outcomes(run)
+        better, total = found[Suggestion.Outcome.BETTER], sum(found.values())
+        if not total:
+            return "No answer is improved."
+        of, are = counted(total, "improved answer"), "is" if better == 1 else "are"
+        return f"{better:,} of {of} {are} better than king and parent."
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        better = Suggestion.objects.filter(run=run, outcome=Suggestion.Outcome.BETTER).exists()
+        queue = reverse("queue", args=[run.project.slug])
+        return [("Review the improved answers", queue)] if better else []
 
     def section(self, run: Run) -> Mapping[str, object]:
         found = outcomes(run)

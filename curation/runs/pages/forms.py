@@ -1,9 +1,9 @@
 """The launch form, built from the parameters of a run kind."""
 
 import types
+from collections.abc import Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
-import orjson
 from django import forms
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -11,7 +11,10 @@ from pydantic.fields import FieldInfo
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
+from curation.runs.models import Run
+from curation.runs.pages.parameters import CHOICES, label_of
 from curation.web.forms import JsonField, ProblemForm
+from curation.web.ids import find
 from curation.web.lists.filters import RowFilter
 from curation.web.lists.form_field import FilterField
 
@@ -29,6 +32,7 @@ HELP = {
     "max_turns": "Replies of the model in one episode.",
     "command_timeout": "Seconds after which one command is killed.",
     "episode_timeout": "Seconds that all commands of an episode may take together.",
+    "repairs": "How often a bundle that the gate refused goes back to the model with the report.",
     "repeats": "How often the reference solution is repeated.",
     "n": "Scenarios to write.",
     "axes": 'Fixed axes, as JSON: {"task": ["cleanup", "archive"], "difficulty": 2}. Empty leaves all free.',
@@ -40,10 +44,6 @@ HELP = {
     "since": "Calls that began from then on, such as 2026-01-31 or 2026-01-31T08:00 in UTC. Empty reads all.",
     "until": "Calls that began before then. Empty reads those before now.",
     "run": "Id of the run whose duels are scored again. Empty uses the filter.",
-}
-CHOICES: dict[str, dict[object, str]] = {
-    "mode": {1: "Against the source's own turn", 2: "Against the king"},
-    "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }
 FALLBACKS = {
     "king_model": ("generation", "king_model"),
@@ -61,6 +61,8 @@ class LaunchForm(ProblemForm):
     """`params()` returns the parameters as a script would send them, without empty fields."""
 
     path_prefix = "params."
+    # What is needed depends on the other fields, so only the server can say it.
+    use_required_attribute = False
 
     def __init__(self, kind: Kind[Any], project: Project, data: Any = None, initial: Json | None = None) -> None:
         self._kind = kind
@@ -68,15 +70,20 @@ class LaunchForm(ProblemForm):
         presets = kind.presets(project)
         known = _defaults(kind.params, project) | {name: preset.value for name, preset in presets.items()}
         super().__init__(data, initial={**known, **(initial or {})})
-        for name, info in kind.params.model_fields.items():
-            self.fields[name] = _field(name, info, names, kind.filter)
+        asked = {name: info for name, info in kind.params.model_fields.items() if name not in kind.set_at_launch}
+        needed, choices = kind.needed(project, self.initial if data is None else data), kind.choices(project)
+        for name, info in asked.items():
+            field = _field(name, info, names, kind.filter, choices.get(name))
+            field.required = name in needed
+            self.fields[name] = field
         for name, preset in presets.items():
             self.fields[name].help_text = preset.why
         self.order_fields(FIRST)
         self._main = {
             "budget",
             *FIRST,
-            *(name for name, info in kind.params.model_fields.items() if info.is_required()),
+            *(name for name, info in asked.items() if info.is_required()),
+            *choices,
         }
         self.fields["budget"] = forms.DecimalField(
             required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it spends more."
@@ -99,29 +106,8 @@ class LaunchForm(ProblemForm):
 
     def params(self) -> Json:
         """Return the parameters that were filled in; the form must be valid."""
-        given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields}
+        given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields if name in self.fields}
         return {name: value for name, value in given.items() if value not in (None, "", [], {})}
-
-
-def parameter_rows(kind: Kind[Any], params: Json) -> list[tuple[str, str]]:
-    """Return the parameters of a run as labels and words."""
-    return [(_label(name), _words(kind, name, value)) for name, value in params.items() if value is not None]
-
-
-def _words(kind: Kind[Any], name: str, value: object) -> str:
-    if name == "filter":
-        return (kind.filter.from_json(value).to_query() if kind.filter and value else "") or "all"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return ", ".join(value)
-    if isinstance(value, dict | list):
-        return orjson.dumps(value).decode()
-    return CHOICES.get(name, {}).get(value, str(value))
-
-
-def _label(name: str) -> str:
-    return name.replace("_", " ").capitalize()
 
 
 def _shown(field: forms.BoundField) -> str:
@@ -131,12 +117,26 @@ def _shown(field: forms.BoundField) -> str:
     if isinstance(field.field, forms.ChoiceField):
         choices: Any = field.field.choices
         value = dict(choices).get(value, value)
-    return str(value or "").lower()
+    return "" if value in (None, "", [], {}) else str(value).lower()
 
 
-def _field(name: str, info: FieldInfo, models: list[str], filter: type[RowFilter] | None) -> forms.Field:
+def run_to_repeat(project: Project, kind: str, given: str | None) -> Run | None:
+    """Return the run whose parameters a form starts from: `from` in the form's address."""
+    return find(Run.objects.of(project).filter(kind=kind), given, "run") if given else None
+
+
+def _field(
+    name: str,
+    info: FieldInfo,
+    models: list[str],
+    filter: type[RowFilter] | None,
+    choices: Sequence[tuple[str, str]] | None,
+) -> forms.Field:
     kind = _plain(info.annotation)
-    common: dict[str, Any] = {"required": info.is_required(), "label": _label(name), "help_text": HELP.get(name, "")}
+    help_text = info.description or HELP.get(name, "")
+    common: dict[str, Any] = {"required": False, "label": label_of(name), "help_text": help_text}
+    if choices is not None:
+        return forms.ChoiceField(choices=[("", "–"), *choices], **common)
     if name == "filter" and filter is not None:
         return FilterField(filter, **common)
     if name in ONE_MODEL:

@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.projects.access import Access, project_page
@@ -17,7 +16,8 @@ from curation.runs.kinds import Kind, Pipeline, kind_of, launchable_kind, listed
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunEvent, RunState
 from curation.runs.pages.filters import CALL_TABS, CallList, ItemList, RunList, kind_names
-from curation.runs.pages.forms import LaunchForm, parameter_rows
+from curation.runs.pages.forms import LaunchForm, run_to_repeat
+from curation.runs.pages.parameters import parameter_facts
 from curation.runs.pages.progress import progress_of
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.waiting import waits_of
@@ -50,12 +50,8 @@ def run_list(request: HttpRequest, access: Access) -> HttpResponse:
 def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     kind = launchable_kind(request.GET.get("kind") or "duel")
     if kind.launch_page != "run-new":
-        return redirect(kind.launch_page, access.project.slug)
-    source = (
-        find(Run.objects.of(access.project).filter(kind=kind.name), request.GET["from"], "run")
-        if request.GET.get("from")
-        else None
-    )
+        return redirect(kind.form_url(access.project))
+    source = run_to_repeat(access.project, kind.name, request.GET.get("from"))
     asked: dict[str, Any] = {name: request.GET[name] for name in kind.params.model_fields if name in request.GET}
     if source is not None:
         asked = {**source.params, "budget": source.budget, **asked}
@@ -147,7 +143,7 @@ def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @require_POST
 @project_page(Scope.RUN)
 def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> HttpResponse:
-    """Cancel, resume, retry-failed, clone; then the page of the run that it is about."""
+    """Cancel, resume or retry-failed; then the page of the run."""
     run = find(Run.objects.of(access.project).select_related("project"), pk, "run")
     if verb != "cancel":  # the others do the work that its launch asked for
         require_scopes(access, run.kind, run.params)
@@ -160,10 +156,8 @@ def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> Htt
         except Problem as problem:
             context = {**_run_context(request, access, run), "resume_problem": problem.detail, "resume_budget": given}
             return render(request, "runs/page.html", context, status=problem.status)
-    elif verb == "retry-failed":
-        control.retry_failed(run=run, user=access.user)
     else:
-        run = control.clone(run=run, user=access.user)
+        control.retry_failed(run=run, user=access.user)
     return redirect("run-page", access.project.slug, run.pk)
 
 
@@ -174,12 +168,13 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
     may_launch = all(access.may(scope) for scope in (Scope.RUN, *kind.scopes(run.params)))
     return {
         "run": run,
-        "parameters": parameter_rows(kind, run.params),
+        "parameters": parameter_facts(kind, access.project, run.params),
         "progress": progress,
         "lead": _lead(run, kind, hidden=bool(hidden)),
         "hidden": hidden,
         "waiting": waits_of(run),
-        "kind": kind,
+        "again_url": kind.form_url(access.project, run) if kind.listed and may_launch else "",
+        "results": kind.results(run),
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
         "failures": [] if hidden else Item.objects.failed(run)[:SHOWN_FAILURES],
         "next_steps": kind.next_steps(run) if run.state == RunState.SUCCEEDED and not hidden else [],
@@ -224,11 +219,9 @@ def run_tabs(path: str, params: RunList) -> tuple[Tab, ...]:
 
 def _pipelines(access: Access) -> list[tuple[str, list[tuple[Kind[Any], str]]]]:
     """Return the kinds by pipeline, each with the URL of its form."""
-    slug = access.project.slug
     found: dict[str, list[tuple[Kind[Any], str]]] = {pipeline: [] for pipeline in Pipeline}
     for kind in listed_kinds():
-        query = f"?kind={kind.name}" if kind.launch_page == "run-new" else ""
-        found[kind.pipeline].append((kind, reverse(kind.launch_page, args=[slug]) + query))
+        found[kind.pipeline].append((kind, kind.form_url(access.project)))
     return list(found.items())
 
 

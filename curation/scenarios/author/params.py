@@ -23,7 +23,7 @@ class AuthorParams(BaseModel):
     model: str
     n: Annotated[int, Field(ge=1, le=2000)] = 10
     axes: dict[str, Value | list[Value]] = {}
-    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    attempts: Annotated[int, Field(ge=1, le=10, description="Attempts per bundle, if its document is invalid.")] = 3
     repairs: Annotated[int, Field(ge=0, le=5)] = 2
     repeats: Annotated[int, Field(ge=0, le=20)] = 2
     structured: bool = True

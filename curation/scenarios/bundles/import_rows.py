@@ -41,7 +41,7 @@ class ScenarioKind(ImportKind[Options, Bundle]):
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
         slug = run.project.slug
         shown = f"{reverse('scenario-list', args=[slug])}?run={run.pk}"
-        return [("Show the scenarios", shown), ("Launch the gate", f"{reverse('run-new', args=[slug])}?kind=gate")]
+        return [("Launch the gate", f"{reverse('run-new', args=[slug])}?kind=gate"), ("Show the scenarios", shown)]
 
     def parse(self, row: Row, options: Options) -> Bundle:
         try:

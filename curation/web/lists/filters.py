@@ -180,6 +180,15 @@ class RowFilter(Schema):
         """The canonical URL query, without `?`: equal filters have the same."""
         return url_query(self.pairs())
 
+    def words(self) -> str:
+        """The conditions in the words of a form: "bucket final or refined; score min 66"."""
+        return "; ".join(f"{field_words(name)} {self._words_of(name, text)}" for name, text in self.pairs())
+
+    def _words_of(self, name: str, text: str) -> str:
+        if not isinstance(getattr(self, name), tuple):
+            return text
+        return text.replace("\\,", "\0").replace(",", " or ").replace("\0", ",")
+
     def pairs(self) -> list[tuple[str, str]]:
         """Names and values of the canonical URL query."""
         return [pair for name in type(self).model_fields if name not in self.beside for pair in self._pairs_of(name)]
@@ -210,6 +219,11 @@ class RowFilter(Schema):
                 errors[field] = FieldError(".".join(part for part in (path, field) if part), message)
             code = "invalid" if cls.beside.issuperset(errors) else "bad_filter"
             raise kind.fields(list(errors.values()), code=code) from None
+
+
+def field_words(name: str) -> str:
+    """What a form calls a field of a filter."""
+    return name.replace("_", " ")
 
 
 def url_query(pairs: Sequence[tuple[str, str]]) -> str:

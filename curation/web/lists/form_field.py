@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.utils.datastructures import MultiValueDict
 from django.utils.safestring import SafeString
 
-from curation.web.lists.filters import RowFilter
+from curation.web.lists.filters import RowFilter, field_words
 from curation.web.problems import Problem
 
 
@@ -29,7 +29,7 @@ class _FilterInputs(forms.Widget):
         inputs = [
             {
                 "name": f"{name}.{field}",
-                "label": field.replace("_", " "),
+                "label": field_words(field),
                 "values": given.getlist(field) or [""],
                 "help": info.description or "",
                 "allowed": self.filter.allowed_words(field),

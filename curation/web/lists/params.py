@@ -122,6 +122,11 @@ def list_of_page(page: str | None) -> NamedList | None:
     return next((one for one in _named.values() if one.page == page), None)
 
 
+def list_of_filter(filter: type[RowFilter]) -> NamedList | None:
+    """The list that has the fields of this filter."""
+    return next((one for one in _named.values() if issubclass(one.params, filter)), None)
+
+
 class ArchivableList(ListParams):
     """A list that hides archived rows, unless it is asked for them. `archived_column` is the lookup of their time."""
 

@@ -64,6 +64,15 @@ def test_a_word_in_a_heading_comes_first() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/docs/nosuch/", "/docs/img/nosuch.png", "/docs/img/..%2fapi.md", "/docs/img/api.md", "/docs/notebooks/nosuch.ipynb"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/docs/nosuch/",
+        "/docs/img/nosuch.png",
+        "/docs/img/..%2fapi.md",
+        "/docs/img/api.md",
+        "/docs/notebooks/nosuch.ipynb",
+    ],
+)
 def test_what_is_not_there_is_a_404(client: Client, path: str) -> None:
     assert client.get(path).status_code == 404

@@ -69,7 +69,7 @@ def test_the_api_warns_before_and_after_writing() -> None:
 def test_preview_and_page_show_shares_and_warn_only_outside_the_band(client: Client, high: float, warned: bool) -> None:
     project = filled(panic_high=high)
     client.force_login(make_member(project, role=Role.CURATOR))
-    form = {"formats": ["sft-messages"], "query": "", "train": "1", "seed": "0", "group_by": "instance_id"}
+    form = {"formats": ["sft-messages"], "train": "1", "seed": "0", "group_by": "instance_id"}
     preview = client.post(reverse("export-preview", args=[project.slug]), {**form, "sources": ["scenarios"]})
     page = client.get(reverse("export-page", args=[project.slug, run_export(project, SFT).pk]))
     for shown in (preview.content.decode(), page.content.decode()):

@@ -213,7 +213,7 @@ def test_the_preview_the_page_and_the_api_show_the_matched_text() -> None:
     assert (listed[0]["prompt"], listed[0]["answer"]) == ("user:\nFix the totals.", answer(1))
     page = client.get(f"/p/{project.slug}/exports/{export.pk}/contaminated/").content.decode()
     assert "Fix the totals." in page
-    form = {"formats": "sft-messages", "query": "", "train": "1", "seed": "0", "group_by": "auto", "sources": "duels"}
+    form = {"formats": "sft-messages", "train": "1", "seed": "0", "group_by": "auto", "sources": "duels"}
     form |= {"held_out": f"split/{split.pk}"}
     fragment = client.post(f"/p/{project.slug}/exports/preview/", form).content.decode()
     assert "1 sample contains a held-out row and is left out" in fragment

@@ -92,6 +92,15 @@ def test_an_invalid_recipe_is_refused_with_the_path_of_each_error(recipe: object
     assert not Export.objects.exists() and not Run.objects.exists()
 
 
+def test_a_filter_that_matches_nothing_starts_no_export() -> None:
+    script = Script()
+    make_approved(script.project)
+    answer = script("post", f"{script.here}/exports", {"recipe": {**RECIPE, "filter": {"repo": "nosuch"}}})
+    assert answer.status_code == 422 and answer.json()["code"] == "no_samples"
+    assert [error["path"] for error in answer.json()["errors"]] == ["recipe.filter"]
+    assert not Export.objects.exists() and not Run.objects.exists()
+
+
 def test_a_run_of_another_project_is_not_found_as_a_filter() -> None:
     script = Script()
     foreign = make_run(make_project())

@@ -76,7 +76,7 @@ def test_the_fragment_shows_the_rows() -> None:
     make_approved(project)
     client = Client()
     client.force_login(make_member(project, role="curator"))
-    form = {"formats": "dpo", "train": "1", "seed": "0", "group_by": "auto", "sources": "duels", "query": ""}
+    form = {"formats": "dpo", "train": "1", "seed": "0", "group_by": "auto", "sources": "duels"}
 
     page = client.post(f"/p/{project.slug}/exports/preview/", form).content.decode()
 

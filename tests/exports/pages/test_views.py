@@ -14,7 +14,7 @@ from tests.exports.exporting import approve, drive_export, make_approved, run_ex
 from tests.factories import make_member, make_project, make_sample, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
-FORM = {"formats": ["sft-messages", "dpo"], "query": "status=approved", "train": "1", "seed": "0"} | {
+FORM = {"formats": ["sft-messages", "dpo"], "filter.status": "approved", "train": "1", "seed": "0"} | {
     "group_by": "instance_id",
     "sources": ["duels"],
 }
@@ -77,7 +77,7 @@ def test_the_form_filters_by_its_fields_and_by_a_saved_view(client: Client) -> N
     make_approved(project, bucket="final", score=90.0)
     make_approved(project, bucket="refined", score=70.0)
     view = project.saved_views.create(name="best", query="bucket=final&sort=-score", created_by=make_user())
-    for picked in ({"bucket": ["final"]}, {"score_min": "80"}, {"view": str(view.pk)}):
+    for picked in ({"filter.bucket": "final"}, {"filter.score_min": "80"}, {"view": str(view.pk)}):
         client.post(reverse("export-new", args=[project.slug]), FORM | picked)
         export = drive_export(Export.objects.latest("pk").run)
         assert export.counts["exported"] == 1, picked
@@ -87,15 +87,16 @@ def test_the_form_filters_by_its_fields_and_by_a_saved_view(client: Client) -> N
     ("change", "words"),
     [
         ({"train": "0.5"}, "sum to 0.5"),
-        ({"query": "colour=red"}, "colour"),
+        ({"filter.instance_id": "nosuch"}, "No sample matches this filter"),
         ({"formats": ["parquet"]}, "parquet"),
-        ({"query": "bucket=gold"}, "gold"),
+        ({"filter.bucket": "gold"}, "gold"),
     ],
 )
 def test_an_invalid_form_shows_its_errors_and_starts_nothing(
     client: Client, change: dict[str, str], words: str
 ) -> None:
     project = signed_in(client)
+    make_approved(project)
     answer = client.post(reverse("export-new", args=[project.slug]), FORM | change)
     assert answer.status_code == 422 and words in answer.content.decode()
     preview = client.post(reverse("export-preview", args=[project.slug]), FORM | change)

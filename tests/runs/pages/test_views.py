@@ -75,15 +75,38 @@ class TestLaunch:
         again = curator.get(f"/p/acme/runs/new/?kind=duel&from={run.pk}").content.decode()
         assert 'name="filter.repo" value="acme/billing,acme/shop"' in again
         assert 'name="filter.repo" value="acme/billing"' in again
-        assert (
-            "repo=acme/billing,acme/shop&amp;repo=acme/billing"
-            in curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
-        )
+        shown = "/p/acme/samples/?repo=acme/billing,acme/shop&amp;repo=acme/billing"
+        words = "repo acme/billing or acme/shop; repo acme/billing"
+        assert f'<a href="{shown}">{words}</a>' in curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
 
     def test_kinds_are_grouped_and_what_has_defaults_is_folded(self, curator: Client) -> None:
         page = curator.get("/p/acme/runs/new/?kind=king").content.decode()
         assert page.index("<h2>Duels</h2>") < page.index("A model answers prompts from the history alone.")
-        assert "Advanced <span" in page and "attempts 3, fresh off" in page
+        assert "Advanced <span" in page and "attempts 3, ask the model again off" in page
+
+    def test_what_the_project_has_no_default_for_is_not_optional(self, curator: Client, project: Project) -> None:
+        def optional() -> list[str]:
+            page = curator.get("/p/acme/runs/new/?kind=duel").content.decode()
+            names = ("King model", "Challenger model")
+            return [name for name in names if f'{name} <span class="field__optional">' in page]
+
+        assert optional() == []
+        refused = curator.post("/p/acme/runs/new/?kind=duel", {"mode": "2"})
+        assert refused.status_code == 422
+        missing = [name for name, errors in refused.context["form"].errors.items() if "required" in str(errors)]
+        assert missing == ["king_model", "challenger_model", "judges"]
+        # The source's own turn needs no king.
+        against_source = {"mode": "1", "challenger_model": "challenger", "judges": "judge-careful"}
+        assert curator.post("/p/acme/runs/new/?kind=duel", against_source).status_code == 302
+        project.settings_json = {"generation": {"king_model": "king", "challenger_model": "challenger"}}
+        project.save()
+        assert optional() == ["King model", "Challenger model"]
+
+    def test_values_of_zero_are_in_the_summary(self, curator: Client) -> None:
+        page = curator.get("/p/acme/runs/new/?kind=author").content.decode()
+        again = make_run(Project.objects.get(), kind="author", params={"model": "king", "repairs": 0})
+        assert "repairs 2" in page
+        assert "repairs 0" in curator.get(f"/p/acme/runs/new/?kind=author&from={again.pk}").content.decode()
 
     def test_the_estimate_counts_calls(self, curator: Client) -> None:
         fragment = curator.post("/p/acme/runs/new/estimate/?kind=duel", self.FORM).content.decode()
@@ -155,13 +178,6 @@ class TestControl:
         run = make_run(project, params={"model": "king"}, kind="king", state="succeeded", finished_at=timezone.now())
         assert curator.post(f"/p/acme/runs/{run.pk}/cancel/").status_code == 409
 
-    def test_clone_launches_the_same(self, curator: Client, project: Project) -> None:
-        run = make_run(project, params={"model": "king"}, kind="king", state="succeeded")
-        curator.post(f"/p/acme/runs/{run.pk}/clone/")
-        clone = Run.objects.latest("pk")
-        assert clone.cloned_from == run
-        assert clone.params["model"] == "king"
-
     def test_run_again_opens_the_form_with_the_runs_parameters(self, curator: Client, project: Project) -> None:
         params = {"king_model": "king", "challenger_model": "challenger", "judges": ["judge-careful"], "mode": 1}
         run = make_run(project, params=params, kind="duel", state="succeeded", budget=Decimal("2.50"))
@@ -197,7 +213,7 @@ class TestControl:
     def test_reviewers_control_nothing(self, client: Client, project: Project) -> None:
         run = make_run(project, params={"model": "king"}, kind="king", state="running", stage="king")
         client.force_login(make_member(project, make_user(), "reviewer"))
-        for verb in ("cancel", "resume", "retry-failed", "clone"):
+        for verb in ("cancel", "resume", "retry-failed"):
             assert client.post(f"/p/acme/runs/{run.pk}/{verb}/").status_code == 403
         run.refresh_from_db()
         assert run.state == "running"
