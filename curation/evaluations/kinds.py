@@ -16,7 +16,8 @@ from curation.evaluations.screen.pages import overall_table
 from curation.evaluations.screen.stage import ScreenStage, chosen_rows
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.imports.kinds import ImportParams, ImportStage, check_import
-from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
+from curation.imports.pages.preview import recognised_kind
+from curation.imports.sources.stored import UPLOADS, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
@@ -140,7 +141,8 @@ class EvaluateRun(Kind[EvaluateParams]):
         if evaluation is None:
             return []
         split = evaluation.split_id
-        checks = [("Check for contamination", reverse("split-page", args=[slug, split]))] if split else []
+        check = f"{reverse('run-new', args=[slug])}?kind=contamination&split={split}"
+        checks = [("Check for contamination", check)] if split else []
         shown = reverse("evaluation-page", args=[slug, evaluation.pk])
         return [*checks, ("Open the evaluation", shown), ("Leaderboard", reverse("leaderboard", args=[slug]))]
 
@@ -153,11 +155,10 @@ class EvaluateRun(Kind[EvaluateParams]):
 
 
 def _check_file(project: Project, params: EvaluateParams) -> None:
-    if params.file.startswith(UPLOADS):
-        check_upload(project, params.file)
-        return
     try:
         check_import(project, _file(params))
+        if params.file.startswith(UPLOADS):
+            recognised_kind(project=project, params=_file(params))
     except Problem as problem:
         raise Invalid(problem.detail, errors=[FieldError("params.file", problem.detail)]) from None
 

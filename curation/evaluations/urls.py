@@ -16,6 +16,7 @@ urlpatterns = [
     path(HERE, views.evaluation_list, name="evaluation-list"),
     path(f"{HERE}new/", views.evaluation_new, name="evaluation-new"),
     path(f"{HERE}new/live/", live_views.evaluation_new_live, name="evaluation-new-live"),
+    path(f"{HERE}new/live/estimate/", live_views.evaluation_estimate_live, name="evaluation-estimate-live"),
     path(f"{HERE}try-reset/", live_views.evaluation_try_reset, name="evaluation-try-reset"),
     path(f"{HERE}estimate/", views.evaluation_estimate, name="evaluation-estimate"),
     path(f"{HERE}line-up/", views.evaluation_line_up, name="evaluation-line-up"),

@@ -137,10 +137,11 @@ class ExportRun(Kind[ExportParams]):
 
     def check(self, project: Project, params: ExportParams) -> None:
         recipe = resolve_recipe(project, params.recipe)
-        if not recipe.samples(project).exists():
+        matching = recipe.samples(project)
+        find_held_out(project, recipe.held_out)
+        if not recipe.filter.is_empty() and not matching.exists():
             detail = "No sample matches this filter, so there is nothing to export. Change it or approve samples."
             raise Invalid(detail, code="no_samples", errors=[FieldError("recipe.filter", detail)])
-        find_held_out(project, recipe.held_out)
         params.embedding = project.settings.evaluation.embedding if recipe.held_out else ""
         if params.embedding:
             targets_named(project, [params.embedding], "embedding")

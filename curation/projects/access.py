@@ -1,6 +1,6 @@
 """Who may do what. Every page and API call of a project passes `enter`; non-members get 404."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec
@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
+from django.urls import get_script_prefix, resolve
 
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope
 from curation.web.prepared import Prepared
@@ -117,6 +118,17 @@ def project_page(
             request.META["winnow.access"] = access  # for the page shell, which shows the project and its queue count
             return view(request, access, *args, **kwargs)
 
+        page.__dict__["scope"] = scope  # decorators around it keep it
         return page
 
     return decorate
+
+
+def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the words and addresses of those pages of the project that the person may open."""
+    prefix = get_script_prefix()
+
+    def scope(url: str) -> str:
+        return str(getattr(resolve("/" + url.partition("?")[0].removeprefix(prefix)).func, "scope", ""))
+
+    return [(words, url) for words, url in links if access.may(scope(url))]

@@ -193,6 +193,7 @@ NO_PAGES = {
         "evaluation-live",
         "evaluation-chart",
         "evaluation-estimate",
+        "evaluation-estimate-live",
         "evaluation-try-reset",
         "compare-chart",
         "baseline-pin",

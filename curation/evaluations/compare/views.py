@@ -51,9 +51,18 @@ def evaluation_compare(request: HttpRequest, access: Access) -> HttpResponse:
         "chart_url": f"{reverse('compare-chart', args=[access.project.slug])}?before={before.pk}&after={after.pk}",
         "swap_url": f"{request.path}?before={after.pk}&after={before.pk}",
         "files": [(name, f"{path}/comparison.{name}{query}") for name in ("md", "csv", "json")],
+        "next_steps": _next_steps(access.project.slug, after),
         "api_path": f"{path}{query}",
     }
     return render(request, "evaluations/compare/compare.html", context)
+
+
+def _next_steps(slug: str, after: EvaluatedModel) -> list[tuple[str, str]]:
+    evaluation = after.evaluation
+    board = reverse("leaderboard", args=[slug])
+    if evaluation.split_id is not None:
+        board += f"?split={evaluation.split_id}&kind={evaluation.kind}"
+    return [("Leaderboard", board), ("Write an experiment", reverse("experiment-list", args=[slug]))]
 
 
 @require_GET

@@ -9,10 +9,14 @@ from curation.evaluations.splits.forms import NONE, set_choices, split_choices
 from curation.exports.models import export_choices
 from curation.imports.sources.stored import store_upload
 from curation.runs.kinds import Json
+from curation.web.forms import ProblemForm
+from curation.web.problems import FieldError, Problem
 
 
-class CheckForm(forms.Form):
+class CheckForm(ProblemForm):
     """The training data to compare the split with: one of the three."""
+
+    path_prefix = "params."
 
     file = forms.FileField(required=False, label="Training file", help_text="JSON lines or Parquet, messages rows.")
     export = forms.ChoiceField(required=False, label="or an export's train files")
@@ -24,6 +28,12 @@ class CheckForm(forms.Form):
         others = [(pk, label) for pk, label in split_choices(split.project) if pk != str(split.pk)]
         set_choices(self, "export", [NONE, *export_choices(split.project)])
         set_choices(self, "training_split", [NONE, *others])
+
+    def add_problem(self, problem: Problem) -> None:
+        """The error of a stored upload belongs to its file."""
+        moved = {"params.upload": "params.file"}
+        problem.errors = tuple(FieldError(moved.get(one.path, one.path), one.message) for one in problem.errors)
+        super().add_problem(problem)
 
     def params(self) -> Json:
         """The parameters of a valid form; an uploaded file is stored."""

@@ -8,8 +8,11 @@ from curation.evaluations.contamination.stage import CheckStage, tasks_of
 from curation.evaluations.contamination.training import CheckParams, training_data
 from curation.evaluations.models import ContaminationCheck, Split
 from curation.evaluations.splits.forms import SHOWN, split_choices
+from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.exports.hygiene.embed import EmbedStage
 from curation.exports.models import export_choices
+from curation.imports.kinds import ImportParams
+from curation.imports.pages.preview import check_readable
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
@@ -42,6 +45,10 @@ class ContaminationRun(Kind[CheckParams]):
             targets_named(project, [params.embedding], "embedding")
         if params.upload:
             check_upload(project, params.upload)
+            try:
+                check_readable(ImportParams.of_file(EvalRowKind.name, params.upload))
+            except Invalid as problem:
+                raise Invalid(problem.detail, errors=[FieldError("params.upload", problem.detail)]) from None
         if training.split == split:
             reason = "A split always contains its own rows."
             raise Invalid(reason, errors=[FieldError("params.training_split", reason)])

@@ -5,7 +5,8 @@ from django import forms
 from curation.evaluations.live.reset import OF_A_TASK
 from curation.evaluations.screen.forms import LaunchForm
 from curation.runs.kinds import Json
-from curation.web.forms import JsonField
+from curation.scenarios.filters import ScenarioFilter
+from curation.web.lists.form_field import FilterField
 
 
 class LiveForm(LaunchForm):
@@ -22,11 +23,7 @@ class LiveForm(LaunchForm):
         help_text='JSON with fields of the row: {"task": {{row.task}}}. Also {{seed}} and {{repeat}}. '
         "Servers read other fields than task_id, and play any task if they do not know the one they get: try it.",
     )
-    filter = JsonField(
-        required=False,
-        label="Scenarios",
-        help_text='In the sandbox, as JSON: {"axes": ["difficulty=2"], "text": "oven"}. Empty: all.',
-    )
+    filter = FilterField(ScenarioFilter, required=False, label="Scenarios", help_text="In the sandbox. Empty: all.")
     split = forms.ChoiceField(
         required=False,
         label="Tasks of a split",

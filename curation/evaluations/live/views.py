@@ -11,9 +11,11 @@ from curation.evaluations.live.pages import episodes_shown, steps_of, task_facts
 from curation.evaluations.live.try_reset import TryParams, try_reset
 from curation.evaluations.models import Episode, Evaluation, EvaluationKind
 from curation.evaluations.params import SANDBOX
-from curation.evaluations.screen.views import launch_page
+from curation.evaluations.screen.forms import again_from
+from curation.evaluations.screen.views import estimate_fragment, launch_page
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.runs.pages.forms import run_to_repeat
 from curation.samples.blind import look, look_at, reviews_blind
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
@@ -23,9 +25,19 @@ from curation.web.problems import Problem
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def evaluation_new_live(request: HttpRequest, access: Access) -> HttpResponse:
-    form = LiveForm(access.project, request.POST or None, initial=_as_last_time(access))
+    source = run_to_repeat(access.project, "evaluate", request.GET.get("from"))
+    initial = _as_last_time(access) if source is None else again_from(source)
+    form = LiveForm(access.project, request.POST or None, initial=initial)
     example = '{"kind": "live", "models": ["base", "tuned"], "environment": "sandbox", "max_steps": 15}'
-    return launch_page(request, access, form, "evaluations/live/new.html", {"api_body": example})
+    return launch_page(request, access, form, "evaluations/live/new.html", {"api_body": example}, source)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def evaluation_estimate_live(request: HttpRequest, access: Access) -> HttpResponse:
+    """Fragment: an upper bound for the cost of the form's episodes."""
+    form = LiveForm(access.project, request.POST)
+    return estimate_fragment(request, access, form, ready=form.is_valid())
 
 
 def _as_last_time(access: Access) -> dict[str, object]:

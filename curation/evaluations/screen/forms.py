@@ -10,7 +10,15 @@ from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json
+from curation.runs.models import Run
 from curation.web.forms import ProblemForm
+
+
+def again_from(run: Run) -> Json:
+    """The form's values for an earlier evaluation. The rows of its file are a split since then."""
+    values = {**run.params, "budget": run.budget, "no_hints": not run.params.get("hints", True)}
+    values["split"] = run.result.get("split", run.params.get("split", ""))
+    return {**values, "max_per_combo": None} if values.get("max_per_combo") == "all" else values
 
 
 class LaunchForm(ProblemForm):

@@ -2,26 +2,30 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.evaluations.live.charts import episode_chart
 from curation.evaluations.live.pages import evaluations_shown
-from curation.evaluations.models import Evaluation, EvaluationKind, Mark, ScreenedAnswer
+from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind, Mark, ScreenedAnswer
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
 from curation.evaluations.screen.figures import overall
 from curation.evaluations.screen.filters import CallList, EvaluationList
-from curation.evaluations.screen.forms import EvaluationForm, LaunchForm
+from curation.evaluations.screen.forms import EvaluationForm, LaunchForm, again_from
 from curation.evaluations.screen.pages import call_lines, call_page
 from curation.evaluations.screen.pages import evaluation_page as page_of
 from curation.llm.models import Endpoint
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import estimate, launch
+from curation.runs.models import Run
+from curation.runs.pages.forms import run_to_repeat
 from curation.samples.blind import refuse_pending
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
@@ -43,26 +47,40 @@ def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def evaluation_new(request: HttpRequest, access: Access) -> HttpResponse:
+    source = run_to_repeat(access.project, "evaluate", request.GET.get("from"))
     initial = {"family": "aws", "max_per_combo": 3, "split": request.GET.get("split", "")}
+    initial = initial if source is None else again_from(source)
     form = EvaluationForm(access.project, request.POST or None, request.FILES or None, initial=initial)
     context = {
         "servers": Endpoint.objects.of(access.project).exclude(api_base="") if access.may(Scope.ADMIN) else [],
         "api_body": '{"kind": "static", "models": ["base", "tuned"], "split": "1", "max_per_combo": 3}',
     }
-    return launch_page(request, access, form, "evaluations/screen/new.html", context)
+    return launch_page(request, access, form, "evaluations/screen/new.html", context, source)
 
 
 def launch_page(
-    request: HttpRequest, access: Access, form: LaunchForm, template: str, context: Mapping[str, object]
+    request: HttpRequest,
+    access: Access,
+    form: LaunchForm,
+    template: str,
+    context: Mapping[str, object],
+    source: Run | None,
 ) -> HttpResponse:
-    """The form; once it is valid, the page of the evaluation that it started."""
+    """The form, with the values of the run `source`; once it is valid, the page of the evaluation that it started."""
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             budget = form.cleaned_data["budget"]
-            run = launch(project=access.project, kind="evaluate", params=form.params(), user=access.user, budget=budget)
+            run = launch(
+                project=access.project,
+                kind="evaluate",
+                params=form.params(),
+                user=access.user,
+                budget=budget,
+                cloned_from=source,
+            )
             return redirect("evaluation-page", access.project.slug, run.result["evaluation"])
     path = f"/api/v1/projects/{access.project.slug}/evaluations"
-    context = {**context, "form": form, "api_path": path, "api_method": "POST"}
+    context = {**context, "form": form, "source": source, "api_path": path, "api_method": "POST"}
     return render(request, template, context, status=form.status)
 
 
@@ -71,8 +89,12 @@ def launch_page(
 def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the estimated cost of the form's launch. The rows of an unsent file are not known."""
     form = EvaluationForm(access.project, request.POST)
+    return estimate_fragment(request, access, form, ready=form.is_valid() and bool(form.cleaned_data["split"]))
+
+
+def estimate_fragment(request: HttpRequest, access: Access, form: LaunchForm, *, ready: bool) -> HttpResponse:
     found, problem = None, ""
-    if form.is_valid() and form.cleaned_data["split"]:
+    if ready:
         try:
             found = estimate(project=access.project, kind="evaluate", params=form.params())
         except Problem as refused:
@@ -160,5 +182,17 @@ def _page_context(access: Access, pk: str) -> dict[str, Any]:
         "page": page_of(evaluation),
         "comparable": comparable.order_by("-id")[:LIMIT],
         "may_run": access.may(Scope.RUN),
+        "next_steps": _next_steps(access, evaluation),
         "api_path": f"/api/v1/evaluations/{evaluation.pk}",
     }
+
+
+def _next_steps(access: Access, evaluation: Evaluation) -> list[tuple[str, str]]:
+    """The check comes first until the split has one."""
+    slug, split = access.project.slug, evaluation.split_id
+    if split is None:
+        return [("Leaderboard", reverse("leaderboard", args=[slug]))]
+    board = ("Leaderboard", f"{reverse('leaderboard', args=[slug])}?split={split}&kind={evaluation.kind}")
+    launch = f"{reverse('run-new', args=[slug])}?{urlencode({'kind': 'contamination', 'split': split})}"
+    steps = [("Check for contamination", launch), board]
+    return open_to(access, reversed(steps) if ContaminationCheck.objects.newest(evaluation.split) else steps)

@@ -18,7 +18,6 @@ from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
 from curation.web.ids import find
 from curation.web.lists.pages import list_context, page_urls
-from curation.web.problems import Problem
 
 
 @require_GET
@@ -47,12 +46,10 @@ def split_check(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     split = find(Split.objects.of(access.project).select_related("project", "baseline", "run"), pk, "split")
     form = CheckForm(split, request.POST, request.FILES)
     if form.is_valid():
-        try:
+        with form.shows_problem():
             launch(project=access.project, kind="contamination", params=form.params(), user=access.user)
             return redirect("split-page", access.project.slug, split.pk)
-        except Problem as problem:
-            form.add_error(None, problem.detail)
-    return _page(request, access, split, form, status=422)
+    return _page(request, access, split, form, status=form.status)
 
 
 def _page(request: HttpRequest, access: Access, split: Split, form: CheckForm, status: int = 200) -> HttpResponse:

@@ -1,6 +1,7 @@
 """Pages of exports: list, form with preview, one export, comparison, saved recipes."""
 
 from collections.abc import Mapping
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -24,7 +25,7 @@ from curation.exports.pages.schemas import ExportList
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import delete_recipe, save_recipe
 from curation.exports.retention import keep_export
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.samples.blind import refuse_hidden, refuse_pending
@@ -139,9 +140,21 @@ def _export_page(
         "push": push,
         "may_push": export.ready and access.may(Scope.EXPORT) and bool(access.project.settings.hub.token),
         "keep_days": access.project.settings.export.keep_days,
+        "next_steps": _next_steps(access, export),
         "api_path": api_path,
     }
     return render(request, "exports/page.html", context, status=422 if push else 200)
+
+
+def _next_steps(access: Access, export: Export) -> list[tuple[str, str]]:
+    """An evaluation, and a split of the rows that the export holds back, if it has some."""
+    if not export.ready:
+        return []
+    slug = access.project.slug
+    held = export.files.exclude(split__in=["", "train"]).filter(format="sft-messages").exists()
+    split = f"{reverse('run-new', args=[slug])}?{urlencode({'kind': 'split', 'export': export.pk})}"
+    evaluate = ("Evaluate a model", reverse("evaluation-new", args=[slug]))
+    return open_to(access, [evaluate, *([("Make a split of its held-out rows", split)] if held else [])])
 
 
 @require_POST

@@ -1,11 +1,14 @@
 """The form of an import: a file or a source, what its rows are, and how to sample them."""
 
+from typing import Any
+
 from django import forms
 
 from curation.imports.kinds import ImportParams
 from curation.imports.row_kinds import import_kinds
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
+from curation.runs.models import Run
 from curation.web.forms import ProblemForm
 
 SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
@@ -14,6 +17,11 @@ SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
 def _kinds() -> list[tuple[str, str]]:
     recognised = ("", "What the file says: recognised from its first rows")
     return [recognised, *((kind.name, f"{kind.title}: {kind.columns}") for kind in import_kinds())]
+
+
+def again_from(run: Run) -> dict[str, Any]:
+    """The form's values for an earlier import; its file is still stored."""
+    return {**run.params, **run.params.get("options", {})}
 
 
 class ImportForm(ProblemForm):

@@ -73,6 +73,12 @@ def recognised_kind(*, project: Project, params: ImportParams) -> str:
         return choose_kind(project, params.kind, rows)
 
 
+def check_readable(params: ImportParams) -> None:
+    """Raises `Invalid` if the source is no file of rows, such as a picture or CSV."""
+    with _first_rows(params):
+        pass
+
+
 @contextmanager
 def _first_rows(params: ImportParams) -> Iterator[tuple[Opened, bool, list[Row | BadRow]]]:
     """The source, whether it is complete, and its first rows."""

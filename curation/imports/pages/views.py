@@ -4,11 +4,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from curation.imports.pages.forms import ImportForm
+from curation.imports.pages.forms import ImportForm, again_from
 from curation.imports.pages.preview import preview, recognised_kind
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch, require_scopes
+from curation.runs.pages.forms import run_to_repeat
 
 
 @require_http_methods(["GET", "POST"])
@@ -17,8 +18,10 @@ def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     """POST with `then=preview` shows the source's first rows and stores its file; without, it starts the import."""
     context: dict[str, object] = {"api_path": f"/api/v1/projects/{access.project.slug}/imports", "api_method": "POST"}
     if request.method == "GET":
-        kind = request.GET.get("kind", "")
-        return render(request, "imports/new.html", {**context, "form": ImportForm(initial={"kind": kind})})
+        source = run_to_repeat(access.project, "import", request.GET.get("from"))
+        initial = again_from(source) if source else {"kind": request.GET.get("kind", "")}
+        context |= {"source": source, "stored_file": str(initial.get("upload", "")).rsplit("/", 1)[-1]}
+        return render(request, "imports/new.html", {**context, "form": ImportForm(initial=initial)})
     form = ImportForm(request.POST, request.FILES)
     if form.is_valid():
         with form.shows_problem():

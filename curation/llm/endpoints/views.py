@@ -3,12 +3,13 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.llm.endpoints.change import change_endpoint, create_endpoint, delete_endpoint, endpoint_of
 from curation.llm.endpoints.forms import EndpointForm
 from curation.llm.models import Endpoint
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 
 
@@ -19,6 +20,7 @@ def model_list(request: HttpRequest, access: Access) -> HttpResponse:
         "rows": Endpoint.objects.of(access.project).select_related("pace"),
         "may_change": access.may(Scope.ADMIN),
         "may_test": access.may(Scope.RUN),
+        "next_steps": open_to(access, [("Import turns", reverse("import-new", args=[access.project.slug]))]),
         "api_path": f"/api/v1/projects/{access.project.slug}/models",
     }
     return render(request, "llm/model_list.html", context)

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs import control
 from curation.runs.kinds import Kind, Pipeline, kind_of, launchable_kind, listed_kinds
@@ -177,7 +177,7 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
         "results": kind.results(run),
         "events": RunEvent.objects.newest(run)[:SHOWN_EVENTS],
         "failures": [] if hidden else Item.objects.failed(run)[:SHOWN_FAILURES],
-        "next_steps": kind.next_steps(run) if run.state == RunState.SUCCEEDED and not hidden else [],
+        "next_steps": [] if hidden or run.state != RunState.SUCCEEDED else open_to(access, kind.next_steps(run)),
         "section": "" if hidden else _section(request, access, run, kind),
         "broker_answers": run.state not in LIVE or broker_answers(),
         "may_launch": may_launch,

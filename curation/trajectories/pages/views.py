@@ -6,11 +6,13 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import look, look_at, reviews_blind, without_pending
+from curation.samples.models import Status
 from curation.trajectories.filters import PairList
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.pages.list_page import list_page
@@ -44,10 +46,23 @@ def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
         "view": view,
         "may_run": access.may(Scope.RUN),
         "no_replay": replay_refusal(trajectory),
+        "next_steps": _next_steps(access, trajectory),
         "search_url": "",  # `/` finds in the session here
         "api_path": f"/api/v1/trajectories/{trajectory.pk}",
     }
     return render(request, "trajectories/page.html", context)
+
+
+def _next_steps(access: Access, trajectory: Trajectory) -> list[tuple[str, str]]:
+    """The review of its sample while nobody has decided it, then the trajectories of its scenario."""
+    slug, sample = access.project.slug, trajectory.sample
+    steps = []
+    if sample is not None and sample.status == Status.PENDING and access.may(Scope.REVIEW):
+        steps.append(("Review the sample", reverse("sample-page", args=[slug, sample.pk])))
+    if trajectory.scenario_id is not None:
+        listed = f"{reverse('trajectory-list', args=[slug])}?scenario={trajectory.scenario_id}"
+        steps.append(("Other trajectories of the scenario", listed))
+    return open_to(access, [*steps, ("Launch pairs", f"{reverse('run-new', args=[slug])}?kind=pairs")])
 
 
 @require_POST

@@ -248,8 +248,11 @@ def test_the_form_filters_the_scenarios(shop: Project, server: ModelServer, clie
         f"/p/{shop.slug}/evaluations/new/live/",
         {"models": ["good"], "family": "shop", "environment": "sandbox"},
     )
-    refused = client.post(here, {**given, "filter": '{"text": '})
-    assert refused.status_code == 422 and "not JSON" in refused.content.decode()
-    assert client.post(here, {**given, "filter": '{"text": "oven"}'}).status_code == 302
+    refused = client.post(here, {**given, "filter.status": "nosuch"})
+    assert refused.status_code == 422 and "nosuch" in str(refused.context["form"].errors["filter"])
+    bound = client.post(f"{here}estimate/", {**given, "filter.text": "oven"}).content.decode()
+    # One episode of at most 15 steps.
+    assert '<span class="figure__value">15</span>' in bound and not Run.objects.exists()
+    assert client.post(here, {**given, "filter.text": "oven"}).status_code == 302
     run = Run.objects.get()
     assert (run.params["filter"], run.items_total) == ({"text": "oven"}, 1)

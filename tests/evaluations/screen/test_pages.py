@@ -125,13 +125,50 @@ def test_a_viewer_reads_but_starts_nothing(client: Client) -> None:
     assert client.get(reverse("split-page", args=[project.slug, split.pk])).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [("evaluate", "evaluation-new"), ("split", "split-list"), ("contamination", "split-list")]
-)
-def test_a_new_run_of_a_kind_redirects_to_its_own_page(client: Client, kind: str, name: str) -> None:
+def test_every_kind_on_the_launch_page_has_a_form(client: Client) -> None:
     project = signed_in(client)
-    answer = client.get(reverse("run-new", args=[project.slug]), {"kind": kind})
-    assert answer.headers["Location"] == reverse(name, args=[project.slug])
+    split = make_split(project, make_rows(2))
+    launch = reverse("run-new", args=[project.slug])
+    answer = client.get(launch, {"kind": "evaluate"})
+    assert answer.headers["Location"] == reverse("evaluation-new", args=[project.slug])
+    for kind, field in {"split": "export", "contamination": "training_split", "push": "repository"}.items():
+        assert f'name="{field}"' in client.get(launch, {"kind": kind}).content.decode()
+    form = {"split": str(split.pk), "training_split": str(make_split(project, make_rows(3)).pk)}
+    assert client.post(f"{launch}?kind=contamination", form).status_code == 302
+    assert Run.objects.get(kind="contamination").params["split"] == str(split.pk)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [("chart.png", b"\x89PNG\r\n\x1a\n" + b"\x00" * 40, "a PNG image"), ("rows.csv", b"a,b\n1,2\n", "CSV")],
+)
+def test_a_file_without_rows_is_refused_at_the_form(client: Client, name: str, content: bytes, said: str) -> None:
+    project = signed_in(client)
+    make_endpoint(project, "echo", model="scripted/echo")
+    split = make_split(project, make_rows(2))
+    runs = Run.objects.count()
+    forms = {
+        reverse("evaluation-new", args=[project.slug]): {"models": ["echo"], "family": "aws"},
+        reverse("split-check", args=[project.slug, split.pk]): {},
+    }
+    for url, form in forms.items():
+        refused = client.post(url, {**form, "file": SimpleUploadedFile(name, content)})
+        assert refused.status_code == 422
+        assert said in str(refused.context["form"].errors["file"])
+    assert Run.objects.count() == runs
+
+
+def test_an_evaluation_is_run_again_on_the_split_that_its_file_became(client: Client) -> None:
+    project = signed_in(client)
+    make_endpoint(project, "echo", model="scripted/echo")
+    text = b"".join(json.dumps(row).encode() + b"\n" for row in make_rows(2))
+    form = {"models": ["echo"], "family": "aws", "file": SimpleUploadedFile("val.jsonl", text), "max_tokens": "77"}
+    client.post(reverse("evaluation-new", args=[project.slug]), form)
+    run = Evaluation.objects.get().run
+    assert run is not None
+    again = client.get(f"{reverse('evaluation-new', args=[project.slug])}?from={run.pk}").content.decode()
+    assert f'<option value="{run.result["split"]}" selected>' in again
+    assert 'value="77"' in again and 'value="echo"' in again and "checked" in again
 
 
 def test_the_command_launches_and_follows_an_evaluation(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,7 @@ def test_a_post_answers_202_with_the_run_that_names_its_export() -> None:
 
 def test_the_same_idempotency_key_starts_one_export() -> None:
     script = Script()
+    make_approved(script.project)
     body, path = {"recipe": RECIPE}, f"{script.here}/exports"
     first = script("post", path, body, **{"Idempotency-Key": "k"})
     second = script("post", path, body, **{"Idempotency-Key": "k"})
@@ -114,6 +115,7 @@ def test_a_member_without_the_scope_gets_403_and_a_stranger_404() -> None:
     assert reader("post", f"{reader.here}/exports", {"recipe": RECIPE}).status_code == 403
     assert stranger("post", f"{reader.here}/exports", {"recipe": RECIPE}).status_code == 404
     make_approved(reader.project)
+    make_approved(stranger.project)
     export = run_export(reader.project, RECIPE)
     own = run_export(stranger.project, RECIPE)
     assert reader("get", f"/exports/{export.pk}/files/dpo.train.jsonl").status_code == 200
@@ -184,6 +186,7 @@ def test_two_exports_differ_by_rows_added_removed_changed_and_moved() -> None:
 
 def test_an_export_that_is_not_written_can_neither_be_compared_nor_downloaded() -> None:
     script = Script()
+    make_approved(script.project)
     run = script("post", f"{script.here}/exports", {"recipe": RECIPE}).json()
     pk = run["result"]["export"]
     assert script("get", f"/exports/{pk}/diff/{pk}").status_code == 409

@@ -87,7 +87,6 @@ def test_the_form_filters_by_its_fields_and_by_a_saved_view(client: Client) -> N
     ("change", "words"),
     [
         ({"train": "0.5"}, "sum to 0.5"),
-        ({"filter.instance_id": "nosuch"}, "No sample matches this filter"),
         ({"formats": ["parquet"]}, "parquet"),
         ({"filter.bucket": "gold"}, "gold"),
     ],
@@ -171,3 +170,28 @@ def test_the_form_takes_trainer_storage_and_reasoning(client: Client) -> None:
     assert (recipe["trainer"], recipe["parquet"], recipe["reasoning"]) == ("llamafactory", True, "keep")
     again = client.get(reverse("export-new", args=[project.slug]), {"from": Export.objects.get().pk}).content.decode()
     assert '<option value="llamafactory" selected>' in again
+
+
+def test_a_filter_that_matches_nothing_is_refused_at_its_field(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project)
+    answer = client.post(reverse("export-new", args=[project.slug]), FORM | {"filter.instance_id": "nosuch"})
+    assert answer.status_code == 422 and not Export.objects.exists()
+    assert "No sample matches this filter" in str(answer.context["form"].errors["filter"])
+    assert 'name="filter.instance_id" value="nosuch"' in answer.content.decode()
+
+
+def test_an_export_ends_with_an_evaluation(client: Client) -> None:
+    project = signed_in(client)
+    for _ in range(8):
+        make_approved(project)
+    export = run_export(project, {"formats": ["sft-messages"], "splits": {"train": 0.5, "val": 0.5}})
+    address = reverse("export-page", args=[project.slug, export.pk])
+    page = client.get(address).content.decode()
+    assert f'<a class="btn btn--primary" href="/p/{project.slug}/evaluations/new/">Evaluate a model</a>' in page
+    split = f"/p/{project.slug}/runs/new/?kind=split&export={export.pk}"
+    assert f'href="{split.replace("&", "&amp;")}"' in page
+    form = client.get(split).content.decode()
+    assert f'<option value="{export.pk}" selected>' in form and '<option value="val" selected>' in form
+    client.force_login(make_member(project, role=Role.VIEWER))
+    assert "Evaluate a model" not in client.get(address).content.decode()
