@@ -149,7 +149,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "config.shell.shell",
             ],
-            "builtins": ["curation.web.text.figures"],
+            "builtins": ["curation.web.text.figures", "curation.projects.access"],
         },
     },
 ]

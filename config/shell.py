@@ -11,10 +11,11 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from curation.notifications.filters import unread_count
-from curation.projects.access import Access
+from curation.projects.access import Access, opens
 from curation.projects.models import Project, Scope
 from curation.projects.preferences.change import preferences_of
 from curation.projects.preferences.keys import pressed_keys
+from curation.projects.settings.change import may_create_projects
 from curation.review.queue.take import open_count
 from curation.samples.list.saved_views import view_menu
 from curation.web.failures import failure_of
@@ -120,6 +121,7 @@ def shell(request: HttpRequest) -> Context:
         own = preferences_of(user)
         context["unread"] = unread_count(user)
         context["density"] = own.density
+        context["may_create_projects"] = may_create_projects(user)
         context["preferences"] = orjson.dumps({"keys": pressed_keys(own.keys), "tables": own.tables}).decode()
     context["projects"] = Project.objects.visible_to(user).archived(False).only("slug", "name")[:50]
     if isinstance(access, Access):
@@ -133,7 +135,8 @@ def shell(request: HttpRequest) -> Context:
 
 
 def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:
-    return [NavGroup(label, [_item(request, access, *entry) for entry in entries]) for label, entries in GROUPS]
+    groups = [NavGroup(label, [_item(request, access, *entry) for entry in entries]) for label, entries in GROUPS]
+    return [NavGroup(group.label, [item for item in group.items if opens(item.url, access)]) for group in groups]
 
 
 def _item(request: HttpRequest, access: Access, key: str, label: str, view: str, goto: str) -> NavItem:

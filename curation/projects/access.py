@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
+from django import template
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -15,6 +16,7 @@ from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound
 
 P = ParamSpec("P")
+register = template.Library()
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -124,11 +126,16 @@ def project_page(
     return decorate
 
 
+@register.filter
+def opens(url: str, access: Access | None) -> bool:
+    """Return whether the person may open this page of the project. Also a template filter that every template has;
+    without `access` the page belongs to no project."""
+    if not access:
+        return True
+    path = "/" + url.partition("?")[0].removeprefix(get_script_prefix())
+    return access.may(getattr(resolve(path).func, "scope", Scope.READ))
+
+
 def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the words and addresses of those pages of the project that the person may open."""
-    prefix = get_script_prefix()
-
-    def scope(url: str) -> str:
-        return str(getattr(resolve("/" + url.partition("?")[0].removeprefix(prefix)).func, "scope", ""))
-
-    return [(words, url) for words, url in links if access.may(scope(url))]
+    """Return the words and addresses of those pages that the person may open."""
+    return [(words, url) for words, url in links if opens(url, access)]

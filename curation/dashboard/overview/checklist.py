@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from curation.dashboard.overview.stats import Stats
+from curation.exports.models import Export
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
-from curation.projects.models import Scope
+from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.samples.models import Status
 from curation.web.text.figures import counted
@@ -28,7 +29,7 @@ class ChecklistStep:
 
 def checklist_of(access: Access, stats: Stats) -> list[ChecklistStep]:
     """The steps up to the first export; empty after it, and in an archived project. The first open one is `next`."""
-    if stats.funnel["in the last export"] or access.project.archived_at:
+    if access.project.archived_at or exported(access.project):
         return []
     funnel, samples = stats.funnel, sum(stats.statuses.values())
     steps = []
@@ -60,6 +61,11 @@ def checklist_of(access: Access, stats: Stats) -> list[ChecklistStep]:
     ]
     first = next(position for position, step in enumerate(steps) if not step.done and step.title != RECORDS)
     return [_marked(step, position == first) for position, step in enumerate(steps)]
+
+
+def exported(project: Project) -> bool:
+    """Whether an export of the project has samples."""
+    return Export.objects.of(project).filter(ready=True, counts__exported__gt=0).exists()
 
 
 RECORDS = "Pull-request records (optional)"

@@ -11,6 +11,7 @@ from curation.duels.models import Exclusion, Prompt, PullRequest
 from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, prompt_figures
+from curation.duels.prompts.forms import ExclusionForm
 from curation.duels.prompts.queries import history_of
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -84,27 +85,39 @@ def _history(access: Access, pk: str, *, at: Position | None = None) -> Chat:
 @require_GET
 @project_page(Scope.READ)
 def exclusion_list(request: HttpRequest, access: Access) -> HttpResponse:
+    return _exclusion_page(request, access, ExclusionForm())
+
+
+def _exclusion_page(request: HttpRequest, access: Access, form: ExclusionForm) -> HttpResponse:
     params = ExclusionList.from_query(request.GET)
     page = params.page(Exclusion.objects.filter(project=access.project).select_related("created_by"))
     context = {
-        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/exclusions"),
+        **list_context(
+            request,
+            params,
+            page,
+            f"/api/v1/projects/{access.project.slug}/exclusions",
+            path=reverse("exclusion-list", args=[access.project.slug]),
+        ),
         "may_run": access.may(Scope.RUN),
+        "form": form,
+        "next": request.POST.get("next", ""),
     }
-    return render(request, "duels/prompts/exclusions.html", context)
+    return render(request, "duels/prompts/exclusions.html", context, status=form.status)
 
 
 @require_POST
 @project_page(Scope.RUN)
 def exclusion_set(request: HttpRequest, access: Access) -> HttpResponse:
-    """Exclude instances, one per line, or change their reason."""
-    ids = [line.strip() for line in request.POST.get("instance_ids", "").splitlines() if line.strip()]
-    reason = request.POST.get("reason", "").strip()
-    try:
-        exclude(project=access.project, rows=[(instance_id, reason) for instance_id in ids], user=access.user)
-        messages.success(request, f"{counted(len(set(ids)), 'instance')} excluded.")
-    except Problem as problem:
-        messages.error(request, problem.detail)
-    return redirect(_back(request, access))
+    """Exclude instances, one per line, or change their reason. A refusal is shown on the form of the exclusions."""
+    form = ExclusionForm(request.POST)
+    if form.is_valid():
+        with form.shows_problem():
+            rows = form.rows()
+            exclude(project=access.project, rows=rows, user=access.user)
+            messages.success(request, f"{counted(len(set(rows)), 'instance')} excluded.")
+            return redirect(_back(request, access))
+    return _exclusion_page(request, access, form)
 
 
 @require_POST

@@ -1,7 +1,8 @@
 """The page of rounds, and its forms."""
 
+from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
@@ -10,19 +11,40 @@ from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_sho
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
-from curation.projects.models import Scope
+from curation.projects.models import Project, Scope
 from curation.samples.blind import reviews_blind
 from curation.scenarios.pages.measured import Measured
+from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.problems import Problem
 
 MOST_CHAINS = 20
 
 
+class RoundForm(ProblemForm):
+    """The first round of a chain, or with `before` the next one."""
+
+    path_prefix = "params."
+
+    before = forms.CharField(required=False, widget=forms.HiddenInput)
+    operator = forms.ChoiceField(label="Operator")
+    samples = forms.IntegerField(required=False, min_value=1, max_value=64, initial=3, label="Rollouts per scenario")
+
+    def __init__(self, project: Project, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        names = Endpoint.objects.of(project).values_list("name", flat=True)
+        self.operators = [(name, name) for name in names]
+        self.fields["operator"] = forms.ChoiceField(label="Operator", choices=self.operators)
+
+
 @require_GET
 @project_page(Scope.READ)
 def round_list(request: HttpRequest, access: Access) -> HttpResponse:
     """The rounds of one chain, by default the newest one."""
+    return _page(request, access, RoundForm(access.project))
+
+
+def _page(request: HttpRequest, access: Access, form: RoundForm) -> HttpResponse:
     rows = rounds_shown(access, Round.objects.of(access.project))
     chains = list(rows.filter(number=1).order_by("-id")[:MOST_CHAINS])
     newest = rows.order_by("-id").first()
@@ -34,29 +56,30 @@ def round_list(request: HttpRequest, access: Access) -> HttpResponse:
         "leaves_out_pending": reviews_blind(access),
         "last": found[-1] if found else None,
         "axes": _axis_lines(found),
-        "operators": Endpoint.objects.of(access.project).values_list("name", flat=True),
+        "operators": [name for name, _ in form.operators],
+        "form": form,
         "may_start": access.may(Scope.RUN) and access.may(Scope.EXPORT),
         "api_path": f"/api/v1/projects/{access.project.slug}/rounds",
     }
-    return render(request, "exports/rounds/list.html", context)
+    return render(request, "exports/rounds/list.html", context, status=form.status)
 
 
 @require_POST
 @project_page(Scope.RUN)
 def round_start(request: HttpRequest, access: Access) -> HttpResponse:
     """The first round of a chain, or with `before` the next one."""
-    given = request.POST
-    try:
-        if given.get("before"):
-            before = find(Round.objects.of(access.project), given["before"], "round")
-            start_next(access=access, before=before, operator=given.get("operator", ""))
-        else:
-            samples = given.get("samples", "")
-            rollout = {"samples": int(samples)} if samples.isdecimal() else {}
-            start_round(access=access, operator=given.get("operator", ""), rollout=rollout)
-    except Problem as problem:
-        messages.error(request, "; ".join(map(str, problem.errors)) or problem.detail)
-    return redirect("round-list", access.project.slug)
+    form = RoundForm(access.project, request.POST)
+    if form.is_valid():
+        given = form.cleaned_data
+        with form.shows_problem():
+            if given["before"]:
+                before = find(Round.objects.of(access.project), given["before"], "round")
+                start_next(access=access, before=before, operator=given["operator"])
+            else:
+                rollout = {} if given["samples"] is None else {"samples": given["samples"]}
+                start_round(access=access, operator=given["operator"], rollout=rollout)
+            return redirect("round-list", access.project.slug)
+    return _page(request, access, form)
 
 
 @require_POST

@@ -56,7 +56,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
         with form.shows_problem():
             project = create_project(user=principal_of(request).user, **form.cleaned_data)
             messages.success(request, f"Project {project.name} is created. Add a model endpoint next.")
-            return redirect("settings", project.slug)
+            return redirect("overview", project.slug)
     context = {"form": form, "api_path": "/api/v1/projects", "api_method": "POST"}
     return render(request, "projects/project_new.html", context, status=form.status)
 

@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.assignments.models import Assignment
@@ -20,7 +21,7 @@ from curation.review.workspace.navigation import location_of, queue_url, sample_
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, Status
 from curation.web.forms import ProblemForm
-from curation.web.ids import find, number
+from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
@@ -68,11 +69,16 @@ class AssignForm(ProblemForm):
         return [self[name] for name in ("per_sample", "at_most", "until", "shared")]
 
 
+class TargetForm(ProblemForm):
+    username = forms.CharField()
+    per_day = forms.IntegerField(required=False, error_messages={"invalid": "Enter a whole number, or leave it empty."})
+    total = forms.IntegerField(required=False, error_messages={"invalid": "Enter a whole number, or leave it empty."})
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_page(Scope.RUN)
 def assignment_list(request: HttpRequest, access: Access) -> HttpResponse:
     """`query` is the query of the samples list whose undecided samples the form assigns."""
-    slug = access.project.slug
     query = QueryDict((request.POST if request.method == "POST" else request.GET).get("query", ""))
     wanted = SampleFilter.from_query(query, ignore=OF_A_LIST)
     people = workloads(access)
@@ -84,19 +90,39 @@ def assignment_list(request: HttpRequest, access: Access) -> HttpResponse:
             parts = ", ".join(f"{name} {count:,}" for name, count in done.counts.items())
             left = f" {done.left_out:,} more match and were not assigned." if done.left_out else ""
             messages.success(request, f"Assigned: {parts}.{left}")
-            return redirect("assignment-list", slug)
+            return redirect("assignment-list", access.project.slug)
+    return _page(request, access, form, wanted, people)
+
+
+def _page(
+    request: HttpRequest,
+    access: Access,
+    form: AssignForm,
+    wanted: SampleFilter,
+    people: list[Workload],
+    target: "TargetForm | None" = None,
+) -> HttpResponse:
+    """`target` is a target that was refused."""
+    slug = access.project.slug
     params = AssignmentList.from_query(request.GET, ignore={"query"})
     page = params.rows(access)
     parts_by = parts_of(page.rows)
     context = {
-        **list_context(request, params, page, f"/api/v1/projects/{slug}/assignments"),
+        **list_context(
+            request,
+            params,
+            page,
+            f"/api/v1/projects/{slug}/assignments",
+            path=reverse("assignment-list", args=[slug]),
+        ),
         "assignments": [(row, parts_by.get(row.pk, [])) for row in page.rows],
         "people": people,
         "form": form,
+        "target": target,
         "query": wanted.to_query(),
         "undecided": wanted.apply(Sample.objects.of(access.project)).filter(status=Status.PENDING).order_by().count(),
     }
-    return render(request, "review/assignments/list.html", context, status=form.status)
+    return render(request, "review/assignments/list.html", context, status=(target or form).status)
 
 
 @require_POST
@@ -112,10 +138,14 @@ def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpRe
 @project_page(Scope.RUN)
 def target_set(request: HttpRequest, access: Access) -> HttpResponse:
     """Fields left empty: no target."""
-    username = request.POST.get("username", "")
-    set_target(access=access, username=username, per_day=_given(request, "per_day"), total=_given(request, "total"))
-    messages.success(request, f"Saved the target of {username}.")
-    return redirect("assignment-list", access.project.slug)
+    form = TargetForm(request.POST)
+    if form.is_valid():
+        with form.shows_problem():
+            set_target(access=access, **form.cleaned_data)
+            messages.success(request, f"Saved the target of {form.cleaned_data['username']}.")
+            return redirect("assignment-list", access.project.slug)
+    people = workloads(access)
+    return _page(request, access, AssignForm(people), SampleFilter(), people, form)
 
 
 @require_POST
@@ -125,14 +155,3 @@ def sample_second_opinion(request: HttpRequest, access: Access, pk: int) -> Http
     messages.success(request, f"Asked for a second opinion on sample {pk}: {done.username or 'anybody'}.")
     location, slug = location_of(request.POST), access.project.slug
     return HttpResponseRedirect(queue_url(slug, location.query) if location.queue else sample_url(slug, pk))
-
-
-def _given(request: HttpRequest, name: str) -> int | None:
-    """The number in a field; None for an empty one."""
-    text = request.POST.get(name, "").strip()
-    if not text:
-        return None
-    value = number(text)
-    if value is None:
-        raise Invalid("A target is a whole number.", errors=[FieldError(name, "is a whole number, or empty")])
-    return value

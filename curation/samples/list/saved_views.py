@@ -67,7 +67,8 @@ def save_view(*, access: Access, name: str, query: str, of: str = "samples") -> 
         with transaction.atomic():
             view = SavedView.objects.create(created_by=access.user, **values)
     except IntegrityError:
-        raise Conflict(f"There is a view {name!r} already.", code="view_exists") from None
+        detail = f"There is a view {name!r} already."
+        raise Conflict(detail, code="view_exists", errors=[FieldError("name", detail)]) from None
     data = {"list": of, "query": kept}
     audit.record(actor=access.user, action="view.create", subject=name, project=access.project, data=data)
     return view

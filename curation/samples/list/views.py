@@ -1,5 +1,6 @@
 """The samples list as a page, its count, its saved views, and the question before a bulk action."""
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,6 +16,7 @@ from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import delete_view, save_view
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView
+from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.params import find_list
 
@@ -60,13 +62,25 @@ def sample_similar(request: HttpRequest, access: Access, pk: int) -> HttpRespons
     return render(request, "samples/_similar.html", {"pk": pk, "shown": shown})
 
 
+class ViewForm(ProblemForm):
+    name = forms.CharField(max_length=80, widget=forms.TextInput(attrs={"autofocus": True, "autocomplete": "off"}))
+    list = forms.CharField(required=False, widget=forms.HiddenInput)
+    query = forms.CharField(required=False, widget=forms.HiddenInput)
+
+
 @require_POST
 @project_page(Scope.REVIEW)
 def saved_view_create(request: HttpRequest, access: Access) -> HttpResponse:
-    name, query, of = (request.POST.get(field, "") for field in ("name", "query", "list"))
-    view = save_view(access=access, name=name, query=query, of=of or "samples")
-    messages.success(request, f"View “{view.name}” saved.")
-    return redirect(f"{reverse(find_list(view.list).page, args=[access.project.slug])}?{view.query}")
+    form = ViewForm(request.POST)
+    of = find_list(request.POST.get("list") or "samples")
+    if form.is_valid():
+        with form.shows_problem():
+            given = form.cleaned_data
+            view = save_view(access=access, name=given["name"], query=given["query"], of=of.name)
+            messages.success(request, f"View “{view.name}” saved.")
+            return redirect(f"{reverse(of.page, args=[access.project.slug])}?{view.query}")
+    list_url = f"{reverse(of.page, args=[access.project.slug])}?{request.POST.get('query', '').removeprefix('?')}"
+    return render(request, "samples/view_new.html", {"form": form, "list_url": list_url}, status=422)
 
 
 @require_POST

@@ -19,6 +19,7 @@ from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture,
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.start import start_gate
 from curation.scenarios.models import Scenario, Status
+from curation.scenarios.pages.views import page_context
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.http.etag import posted_version
 from curation.web.ids import find
@@ -169,11 +170,13 @@ def scenario_clear_axes(request: HttpRequest, access: Access, pk: int) -> HttpRe
             access=access,
             scenario=row,
             axes=given.getlist("axis"),
-            comment=given.get("comment", "")[:500],
+            comment=given.get("comment", ""),
             seen_version=posted_version(request),
         )
     except Problem as problem:
-        messages.error(request, "; ".join(map(str, problem.errors)) or problem.detail)
+        refused = {"why": problem.detail, "axes": given.getlist("axis"), "comment": given.get("comment", "")}
+        context = {**page_context(access, row), "refused": refused}
+        return render(request, "scenarios/page.html", context, status=problem.status)
     else:
         admitted = cleared.status == Status.ADMITTED
         messages.success(request, "Cleared and admitted." if admitted else "Cleared; other mismatches are left.")

@@ -40,10 +40,14 @@ def scenario_coverage(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def scenario_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     row = find(Scenario.objects.of(access.project).with_bundle(), str(pk), "scenario")
+    return render(request, "scenarios/page.html", page_context(access, row))
+
+
+def page_context(access: Access, row: Scenario) -> dict[str, object]:
     report = GateReport.objects.newest_of([row]).get(row.pk)
     others = Scenario.objects.of(access.project).filter(group=row.group).exclude(pk=row.pk).order_by("id")
     others = others[:SHOWN_COPIES] if row.group else others.none()
-    context = {
+    return {
         "scenario": row,
         "view": scenario_view(row),
         "report": report_view(row, report) if report else None,
@@ -58,7 +62,6 @@ def scenario_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/scenarios/{row.pk}",
     }
-    return render(request, "scenarios/page.html", context)
 
 
 @require_GET

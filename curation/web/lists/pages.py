@@ -54,13 +54,18 @@ class Column:
     aria_sort: str = ""
 
 
-def list_context(request: HttpRequest, params: ListParams, page: Page[M], api_path: str) -> dict[str, object]:
-    """The context of a list's template: `rows`, the parameters, links to other pages and the REST call."""
+def list_context(
+    request: HttpRequest, params: ListParams, page: Page[M], api_path: str, *, path: str = ""
+) -> dict[str, object]:
+    """The context of a list's template: `rows`, the parameters, links to other pages and the REST call.
+
+    `path` is the list's, where the request is not for it, such as a form that was refused.
+    """
     return {
         "rows": page.rows,
         "params": params,
         "api_path": params.url(api_path),
-        **page_urls(request.path, params, page.next_cursor),
+        **page_urls(path or request.path, params, page.next_cursor),
     }
 
 

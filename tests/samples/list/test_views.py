@@ -271,8 +271,8 @@ class TestSavedViews:
     def test_a_view_needs_a_new_name_and_a_valid_filter(self, client: Client, project: Project) -> None:
         sign_in(client, project)
         assert self.save(client, "A", "bucket=final") == 302
-        assert self.save(client, "A", "bucket=refined") == 409
-        assert self.save(client, "B", "bucket=purple") == 400
+        assert self.save(client, "A", "bucket=refined") == 422
+        assert self.save(client, "B", "bucket=purple") == 422
         assert self.save(client, " ", "bucket=final") == 422
         assert SavedView.objects.count() == 1
 
