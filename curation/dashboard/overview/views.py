@@ -21,7 +21,7 @@ from curation.projects.pages.schemas import ProjectList
 from curation.runs.models import Run
 from curation.samples.blind import reviews_blind
 from curation.samples.models import Bucket, Status
-from curation.scenarios.models import Status as ScenarioStatus
+from curation.trajectories.models import Outcome
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
 from curation.web.lists.pages import list_context
 from curation.web.problems import NotFound
@@ -49,9 +49,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """Terminals and tasks of the kept trajectories, the project's limits in words, and warnings about them."""
+    """Terminals and tasks of the kept trajectories, each with a title, the project's limits in words, and warnings."""
 
-    lines: list[Ending]
+    tables: list[tuple[str, list[Ending]]]
     limits: str
     warnings: list[str]
 
@@ -82,7 +82,7 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
         "charts": _model_charts(stats),
         "buckets": _tallies(access.project, "sample-list", "bucket", Bucket, stats.buckets),
         "statuses": _tallies(access.project, "sample-list", "status", Status, stats.statuses),
-        "scenarios": _tallies(access.project, "scenario-list", "status", ScenarioStatus, stats.scenarios),
+        "outcomes": _tallies(access.project, "trajectory-list", "outcome", Outcome, stats.outcomes),
         "endings": _endings(access.project, stats),
         "pending": stats.statuses[Status.PENDING],
         "runs": runs,
@@ -148,17 +148,23 @@ def _endings(project: Project, stats: Stats) -> Endings | None:
     balance, band = stats.balance, project.settings.balance
     if not balance.kept:
         return None
-    shares = {"exit": balance.exit, "panic": balance.panic, EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked}
-    lines = [Ending(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
+
+    def lines(**shares: float) -> list[Ending]:
+        return [Ending(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
+
+    tables = [
+        ("Terminal", lines(exit=balance.exit, panic=balance.panic)),
+        ("Tasks with a limit", lines(**{EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked})),
+    ]
     limits = f"{percent(band.panic_low)} to {percent(band.panic_high)} may end in panic"
-    return Endings(lines, limits, balance.warnings(band))
+    return Endings(tables, limits, balance.warnings(band))
 
 
 def _tallies(
     project: Project,
     view: str,
     field: str,
-    choices: type[Bucket] | type[Status] | type[ScenarioStatus],
+    choices: type[Bucket] | type[Status] | type[Outcome],
     counts: dict[str, int],
 ) -> list[Tally]:
     url = reverse(view, args=[project.slug])

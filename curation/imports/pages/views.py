@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from curation.imports.pages.forms import ImportForm, again_from
@@ -11,12 +12,28 @@ from curation.projects.models import Scope
 from curation.runs.launch import launch, require_scopes
 from curation.runs.pages.forms import run_to_repeat
 
+# The list that rows of a kind are shown in, as its title and the name of its URL.
+LISTS = {
+    "turns": ("Prompts", "prompt-list"),
+    "pr_records": ("Prompts", "prompt-list"),
+    "scenarios": ("Scenarios", "scenario-list"),
+    "samples": ("Samples", "sample-list"),
+    "eval_rows": ("Held-out splits", "split-list"),
+}
+
 
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     """POST with `then=preview` shows the source's first rows and stores its file; without, it starts the import."""
-    context: dict[str, object] = {"api_path": f"/api/v1/projects/{access.project.slug}/imports", "api_method": "POST"}
+    chosen = request.POST.get("kind") or request.GET.get("kind") or "turns"
+    title, view = LISTS.get(chosen, LISTS["turns"])
+    context: dict[str, object] = {
+        "list_title": title,
+        "list_url": reverse(view, args=[access.project.slug]),
+        "api_path": f"/api/v1/projects/{access.project.slug}/imports",
+        "api_method": "POST",
+    }
     if request.method == "GET":
         source = run_to_repeat(access.project, "import", request.GET.get("from"))
         initial = again_from(source) if source else {"kind": request.GET.get("kind", "")}

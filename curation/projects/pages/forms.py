@@ -188,13 +188,19 @@ def _info(path: str) -> FieldInfo:
     return kind.model_fields[key]
 
 
+def _words_of(info: FieldInfo) -> list[str]:
+    extra = info.json_schema_extra
+    found = extra.get("x-words") if isinstance(extra, dict) else None
+    return [str(word) for word in found] if isinstance(found, list) else []
+
+
 def _field(info: FieldInfo, value: Json) -> forms.Field:
     shown: dict[str, Any] = {"label": info.title or "", "help_text": _plain(info.description or ""), "initial": value}
     kind = info.annotation
     if get_origin(kind) is Literal:
         words = get_args(kind)
         return forms.TypedChoiceField(
-            choices=[(word, str(word)) for word in words],
+            choices=list(zip(words, _words_of(info) or map(str, words), strict=True)),
             coerce=lambda given: next(word for word in words if str(word) == given),
             **shown,
         )

@@ -22,6 +22,7 @@ from curation.projects.settings.fields import (
     Temperature,
     TokenLimit,
     TraceSource,
+    words,
 )
 from judging.panel.rubric import DIMENSIONS
 from judging.scan.rules import BY_NAME
@@ -58,7 +59,12 @@ class Panel(Section):
     show_reference: bool = Field(
         False, title="Show judges the reference", description="The source's own answer to the turn."
     )
-    mode: Literal[1, 2] = Field(2, title="Mode", description="1: against the reference, 2: against the king.")
+    mode: Literal[1, 2] = Field(
+        2,
+        title="Mode",
+        description="1: against the reference, 2: against the king.",
+        json_schema_extra=words("Against the source's own turn", "Against the king"),
+    )
     weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] = Field(
         {},
         title="Weights",
@@ -156,6 +162,7 @@ class Review(Section):
         "all",
         title="Overlap on",
         description="`all` samples, or `borderline` ones: in the bucket refined, or with judges who flipped.",
+        json_schema_extra=words("All samples", "Borderline samples"),
     )
     advance: bool = Field(True, title="Advance", description="A decision opens the next sample.")
     lease_seconds: Annotated[int, Field(ge=30, le=3600)] = Field(

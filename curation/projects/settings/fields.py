@@ -29,3 +29,8 @@ class Section(BaseModel):
     for all who ask."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def words(*shown: str) -> dict[str, JsonValue]:
+    """What a form calls the values of a choice, in their order."""
+    return {"x-words": list(shown)}
