@@ -204,8 +204,8 @@ class Kind(ABC, Generic[P]):
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
     permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
     it makes if `feeds_others`. `needs` says what comes first where there is nothing to work on. `tells_of_samples` is
-    false where its results tell nothing of answers, verdicts and outcomes, which blind review hides. `set_at_launch` are
-    parameters that the check decides: the form does not ask for them.
+    false where its results tell nothing of answers, verdicts and outcomes, which blind review hides. The check decides
+    the parameters of `set_at_launch`: the form does not ask for them.
     """
 
     name: ClassVar[str]

@@ -25,9 +25,7 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST_PAGES = 400
-LINK = re.compile(
-    r"""<(?:a|button|div|tr|form|section|details|summary)\b[^>]*?\s(?:href|hx-get)="([^"]*)\""""
-)
+LINK = re.compile(r"""<(?:a|button|div|tr|form|section|details|summary)\b[^>]*?\s(?:href|hx-get)="([^"]*)\"""")
 POST = re.compile(r"""<form\b[^>]*\bmethod="post"[^>]*\baction="([^"]*)\"""")
 ENDED: dict[str, Any] = {"state": "succeeded", "items_total": 1, "items_done": 1}
 
