@@ -1,8 +1,14 @@
 """What stays hidden of pending samples from those who decide them, and who looked. Every page and call asks here.
 
-In a project with blind review a *reviewer* finds score, bucket, flags, verdicts and sides of a pending sample nowhere
-but on its own page after the decision. Curators and admins see them, and the audit log says once per sample that they
-looked.
+In a project with blind review a *reviewer* finds score, bucket, flags, verdicts, outcome and sides of a pending sample
+nowhere but on its own page after the decision. Curators and admins see them, and the audit log says once per sample that
+they looked. The rules:
+
+- one object that tells of a sample: `look`, or `hides` where only a part is hidden;
+- a list of them: `without_pending` for reviewers, and `look_at` for what curators see;
+- a figure or a file of many samples: `refuse_pending`, or a count of decided samples where `reviews_blind`;
+- a filter or an order: `refuse_hidden` of samples, `refuse_told` of anything else;
+- a run's result, items and calls: `results_hidden`.
 """
 
 from collections.abc import Iterable

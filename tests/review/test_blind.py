@@ -37,8 +37,8 @@ OF_REQUEST = re.compile(
     r'name="csrfmiddlewaretoken" value="\w+"|"X-CSRFToken": "\w+"|Request \w{32}|"request_id":"\w+"|'
     r'"(at|last_used_at)":"[^"]*"|<time[^>]*>[^<]*</time>'
 )
-MARKS = (SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, str(TOKENS), f"{TOKENS:,}", FOUND, "71.23", "challenger_left")
-MARKS += ("king_left",)
+MARKS = [SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, str(TOKENS), f"{TOKENS:,}", FOUND, "71.23"]
+MARKS += ["challenger_left", "king_left"]
 READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
 # The rows that the `pk` of a page names, by what the URL's name begins with.
 NOUNS = {

@@ -1,5 +1,7 @@
 """What blind review hides in runs, scenarios, evaluations and lists, and that the log says which curators looked."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -35,7 +37,7 @@ def run(project: Project) -> Run:
         project=project,
         kind="rollout",
         state="succeeded",
-        params={},
+        params={"model": "a"},
         result={"kept": 1, "trajectories": 1},
         items_done=1,
     )
@@ -44,8 +46,8 @@ def run(project: Project) -> Run:
     return found
 
 
-def get(user: Access, path: str) -> dict[str, object]:
-    found: dict[str, object] = Client().get(f"/api/v1/{path}", headers=make_bearer(user.user)).json()
+def get(user: Access, path: str) -> dict[str, Any]:
+    found: dict[str, Any] = Client().get(f"/api/v1/{path}", headers=make_bearer(user.user)).json()
     return found
 
 
@@ -61,7 +63,7 @@ def test_a_run_shows_its_state_and_no_result_until_all_samples_are_decided(
     assert "1 of 1 episode is kept" not in shown and "Outcomes" not in shown
     assert "You review blind, and samples of the project are pending." in shown and "1 item done." in shown
     assert get(me, f"runs/{run.pk}")["result"] is None and get(me, f"runs/{run.pk}")["state"] == "succeeded"
-    assert get(me, "projects/billing/runs")["data"][0]["result"] is None  # type: ignore[index]
+    assert get(me, "projects/billing/runs")["data"][0]["result"] is None
     for name in ("items", "calls"):
         assert get(me, f"runs/{run.pk}/{name}")["code"] == "blind"
         assert client.get(reverse(f"run-{name}", args=["billing", run.pk])).status_code == 403
@@ -69,8 +71,8 @@ def test_a_run_shows_its_state_and_no_result_until_all_samples_are_decided(
     decide(access=me, sample_id=row.sample.pk, action="approve")
     assert "1 of 1 episode is kept" in page(client, "run-page", run.pk)
     assert get(me, f"runs/{run.pk}")["result"] == {"kept": 1, "trajectories": 1}
-    assert get(me, f"runs/{run.pk}/items")["data"][0]["result"] == {"outcome": "solved"}  # type: ignore[index]
-    assert get(me, f"runs/{run.pk}/calls")["data"][0]["tokens_out"] == 77  # type: ignore[index]
+    assert get(me, f"runs/{run.pk}/items")["data"][0]["result"] == {"outcome": "solved"}
+    assert get(me, f"runs/{run.pk}/calls")["data"][0]["tokens_out"] == 77
 
 
 def test_a_run_that_tells_nothing_of_samples_is_open(me: Access, project: Project) -> None:
@@ -114,9 +116,9 @@ def test_the_kept_rate_of_a_scenario_counts_decided_samples(client: Client, me: 
     scenario = make_scenario(project)
     rows = [make_trajectory(project, scenario, model=f"operator-{n}", sample_index=n) for n in range(2)]
     measured = get(me, f"scenarios/{scenario.pk}")
-    assert measured["operators"] == [] and measured["measured"]["tried"] == 0  # type: ignore[index,call-overload]
+    assert measured["operators"] == [] and measured["measured"]["tried"] == 0
     assert "operator-0" not in page(client, "scenario-page", scenario.pk)
-    assert get(me, "projects/billing/scenarios")["data"][0]["measured"]["tried"] == 0  # type: ignore[index]
+    assert get(me, "projects/billing/scenarios")["data"][0]["measured"]["tried"] == 0
     coverage = "projects/billing/scenarios/coverage"
     assert get(me, coverage)["kept"] == 0
     for query in ("solved_by=everybody", "sort=-kept_rate"):
@@ -124,10 +126,10 @@ def test_the_kept_rate_of_a_scenario_counts_decided_samples(client: Client, me: 
         assert "You review blind" in page_of_list(client, query)
     assert rows[0].sample is not None and rows[1].sample is not None
     decide(access=me, sample_id=rows[0].sample.pk, action="approve")
-    assert get(me, f"scenarios/{scenario.pk}")["measured"]["tried"] == 1  # type: ignore[index,call-overload]
+    assert get(me, f"scenarios/{scenario.pk}")["measured"]["tried"] == 1
     assert get(me, coverage)["kept"] == 1
     decide(access=me, sample_id=rows[1].sample.pk, action="approve")
-    assert [one["model"] for one in get(me, f"scenarios/{scenario.pk}")["operators"]] == ["operator-0", "operator-1"]  # type: ignore[attr-defined]
+    assert [one["model"] for one in get(me, f"scenarios/{scenario.pk}")["operators"]] == ["operator-0", "operator-1"]
     assert "data" in get(me, "projects/billing/scenarios?solved_by=everybody")
 
 

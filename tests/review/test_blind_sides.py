@@ -4,6 +4,7 @@ gets the same bytes both times, on every page and by every call."""
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -37,7 +38,8 @@ class Review:
     def __init__(self, *, reference: bool, **settings: object) -> None:
         self.project = make_project("billing", settings_json={"review": settings})
         self.duel = make_duel(self.project, flags=int(Flag.LEAK | Flag.FLIP | Flag.INFRA | Flag.PII), score=64.0)
-        self.king = self.duel.king_id
+        assert self.duel.king_id is not None
+        self.king: int = self.duel.king_id
         Answer.objects.filter(pk=self.duel.challenger_id).update(tokens=7, model="challenger-model")
         Answer.objects.filter(pk=self.king).update(tokens=1234, model="king-model")
         if reference:
@@ -62,7 +64,7 @@ class Review:
         Lease.objects.update(swapped=challenger_left)
         cache.clear()
 
-    def page(self, name: str, *args: object, post: bool = False, **given: object) -> str:
+    def page(self, name: str, *args: object, post: bool = False, **given: Any) -> str:
         address = reverse(name, args=[self.project.slug, *args])
         send = self.browser.post if post else self.browser.get
         answer = send(address, given, headers=HTMX)
@@ -88,7 +90,7 @@ def both(review: Review) -> list[dict[str, str]]:
 def answers(review: Review) -> Iterator[tuple[str, str]]:
     """What a reviewer reads of one sample, what they try, and what they are told."""
     pk, slug = review.sample, review.project.slug
-    seat = {"lease": review.lease, "preference": "left", "version": 1}
+    seat: dict[str, Any] = {"lease": review.lease, "preference": "left", "version": 1}
     yield "page", review.page("sample-page", pk)
     yield "open", review.page("sample-page", pk, post=True)
     yield "panel", review.page("sample-panel", pk)
@@ -101,7 +103,7 @@ def answers(review: Review) -> Iterator[tuple[str, str]]:
         yield f"text {phrase}", review.call("GET", f"projects/{slug}/samples?text=%22{phrase.replace(' ', '+')}%22")
     for text in (LEFT, RIGHT, "THOUGHT: other"):
         for named in ({}, {"preference": "challenger"}, {"preference": "king"}):
-            given = {"text": text, "version": 1, "lease": review.lease, **named}
+            given: dict[str, Any] = {"text": text, "version": 1, "lease": review.lease, **named}
             yield f"revise {named} {text}", review.page("sample-revise", pk, post=True, **given)
     for side in ("challenger", "king", "candidate", "opponent", "reference", "left", "right", "draw"):
         yield (
