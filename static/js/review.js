@@ -254,6 +254,7 @@ const SHOWN_MS = 6000;
 let waiting = [];
 let unused = [];
 let replacing = false; // from the request until the new sample is painted
+let replaced = null; // the element of the sample that the request was sent from
 let inBurst = 0;
 let forget = 0;
 
@@ -319,6 +320,7 @@ document.addEventListener("htmx:beforeSend", (event) => {
   const { elt, target } = event.detail;
   if (target?.id !== "review" || elt.closest("[data-background]")) return;
   replacing = true;
+  replaced = target;
   showWaiting();
 });
 
@@ -331,10 +333,13 @@ document.addEventListener("htmx:afterRequest", (event) => {
   showWaiting();
 });
 
-// A click that was meant for the sample before acts no more than its key would. Clicks that keys make are not trusted.
+// A click that was meant for the sample before acts no more than its key would. Where the same sample is shown again, it was meant
+// for that one. Clicks that keys make are not trusted.
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("#review button");
-  if (!button || !event.isTrusted || !replacing) return;
+  const root = find("#review");
+  const isSame = replaced !== root && replaced?.dataset.sample === root.dataset.sample;
+  if (!button || !event.isTrusted || !replacing || isSame) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   const text = "The click was not used: the next sample was not there yet.";
