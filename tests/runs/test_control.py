@@ -159,7 +159,7 @@ def test_a_budget_stops_the_run_before_it_is_overrun_and_a_higher_one_lets_it_go
     assert Decimal("0.1") < run.cost <= Decimal("0.2")
     assert Item.objects.filter(run=run, state=ItemState.PENDING).exists()
     assert not Item.objects.filter(run=run, state__in=[ItemState.FAILED, ItemState.CLAIMED]).exists()
-    with pytest.raises(Conflict, match="has spent"):
+    with pytest.raises(Conflict, match="has already spent"):
         resume(run=run, user=None, budget=run.cost)
     resume(run=run, user=None, budget=Decimal(5))
     assert (end(run).state, run.items_failed, server.counts().answered) == (RunState.SUCCEEDED, 0, 40)

@@ -279,7 +279,7 @@ def test_every_pair_of_contestants_has_a_verdict_of_its_own(models: Models, clie
     assert found == {("king", "king"): (12, 100.0), ("king", "king-2"): (12, -100.0), ("reference", ""): (12, 100.0)}
     assert (result["done"], result["margin"], result["accepted"], result["reasons"]) == (36, None, None, None)
     text = report(client, pooled)
-    assert text.count("## Verdict ") == 3 and "opponent: king and reference" in text
+    assert text.count("## Verdict ") == 3 and "compared with: the king and the reference" in text
     assert page(client, pooled).count("challenger minus") == 3
 
 

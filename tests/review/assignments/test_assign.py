@@ -166,7 +166,7 @@ def test_refusals_say_what_is_wrong(project: Project, carl: Access) -> None:
     ana, viewer = reviewer_of(project), make_member(project, role=Role.VIEWER)
     bare(project, 1)
     everything = SampleFilter()
-    with pytest.raises(Invalid, match="no member of billing who may review"):
+    with pytest.raises(Invalid, match="is not a reviewer of billing"):
         assign(access=carl, people=[Share(viewer.username)], wanted=everything)
     with pytest.raises(Invalid, match="named twice"):
         assign(access=carl, people=names(ana, ana), wanted=everything)

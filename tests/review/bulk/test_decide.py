@@ -63,7 +63,7 @@ def test_all_that_match_are_changed_in_chunks(monkeypatch: pytest.MonkeyPatch) -
 def test_another_count_than_the_confirmed_one_changes_nothing() -> None:
     access = project_with_reviewer()
     make_sample(access.project)
-    with pytest.raises(Conflict, match="1 samples match now, not the 2"):
+    with pytest.raises(Conflict, match="1 sample matches now, not the 2"):
         decide_matching(access=access, action="reject", wanted=SampleFilter(), expected=2)
     assert not Decision.objects.exists()
 

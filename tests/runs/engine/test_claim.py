@@ -109,7 +109,7 @@ def test_the_reaper_returns_the_items_of_a_worker_that_stopped_responding() -> N
     assert Item.objects.filter(run=run, state=ItemState.PENDING, claims=1).count() == 2
     assert (Call.objects.get().status, run.calls, run.cost_unknown_calls) == (CallStatus.LOST, 1, 1)
     assert [event.message for event in run.events.all()] == [
-        "A worker stopped responding; 2 of its items are pending again, in two halves."
+        "A worker stopped responding; pending again, in two halves: 2 items."
     ]
 
 
