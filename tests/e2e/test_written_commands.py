@@ -46,6 +46,7 @@ ELSEWHERE = {
     "sandbox build": "needs Docker: tests/sandbox/docker",
     ".venv/bin/gunicorn": "does not end: tests/deploy/test_systemd.py starts it",
     ".venv/bin/celery": "does not end: tests/deploy/test_systemd.py starts it",
+    "winnow remote": "needs files of its reader: tests/client/test_client.py",
     "clear-axes": "needs a scenario that is held: tests/scenarios/claims",
 }
 OWN_NAMES = {
