@@ -254,7 +254,7 @@ def _entries(row: object, *names: str) -> list[object]:
     None alone."""
     if not isinstance(row, Mapping):
         return [None]
-    found = next((row[name] for name in names if row.get(name) is not None), [])
+    found: object = next((row[name] for name in names if row.get(name) is not None), [])
     return found if isinstance(found, list) else [None]
 
 

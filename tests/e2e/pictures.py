@@ -33,12 +33,12 @@ class Rest:
     def __init__(self, page: Page) -> None:
         self._page = page
 
-    def first(self, path: str, **params: str) -> dict[str, Any]:
+    def first(self, path: str, **params: str | float | bool) -> dict[str, Any]:
         answer = self._page.request.get(f"/api/v1{path}", params=params)
         found: dict[str, Any] = answer.json()["data"][0]
         return found
 
-    def id(self, noun: str, **params: str) -> str:
+    def id(self, noun: str, **params: str | float | bool) -> str:
         return str(self.first(f"/projects/demo/{noun}", **params)["id"])
 
 

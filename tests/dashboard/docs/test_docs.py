@@ -28,7 +28,7 @@ def test_a_notebook_is_shown_and_downloaded(client: Client) -> None:
     file = client.get("/docs/notebooks/triage.ipynb")
 
     assert "attachment" in file["Content-Disposition"]
-    assert b"".join(file).startswith(b"{")  # type: ignore[arg-type]  # a streamed answer
+    assert b"".join(file).startswith(b"{")
 
 
 @pytest.mark.django_db
