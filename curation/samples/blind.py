@@ -1,8 +1,8 @@
 """What stays hidden of pending samples from those who decide them, and who looked. Every page and call asks here.
 
 In a project with blind review a *reviewer* finds score, bucket, flags, verdicts, outcome and sides of a pending sample
-nowhere but on its own page after the decision. Curators and admins see them, and the audit log says once per sample that
-they looked. The rules:
+nowhere but on its own page after the decision. Curators and admins see them, and the audit log says once per sample
+that they looked. The rules:
 
 - one object that tells of a sample: `look`, or `hides` where only a part is hidden;
 - a list of them: `without_pending` for reviewers, and `look_at` for what curators see;
