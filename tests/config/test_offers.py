@@ -60,7 +60,9 @@ def signature(url: str) -> tuple[object, ...]:
 def refused(client: Client, project: Project, role: str) -> set[str]:
     """Crawl the project's pages; return the addresses that were offered and are not open to the role."""
     here = f"/p/{project.slug}/"
-    waiting, seen, found = [here], set(), set()
+    waiting = [here]
+    seen: set[tuple[object, ...]] = set()
+    found: set[str] = set()
     while waiting and len(seen) < MOST_PAGES:
         url = waiting.pop(0)
         try:

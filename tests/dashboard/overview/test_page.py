@@ -1,6 +1,9 @@
 """The overview: where a new project begins, and what its trajectories say."""
 
+from collections.abc import Iterator
+
 import pytest
+from django.core.cache import cache
 from django.test import Client
 
 from curation.exports.models import Export
@@ -8,6 +11,13 @@ from curation.projects.models import Project
 from tests.factories import make_project, make_run, make_sample, make_trajectory, make_user
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def uncached() -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
 
 
 @pytest.fixture
@@ -28,6 +38,7 @@ def test_an_empty_export_does_not_bring_the_checklist_back(client: Client, proje
     make_sample(project)
     assert client.get("/p/acme/").context["checklist"]
     for exported in (3, 0):
+        cache.clear()
         run = make_run(project, kind="export")
         Export.objects.create(project=project, run=run, recipe={}, ready=True, counts={"exported": exported})
         assert client.get("/p/acme/").context["checklist"] == []

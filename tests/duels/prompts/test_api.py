@@ -147,4 +147,5 @@ def test_the_exclusions_page_excludes_and_includes_instances(client: Client, use
     assert gone.headers["Location"] == reverse("exclusion-list", args=["acme"])
     assert list(Exclusion.objects.values_list("instance_id", flat=True)) == ["two"]
     refused = client.post(reverse("exclusion-set", args=["acme"]), {"instance_ids": "x", "reason": ""}, follow=True)
-    assert "1 to 200 characters" in refused.content.decode()
+    assert refused.status_code == 422 and refused.context["form"].errors["reason"]
+    assert ">\nx</textarea>" in refused.content.decode()

@@ -26,7 +26,7 @@ def shown(project: Project, run: Run) -> tuple[Client, str]:
 
 
 def links(page: str) -> dict[str, str]:
-    found = re.findall(r'<a class="btn btn--s[^"]*" href="([^"]+)">([^<]+)</a>', page)
+    found = re.findall(r'<a class="btn(?: btn--primary)?" href="([^"]+)">([^<]+)</a>', page[page.index("<h2>Next") :])
     return {words: url.replace("&amp;", "&") for url, words in found}
 
 
