@@ -44,7 +44,7 @@ class TestNewProject:
     def test_its_creator_becomes_admin(self, client: Client) -> None:
         client.force_login(make_user("ada", is_staff=True))
         answer = client.post("/projects/new/", {"name": "Shell", "slug": "shell"})
-        assert answer["Location"] == reverse("settings", args=["shell"])
+        assert answer["Location"] == reverse("overview", args=["shell"])
         assert Member.objects.get(project__slug="shell").role == Role.ADMIN
 
     def test_a_taken_slug_is_shown_under_its_field_and_the_input_is_kept(
