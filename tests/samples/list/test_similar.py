@@ -39,7 +39,7 @@ def test_alike_texts_are_found_by_call_filter_and_page(client: Client, project: 
 
     client.force_login(make_member(project, role=Role.REVIEWER))
     page = client.get(f"/p/acme/samples/{wanted.pk}/similar/").content.decode()
-    assert f"Sample {near.pk}" in page and "All 2 in the list" in page
+    assert f"Sample {near.pk}" in page and "All 2 samples in the list" in page
     assert "Fix the rounding" not in page, "previews of pending samples are hidden while blind"
     assert client.get(f"/p/acme/samples/?similar={wanted.pk}").status_code == 200
 

@@ -84,7 +84,7 @@ def test_the_page_shows_the_session_and_the_checker(client: Client, project: Pro
     shown = page_of(client, row)
     assert "greeting.txt in your home" in shown and 'id="step-4" data-row' in shown
     assert "Checker failed" in shown and "no greeting" in shown and "not kept" in shown
-    assert "50<span" in shown and "longest run 3" in shown and "Left by <code>exit</code>" in shown
+    assert "50 %" in shown and "longest run 3" in shown and "Left by <code>exit</code>" in shown
     assert f"/p/acme/samples/{row.sample_id}/" in shown and f"/api/v1/trajectories/{row.pk}" in shown
     assert f"/p/acme/scenarios/{row.scenario_id}/" in shown
 
@@ -155,7 +155,7 @@ def test_a_long_session_loads_on_demand(client: Client, project: Project) -> Non
     part = client.get(gap[1].replace("&amp;", "&"), headers=HTMX).content.decode()
     assert "number-40." in part and "number-5." not in part and 'id="step-41"' in part
     found = html(client, f"trajectories/{row.pk}/find/?q=NUMBER-200.")
-    assert "<strong>1</strong> turn with" in found and "step 201" in found
+    assert "<strong>1 turn</strong> with" in found and "step 201" in found
     more = html(client, f"trajectories/{row.pk}/turns/401/?start=5&q=number")
     assert '<mark class="found">number</mark>' in more
     assert client.get(f"/p/acme/trajectories/{row.pk}/turns/9999/").status_code == 404
