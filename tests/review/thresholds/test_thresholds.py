@@ -94,7 +94,7 @@ def test_the_precision_names_its_decisions_and_leaves_open_what_nobody_decided(
     found = read(client, headers)["saved"]["precision"]
     assert found["share"] == pytest.approx((4 * 0.75 + 2 * 1.0) / 8)
     assert found["interval"][0] < found["share"] < found["interval"][1]
-    assert "It rests on 7 decisions." in found["words"]
+    assert "The estimate rests on 7 decisions." in found["words"]
     assert (found["flips_decided"], found["flips_undecided"]) == (pytest.approx(4 / 7), 0.0)
 
 

@@ -86,7 +86,7 @@ def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(
     assert "turn number 42" in body(client.get(url("history-turn", pk, 44)))
     assert client.get(url("history-turn", pk, 900)).status_code == 404
     found = body(client.get(url("history-find", pk), {"q": "NUMBER 42"}))
-    assert "<strong>1</strong> turn" in found and "q=NUMBER%2042" in found
+    assert "<strong>1 turn</strong>" in found and "q=NUMBER%2042" in found
     marked = body(client.get(url("history-turn", pk, 44), {"q": "number 42"}))
     assert '<mark class="found">number 42</mark>' in marked
 
@@ -103,7 +103,7 @@ def test_a_huge_output_comes_in_pieces_and_raw(client: Client, me: Access, proje
     page = client.post(url("sample-page", pk))
     assert len(page.content) < 120_000 and "Show more" in body(page)
     more = body(client.get(url("history-turn", pk, 2), {"start": 16_000}))
-    assert "from character 16000" in more and "start=32000" in more
+    assert "from character 16,000" in more and "start=32000" in more
     assert '<mark class="found">needle</mark>' in body(client.get(url("history-turn", pk, 2), {"q": "needle"}))
     raw = client.get(url("history-raw", pk))
     assert raw["Content-Type"].startswith("text/plain") and raw.content.endswith(b"needle")
