@@ -125,7 +125,7 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
     async def work(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {name for name, (scope, *_) in TOOLS.items() if scope == "read"}
-        assert all(tool.annotations.read_only_hint and not tool.annotations.destructive_hint for tool in tools.values())
+        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
         names["sha256"] = json.loads(text_of(await client.call_tool("list_export_rows", given("list_export_rows"))))[
             "data"
         ][0]["sha256"]
@@ -147,7 +147,11 @@ def test_tools_that_change_what_is_there_say_so(live_server: LiveServer) -> None
     make_project("acme", user=(ada := make_user("ada")))
 
     async def destructive(client: Client) -> set[str]:
-        return {tool.name for tool in (await client.list_tools()).tools if tool.annotations.destructive_hint}
+        return {
+            tool.name
+            for tool in (await client.list_tools()).tools
+            if tool.annotations and tool.annotations.destructive_hint
+        }
 
     found = with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada)))), destructive)
     assert found == {"cancel_run", "decide_sample"}

@@ -20,10 +20,15 @@ OWN_FIELDS = (
 class YesNo(forms.TypedChoiceField):
     """A parameter that is true, false or not set."""
 
-    def __init__(self, **options: str) -> None:
+    def __init__(self, *, label: str, help_text: str) -> None:
         choices = [("", "Unknown"), ("True", "Yes"), ("False", "No")]
         super().__init__(
-            choices=choices, coerce=lambda text: text == "True", empty_value=None, required=False, **options
+            choices=choices,
+            coerce=lambda text: text == "True",
+            empty_value=None,
+            required=False,
+            label=label,
+            help_text=help_text,
         )
 
 

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from curation.duels.models import Prompt
 from curation.imports.intake import folder
+from curation.imports.sources.stored import store_upload
 from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
 from tests.factories import make_project
@@ -41,11 +42,15 @@ class Clock:
         return self.now
 
 
+CLOCK = Clock()
+
+
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     cache.clear()
-    monkeypatch.setattr(folder, "time", Clock())
-    return cast(Clock, folder.time)
+    CLOCK.now = time.time()
+    monkeypatch.setattr(folder, "time", CLOCK)
+    return CLOCK
 
 
 def look(clock: Clock, seconds: float = 10) -> list[Run]:
@@ -57,7 +62,7 @@ def look(clock: Clock, seconds: float = 10) -> list[Run]:
 
 def sweep() -> list[Run]:
     """Two sweeps: what is there at the first is taken at the second."""
-    return [*look(cast(Clock, folder.time)), *look(cast(Clock, folder.time))]
+    return [*look(CLOCK), *look(CLOCK)]
 
 
 def put(path: Path, content: bytes) -> None:
@@ -176,7 +181,7 @@ def test_a_file_that_changes_while_it_is_copied_waits(
     path = watched / "turns.jsonl"
     put(path, as_lines([chat(1)]))
     look(clock)
-    store = folder.store_upload
+    store = store_upload
     stored: list[str] = []
 
     def slow(**given: Any) -> str:

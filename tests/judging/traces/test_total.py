@@ -15,10 +15,14 @@ from judging.traces.generation import Unreadable
 from judging.traces.read import ends_call, is_call_record, is_model_call, is_trace, read_trace
 from judging.traces.spans import service_of
 
-GEN_AI = ("operation.name", "operation.name.sub", "prompt.0.role", "prompt.0.content", "prompt", "input.messages")
-GEN_AI += ("completion.0.content", "completion.0.tool_calls.0.name", "output.messages", "system_instructions")
-LLM = ("tools.0.tool.json_schema", "input_messages", "output_messages.0.message.content", "request.functions.0.name")
-LLM += ("input_messages.0.message.role", "input_messages.0.message.contents.0.message_content.text")
+GEN_AI = [
+    *("operation.name", "operation.name.sub", "prompt.0.role", "prompt.0.content", "prompt", "input.messages"),
+    *("completion.0.content", "completion.0.tool_calls.0.name", "output.messages", "system_instructions"),
+]
+LLM = [
+    *("tools.0.tool.json_schema", "input_messages", "output_messages.0.message.content", "request.functions.0.name"),
+    *("input_messages.0.message.role", "input_messages.0.message.contents.0.message_content.text"),
+]
 NAMES = ["gen_ai", "gen_ai.tool.definitions", "openinference.span.kind", "service.name", "event.name"]
 NAMES += [*(f"gen_ai.{name}" for name in GEN_AI), *(f"llm.{name}" for name in LLM)]
 EVENTS = (
@@ -66,7 +70,7 @@ def spans(*found: object) -> dict[str, Any]:
     return {"resourceSpans": [{"scopeSpans": [{"spans": list(found)}]}]}
 
 
-def call(said: str = "Done.", **attributes: object) -> dict[str, Any]:
+def call(said: str = "Done.", **attributes: Any) -> dict[str, Any]:
     plain = {"gen_ai.input.messages": '[{"role":"user","content":"Go."}]'}
     plain["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "content": said}])
     return {"traceId": "0a", "attributes": {**plain, **attributes}}
@@ -146,7 +150,7 @@ def test_what_cannot_be_read_is_named_beside_what_can(bad: object) -> None:
         ({"gen_ai.tool.definitions": '[{"name": "ls", "parameters": ' + "[" * 500 + "]" * 500 + "}]"}, 1),
     ],
 )
-def test_odd_names_and_values_hide_no_call(attributes: dict[str, object], calls: int) -> None:
+def test_odd_names_and_values_hide_no_call(attributes: dict[str, Any], calls: int) -> None:
     assert len(read_trace(spans(call(**attributes))).generations) == calls
 
 
