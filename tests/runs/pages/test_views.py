@@ -131,7 +131,12 @@ class TestPage:
             "Not accepted: the challenger is behind by 4.0 points; the lower bound is -9.0.": {
                 "result": verdict | {"accepted": False, "margin": -4, "lcb": -9}
             },
-            "The run failed after 7 of 9 items.": {"state": "failed", "items_done": 6, "items_failed": 1, "items_total": 9},
+            "The run failed after 7 of 9 items.": {
+                "state": "failed",
+                "items_done": 6,
+                "items_failed": 1,
+                "items_total": 9,
+            },
             "Waiting for a worker.": {"state": "queued"},
         }
         for sentence, fields in sentences.items():
