@@ -303,7 +303,7 @@ def test_a_report_names_mode_panel_instructions_and_reasons(models: Models, clie
     digest = scores_of(run)[0].panel.digest
     text = report(client, run)
     for part in (
-        "- mode: 2 (challenger against the king)",
+        "- compared with: the king",
         f"- panel: {digest}: judge-a (",
         "; both orders; 1 needed; equal weights",
         "- judge instructions: version 0 (",
@@ -314,7 +314,7 @@ def test_a_report_names_mode_panel_instructions_and_reasons(models: Models, clie
     ):
         assert part in text, part
     html = page(client, run)
-    for part in ("2 (challenger against the king)", digest, "instructions version 0"):
+    for part in ("<dt>Compared with</dt><dd>the king</dd>", digest, "instructions version 0"):
         assert part in html, part
 
 
