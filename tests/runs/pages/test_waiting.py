@@ -69,7 +69,7 @@ def test_a_run_against_a_dead_endpoint_says_so_with_the_first_refusal(dead: Mode
     place = f"127.0.0.1:{dead.port}"
     assert (wait["reason"], wait["endpoint"], wait["host"], wait["items"]) == ("endpoint_down", "judge-a", place, 4)
     assert wait["message"] == (
-        f"judge-a is down: {place} refused the connection. 4 items wait for it, for 30 minutes at most."
+        f"judge-a is down: {place} refused the connection. 4 items wait for it, for at most 30 min."
     )
     assert wait["since"] < wait["next_try_at"] < wait["gives_up_at"]
     for text in (page, found, list(Call.objects.values_list("error", flat=True))):
